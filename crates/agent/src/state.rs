@@ -138,14 +138,20 @@ pub struct State {
 /// The tools that change files, by their canonical names.
 const EDITORS: [&str; 4] = ["edit", "write", "patch", "data"];
 
+/// The commands of the shell behind which these tools are.
+const EDIT_COMMANDS: [&str; 4] = ["edit", "write", "apply_patch", "json_edit"];
+
 /// Tells whether a decision kept something from being changed. A line that was denied for its mode is one that may change
 /// something; one that was denied for what it reads is not.
 fn denies_a_change(decided: &CallDecided) -> bool {
     let Decision { verdict, rule, .. } = &decided.decision;
     let by_mode = rule.starts_with("mode.") || rule == "headless";
+    // What a command of the agent writes is known only when it runs.
+    let mut programs = decided.each.iter().filter_map(|each| each.words.first());
+    let edits = programs.any(|program| EDIT_COMMANDS.contains(&program.as_str()));
     *verdict == Verdict::Deny
         && decided.lane != Lane::Reader
-        && (by_mode || !decided.effects.writes.is_empty())
+        && (by_mode || edits || !decided.effects.writes.is_empty())
 }
 
 /// What the work tree is compared with.
@@ -535,5 +541,21 @@ impl State {
     /// How the last run ended.
     pub fn last_ending(&self) -> Option<Ending> {
         self.ending.as_ref().map(|finished| finished.ending)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_of_an_editor_is_known() {
+        let commands = lathe_tools::built_in_commands().into_iter();
+        let mut editing: Vec<String> =
+            commands.filter(|own| EDITORS.contains(&own.tool.as_str())).map(|own| own.name).collect();
+        editing.sort();
+        let mut known = EDIT_COMMANDS;
+        known.sort_unstable();
+        assert_eq!(editing, known);
     }
 }

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use crate::read::{Around, Job, Reader};
 use crate::script::{Command, Piece, RedirectKind, Word};
-use crate::{foreign, hidden, known, programs, shells, wrap};
+use crate::{escapes, foreign, hidden, known, programs, shells, wrap};
 
 /// Values of a variable that are put into a text one after the other.
 const MOST_VALUES: usize = 64;
@@ -24,7 +24,9 @@ enum Evaluates {
 impl Reader {
     /// Puts every text of the line into the queue if the line evaluates text. Says whether there was any.
     pub(crate) fn read_again(&mut self, line: &str) -> bool {
-        let by_commands = self.script.commands.iter().filter_map(|command| self.evaluates(command)).max();
+        let made = self.made_files();
+        let by_commands =
+            self.script.commands.iter().filter_map(|command| self.evaluates(command, &made)).max();
         let by_values =
             self.script.values.iter().filter_map(|(name, values)| by_variable(name, values)).max();
         let by_text = line.contains("@P}").then_some(Evaluates::Surely);
@@ -51,7 +53,7 @@ impl Reader {
         self.script.floors.truncate(floors);
     }
 
-    fn evaluates(&self, command: &Command) -> Option<Evaluates> {
+    fn evaluates(&self, command: &Command, made: &HashSet<&str>) -> Option<Evaluates> {
         let name = command.program_name()?;
         let words = command.words.as_slice();
         let later = |word: &Word| word.literal().is_none();
@@ -61,6 +63,7 @@ impl Reader {
             "eval" | "trap" if words.iter().skip(1).any(later) => Some(Evaluates::Surely),
             "unset" | "let" if words.iter().skip(1).any(later) => Some(Evaluates::Surely),
             "printf" | "test" | "[" if has("-v") && words.iter().any(later) => Some(Evaluates::Surely),
+            "source" | "." if words.iter().skip(1).any(is_input) => Some(Evaluates::Surely),
             "source" | "." | "alias" | "read" | "declare" | "typeset" | "local"
                 if words.iter().skip(1).any(later) =>
             {
@@ -79,14 +82,30 @@ impl Reader {
                 let reads =
                     wrap::reads_commands(command) && !file_named && (command.stage.is_some() || !known);
                 let file = words.iter().any(has_process);
-                (text || reads || fed || file).then_some(Evaluates::Surely)
+                let perhaps = || runs_any(command, made).then_some(Evaluates::Perhaps);
+                (text || reads || fed || file).then_some(Evaluates::Surely).or_else(perhaps)
             }
+            _ if runs_any(command, made) => Some(Evaluates::Perhaps),
             _ => {
                 // `env BASH_ENV=<(…)` may be cut in two words.
                 let given = words.iter().any(has_process) && (name == "env" || !programs::reads(words));
                 given.then_some(Evaluates::Perhaps)
             }
         }
+    }
+
+    /// The files that the line may write in parts. One that it writes at once is followed by itself.
+    fn made_files(&self) -> HashSet<&str> {
+        let prints = |command: &&Command| matches!(command.program_name(), Some("echo" | "printf"));
+        if self.script.commands.iter().filter(prints).nth(1).is_none() {
+            return HashSet::new();
+        }
+        let files = self.script.commands.iter().flat_map(|command| {
+            let written = command.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Write);
+            let named = command.words.iter().skip(1).filter(|_| command.program_name() == Some("tee"));
+            written.map(|redirect| &redirect.word).chain(named)
+        });
+        files.filter_map(bare).collect()
     }
 
     /// Arithmetic evaluates what stands in its variables, and runs what stands there in the index of an array.
@@ -99,6 +118,15 @@ impl Reader {
             written.chain(self.script.values.values().flatten()).flat_map(|word| word.pieces.iter())
         };
         let dynamic = |piece: &Piece| matches!(piece, Piece::Arithmetic { constant: false });
+        // What a command prints, or a file holds, is nobody's number until it is looked at.
+        let sums = if words().any(dynamic) { sums(line) } else { Vec::new() };
+        let places = words().filter_map(|piece| match piece {
+            Piece::Operator { how, .. } => Some(how.as_str()).filter(|how| computes_place(how)),
+            _ => None,
+        });
+        if sums.into_iter().chain(places).any(|sum| self.is_foreign(sum)) {
+            return Some(Evaluates::Surely);
+        }
         let alone = || line.replace("$((", "").contains("((");
         if !words().any(dynamic) && !line.contains("${!") && !alone() && !tests() {
             return None;
@@ -111,9 +139,28 @@ impl Reader {
         words().any(runs).then_some(Evaluates::Surely)
     }
 
+    /// Tells whether a sum holds what a command prints, or a variable that the line gives such a text.
+    fn is_foreign(&self, sum: &str) -> bool {
+        let later = |word: &Word| {
+            word.pieces.iter().any(|piece| matches!(piece, Piece::Substitution(_) | Piece::Process(_)))
+        };
+        let given = |name: &str| self.script.values.get(name).is_some_and(|values| values.iter().any(later));
+        let reads = |name: &str| {
+            let mut commands = self.script.commands.iter();
+            commands.any(|command| {
+                command.program_name().is_some_and(wrap::reads_lines)
+                    && known::read_names(command).iter().any(|read| read == name)
+            })
+        };
+        let mut names = sum.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|name| !name.is_empty());
+        sum.contains("$(") || sum.contains('`') || names.any(|name| given(name) || reads(name))
+    }
+
     /// Every text of the line that may be evaluated.
     fn texts(&self) -> Vec<String> {
         let mut texts = Texts::default();
+        // A text may be printed in parts.
+        let mut printed: Vec<String> = Vec::new();
         for command in &self.script.commands {
             let name = command.program_name().unwrap_or("");
             let words = command.words.iter().skip(1).chain(input(command));
@@ -121,7 +168,9 @@ impl Reader {
             words.chain(set).for_each(|word| self.filled(word).iter().for_each(|text| texts.add(text)));
             match name {
                 "echo" | "printf" => {
-                    known::printed(command).iter().for_each(|text| texts.add(text));
+                    let readings = known::readings(command);
+                    readings.iter().for_each(|text| texts.add(text));
+                    printed.extend(readings.into_iter().next());
                     // What is left over goes through the format again.
                     let given: Vec<String> = command.words.iter().skip(2).map(Word::show).collect();
                     texts.add(&given.join(" "));
@@ -140,6 +189,7 @@ impl Reader {
                 _ => {}
             }
         }
+        known::in_one(&printed).iter().for_each(|text| texts.add(text));
         for values in self.script.values.values() {
             let literals: Vec<&str> = values.iter().filter_map(Word::literal).collect();
             literals.iter().for_each(|text| texts.add(text));
@@ -190,10 +240,58 @@ impl Reader {
     }
 }
 
+/// The texts that stand in `$((…))` and `$[…]`, with what follows the last of them where it has no end.
+fn sums(line: &str) -> Vec<&str> {
+    let parts = |sign: &'static str, open: char, close: char| {
+        line.match_indices(sign).map(move |(at, _)| {
+            let text = line.get(at + sign.len()..).unwrap_or_default();
+            let mut depth = sign.len() - 1;
+            let end = text.find(|c: char| {
+                depth += usize::from(c == open);
+                depth -= usize::from(c == close);
+                depth == 0
+            });
+            end.and_then(|end| text.get(..end)).unwrap_or(text)
+        })
+    };
+    parts("$((", '(', ')').chain(parts("$[", '[', ']')).collect()
+}
+
+/// Tells whether an operator of a variable computes a place in it: `${a[i]}`, `${x:i}`.
+fn computes_place(how: &str) -> bool {
+    let index = how.starts_with('[') && !how.starts_with("[@]") && !how.starts_with("[*]");
+    let part = how.strip_prefix(':').is_some_and(|rest| !rest.starts_with(['-', '=', '+', '?']));
+    index || part
+}
+
 /// The text on the standard input of a command.
 fn input(command: &Command) -> impl Iterator<Item = &Word> {
     let texts = command.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Text);
     texts.map(|redirect| &redirect.word)
+}
+
+/// Tells whether a word names what a command is given to read.
+fn is_input(word: &Word) -> bool {
+    let named = |text: &str| {
+        text == "/dev/stdin"
+            || text.starts_with("/dev/fd/")
+            || (text.starts_with("/proc/") && text.contains("/fd/"))
+    };
+    word.literal().is_some_and(named)
+}
+
+/// The path of a file, without what means the folder it is looked for in.
+fn bare(word: &Word) -> Option<&str> {
+    word.literal().map(|text| text.trim_start_matches("./"))
+}
+
+/// Tells whether a command runs one of these files: `sh x`, `. ./x`, `./x`, `bash < x`.
+fn runs_any(command: &Command, files: &HashSet<&str>) -> bool {
+    let name = command.program_name().unwrap_or("");
+    let evaluates = wrap::SHELLS.contains(&name) || matches!(name, "source" | ".");
+    let read = command.redirects.iter().filter(|redirect| evaluates && redirect.kind == RedirectKind::Read);
+    let words = command.words.iter().take(if evaluates { usize::MAX } else { 1 });
+    words.chain(read.map(|redirect| &redirect.word)).filter_map(bare).any(|file| files.contains(file))
 }
 
 fn has_process(word: &Word) -> bool {
@@ -226,8 +324,10 @@ impl Texts {
         self.one(text);
         if text.contains('\\') {
             let plain = text.replace("\\n", "\n").replace("\\t", "\t");
-            self.parts(&plain);
-            self.one(&plain);
+            for plain in [&escapes::spelled_out(&plain), &plain] {
+                self.parts(plain);
+                self.one(plain);
+            }
         }
         self.parts(text);
     }

@@ -4,9 +4,9 @@
 //! and a shell line as a literal text. Used for denials and for what has to be secured: the command itself is asked about
 //! in any case, and what is hidden better than this stays so.
 
-use crate::carried;
 use crate::script::{Command, Redirect, RedirectKind, Word};
 use crate::wrap::{self, Inner};
+use crate::{carried, escapes};
 
 /// Options after which an interpreter reads its program from the next word.
 const INTERPRETERS: [(&str, &[&str]); 16] = [
@@ -142,7 +142,7 @@ fn in_language(name: &str, command: &Command) -> Vec<Inner> {
     let versioned = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let interpreter = INTERPRETERS.iter().find(|(known, _)| *known == name || *known == versioned);
     match interpreter {
-        Some((_, options)) => texts(command, options).iter().flat_map(|text| read(text)).collect(),
+        Some((_, options)) => texts(command, options).iter().flat_map(|text| in_each_way(text)).collect(),
         None if HOLDERS.contains(&name) => {
             let spoken = if name == "git" { spoken(command) } else { usize::MAX };
             let words = || command.words.iter().take(spoken).skip(1).filter_map(Word::literal);
@@ -159,7 +159,19 @@ fn in_language(name: &str, command: &Command) -> Vec<Inner> {
             let runs = matches!(name, "tmux" | "screen" | "hyperfine" | "npx" | "npm" | "nix-shell");
             let whole = words().filter(|word| runs && word.contains(' ') && word.contains("rm -"));
             let input: Vec<Inner> = whole.map(|word| Inner::Text(word.to_owned())).chain(input).collect();
-            words().flat_map(lines).chain(written).chain(ran).chain(paged).chain(input).collect()
+            let spelled = words().filter(|_| name.ends_with("awk")).filter_map(|word| {
+                let spelled = concatenated(&escapes::spelled_out(word));
+                (spelled != word).then_some(spelled)
+            });
+            let spelled: Vec<Inner> = spelled.flat_map(|word| lines(&word)).collect();
+            words()
+                .flat_map(lines)
+                .chain(spelled)
+                .chain(written)
+                .chain(ran)
+                .chain(paged)
+                .chain(input)
+                .collect()
         }
         None => Vec::new(),
     }
@@ -189,14 +201,15 @@ pub(crate) fn takes_text(command: &Command) -> bool {
     }
 }
 
-/// `git grep -O'x'`: the files that are found are shown by this.
+/// `git grep -O'x'`: the files that are found are shown by this. Behind some letters the rest of a word is their value.
 fn pager(word: &str) -> Option<&str> {
     let long = word.strip_prefix("--op").and_then(|rest| rest.split_once('=')).map(|(_, text)| text);
     let short = || {
         let (letters, text) = word.strip_prefix('-')?.split_once('O')?;
-        letters.bytes().all(|letter| letter.is_ascii_alphabetic()).then_some(text)
+        let valued = |letter: u8| !letter.is_ascii_alphabetic() || b"efABCm".contains(&letter);
+        (!letters.bytes().any(valued)).then_some(text)
     };
-    long.or_else(short).filter(|text| text.contains(' '))
+    long.or_else(short).filter(|text| !text.is_empty())
 }
 
 /// `git bisect run x`, `git submodule foreach x`.
@@ -254,6 +267,16 @@ fn texts(command: &Command, options: &[&str]) -> Vec<String> {
 /// The text of a heredoc, a herestring or `< <(x)`.
 fn given(redirect: &Redirect) -> String {
     wrap::spelled(std::slice::from_ref(&redirect.word))
+}
+
+/// What a program seems to run, as it stands there and with its texts put together and spelled out.
+fn in_each_way(text: &str) -> Vec<Inner> {
+    let spelled = concatenated(&escapes::spelled_out(text));
+    let mut inner = read(text);
+    if spelled != text {
+        inner.extend(read(&spelled));
+    }
+    inner
 }
 
 fn read(text: &str) -> Vec<Inner> {

@@ -1,5 +1,6 @@
 //! What a text would print or bind, as far as that can be known without running it. For denials only.
 
+use crate::escapes::{self, By};
 use crate::script::{Command, Piece, RedirectKind, Script, Word};
 use crate::{names, wrap};
 
@@ -28,9 +29,22 @@ pub fn prints(text: &str) -> Vec<Word> {
     let here = || vec![Word::of(Piece::Variable { name: "PWD".into(), quoted: true })];
     let options = |word: &&Word| word.literal().is_some_and(|word| word.starts_with('-'));
     match command.program_name() {
+        Some("echo") if is_decoded(command) => {
+            let word = |word: &Word| match word.literal() {
+                Some(text) => Word::text(escapes::decoded(text, By::Echo)),
+                None => word.clone(),
+            };
+            operands().skip_while(options).map(word).collect()
+        }
         Some("echo") => operands().skip_while(options).cloned().collect(),
         Some("printf") if operands().any(inner) => operands().skip(1).cloned().collect(),
-        Some("printf") => printed(command).map(Word::text).into_iter().collect(),
+        Some("printf") => {
+            let constant = operands().all(|word| word.literal().is_some());
+            let mut texts = readings(command);
+            // The first is what it prints, where nothing else is needed to know that.
+            let text = if constant && !texts.is_empty() { Some(texts.swap_remove(0)) } else { texts.pop() };
+            text.map(|text| Word::text(text.trim_end_matches('\n'))).into_iter().collect()
+        }
         Some("printenv") => operands()
             .filter_map(Word::literal)
             .filter(|name| !name.starts_with('-'))
@@ -122,6 +136,61 @@ fn printed_by_git(command: &Command) -> Option<Word> {
 
 /// What `echo` or `printf` would print, as far as it is known; also the files that `find` names, by where it begins.
 pub(crate) fn printed(command: &Command) -> Option<String> {
+    let texts = readings(command);
+    (!texts.is_empty()).then(|| texts.join("\n"))
+}
+
+/// Variables of a text that was printed in parts. Each of them may have many values, and all of them together many more.
+const MOST_JOINED: usize = 4;
+
+/// The one text that was printed in several parts.
+pub(crate) fn in_one(parts: &[String]) -> Option<String> {
+    let variables: usize = parts.iter().map(|part| part.matches('$').count()).sum();
+    (parts.len() > 1 && variables <= MOST_JOINED).then(|| parts.concat())
+}
+
+/// The texts that a command may print, in each way that its escapes may be read; the likelier first.
+pub(crate) fn readings(command: &Command) -> Vec<String> {
+    let Some(plain) = undecoded(command) else { return Vec::new() };
+    let operands: Vec<String> = command.words.iter().skip(1).map(Word::show).collect();
+    let decoded = match command.program_name() {
+        Some("echo") if plain.contains('\\') || is_decoded(command) => {
+            let words: Vec<&str> =
+                operands.iter().map(String::as_str).skip_while(|word| is_echo_option(word)).collect();
+            escapes::decoded(&words.join(" "), By::Echo)
+        }
+        Some("printf") => {
+            let words = if operands.first().is_some_and(|word| word == "--") {
+                operands.get(1..).unwrap_or_default()
+            } else {
+                operands.as_slice()
+            };
+            let Some((format, words)) = words.split_first() else { return vec![plain] };
+            escapes::formatted(format, words)
+        }
+        _ => return vec![plain],
+    };
+    // A zero byte parts words for `xargs -0`; bash drops it.
+    let parted = decoded.replace('\0', "\n");
+    let dropped = decoded.contains('\0').then(|| decoded.replace('\0', ""));
+    let same = parted.split_whitespace().eq(plain.split_whitespace())
+        && parted.lines().count() == plain.lines().count();
+    let decoded = (!same).then_some(parted).into_iter().chain(dropped);
+    match command.program_name() {
+        Some("echo") if !is_decoded(command) => [plain].into_iter().chain(decoded).collect(),
+        _ => decoded.chain([plain]).collect(),
+    }
+}
+
+/// Tells whether `echo` is told to decode escapes.
+fn is_decoded(command: &Command) -> bool {
+    let options =
+        command.words.iter().skip(1).map_while(Word::literal).take_while(|word| is_echo_option(word));
+    options.into_iter().any(|option| option.contains('e'))
+}
+
+/// The printed text, with no escapes decoded but those that part.
+fn undecoded(command: &Command) -> Option<String> {
     let operands = || command.words.iter().skip(1);
     match command.program_name()? {
         "echo" => {

@@ -13,6 +13,7 @@ mod carried;
 mod characters;
 mod checks;
 mod compound;
+mod escapes;
 mod finish;
 mod foreign;
 mod funsub;

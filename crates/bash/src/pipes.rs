@@ -9,8 +9,31 @@ use crate::{foreign, known, wrap};
 /// What comes out of a pipe.
 struct Sent {
     text: String,
+    /// Its other readings, where its escapes are read in another way.
+    others: Vec<String>,
     /// Whether only a part of what the first stage names may come.
     part: bool,
+}
+
+impl Sent {
+    /// The text that several commands send one after the other, each of which may be read in several ways.
+    fn of(texts: &[Vec<String>], part: bool) -> Self {
+        let parts = |nth: usize| {
+            let one = |readings: &Vec<String>| readings.get(nth).or(readings.last()).cloned();
+            texts.iter().filter_map(one).collect::<Vec<String>>()
+        };
+        let most = texts.iter().map(Vec::len).max().unwrap_or_default();
+        // `printf r; printf m`: a line may be sent in parts.
+        let joined = known::in_one(&parts(0));
+        let others = (1..most).map(|reading| parts(reading).join("\n")).chain(joined).collect();
+        Self { text: parts(0).join("\n"), others, part }
+    }
+
+    /// All that it may be, in one.
+    fn all(&self) -> String {
+        let texts = [&self.text].into_iter().chain(&self.others);
+        texts.map(String::as_str).collect::<Vec<_>>().join("\n")
+    }
 }
 
 /// Values that the variables of one `read` are given in all.
@@ -35,10 +58,13 @@ impl Reader {
             };
             let around = Around { behind: Some(index), broken: command.broken, ..Around::default() };
             if wrap::reads_commands(command) {
-                self.queue.push(Job { text: sent.text, around, lines: true });
+                for text in sent.others.into_iter().chain([sent.text]) {
+                    self.queue.push(Job { text, around: around.clone(), lines: true });
+                }
                 fed = true;
                 continue;
             }
+            let sent = Sent { text: sent.all(), ..sent };
             if foreign::takes_text(command) {
                 // As if it stood there as a heredoc.
                 let word = Word::text(sent.text.as_str());
@@ -101,7 +127,7 @@ impl Reader {
 
     /// The text that a pipe brings to a command.
     pub(crate) fn piped(&self, command: &Command, stages: &Stages) -> Option<String> {
-        self.sent(command.stage?, stages).map(|sent| sent.text)
+        self.sent(command.stage?, stages).map(|sent| sent.all())
     }
 
     /// What comes to a stage, through those before it that pass it on.
@@ -111,9 +137,10 @@ impl Reader {
             let indices = stages.get(&(stage.pipe, before))?;
             let commands = || indices.iter().filter_map(|index| self.script.commands.get(*index));
             part |= commands().any(known::narrows);
-            let texts: Vec<String> = commands().filter_map(known::printed).collect();
+            let texts: Vec<Vec<String>> =
+                commands().map(known::readings).filter(|texts| !texts.is_empty()).collect();
             if !texts.is_empty() {
-                return Some(Sent { text: texts.join("\n"), part });
+                return Some(Sent::of(&texts, part));
             }
             if !commands().any(known::passes_on) {
                 return None;

@@ -458,15 +458,20 @@ impl<'t> Walk<'t, '_> {
         let mut stage = first.map_or_else(
             || {
                 self.reader.pipes += 1;
-                Stage { pipe: self.reader.pipes, index: 0 }
+                Stage { pipe: self.reader.pipes, index: 0, alone: true }
             },
             |first| Stage { index: first.index + 1, ..first },
         );
         let from = self.stack.len();
+        let takes_errors = children.iter().any(|child| child.kind == "|&");
         for child in children.iter().filter(|child| child.named) {
             if child.kind == "negated_command" && stage.index > 0 {
                 self.differs("`!` in the middle of a pipe");
             }
+            let body = child.node.child_by_field_name("body").map(|body| body.kind());
+            let simple =
+                child.kind == "command" || (child.kind == "redirected_statement" && body == Some("command"));
+            stage.alone = simple && !takes_errors;
             self.stack.push((child.node, Around { stage: Some(stage), ..around.clone() }));
             stage.index += 1;
         }

@@ -79,6 +79,9 @@ pub struct Assignment {
 pub struct Stage {
     pub pipe: usize,
     pub index: usize,
+    /// True if it is the only command in its place, and only what it prints goes on: no group or loop stands around it,
+    /// and the pipe takes no errors.
+    pub alone: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

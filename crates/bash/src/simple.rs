@@ -178,7 +178,7 @@ impl<'t> Walk<'t, '_> {
         if !parts.pipes.is_empty() {
             let stage = around.stage.unwrap_or_else(|| {
                 self.reader.pipes += 1;
-                Stage { pipe: self.reader.pipes, index: 0 }
+                Stage { pipe: self.reader.pipes, index: 0, alone: false }
             });
             around.stage = Some(stage);
             for pipe in parts.pipes {

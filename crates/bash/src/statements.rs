@@ -91,7 +91,7 @@ impl<'t> Walk<'t, '_> {
             stage = match stage {
                 None if goes_on => {
                     self.reader.pipes += 1;
-                    Some(Stage { pipe: self.reader.pipes, index: 0 })
+                    Some(Stage { pipe: self.reader.pipes, index: 0, alone: true })
                 }
                 stage => stage,
             };

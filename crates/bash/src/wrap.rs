@@ -84,7 +84,7 @@ pub(crate) const SHELLS: [&str; 14] = [
 
 /// Names that are looked at here, beside shells.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    TABLE.keys().copied().chain(["find", "fd", "fdfind", "source", ".", "alias"])
+    TABLE.keys().copied().chain(["find", "fd", "fdfind", "source", ".", "alias", "jobs"])
 }
 
 /// What runs behind the command, if it is a wrapper.
@@ -106,6 +106,7 @@ pub(crate) fn unwrap(command: &Command) -> Option<Wrapped> {
         "alias" => words.iter().skip(1).filter_map(after_equals).map(Inner::Text).collect(),
         "coproc" if group(words).is_some() => group(words).map(Inner::Words).into_iter().collect(),
         "command" if is_query(words) => return None,
+        "jobs" => vec![Inner::Words(executed(words)?)],
         "env" if words.len() == 1 => return None,
         _ => match TABLE.get(name) {
             Some(entry) => {
@@ -136,6 +137,15 @@ pub(crate) fn unwrap(command: &Command) -> Option<Wrapped> {
 fn group(words: &[Word]) -> Option<Vec<Word>> {
     let open = words.iter().take(3).position(|word| matches!(word.literal(), Some("{" | "(")))?;
     Some(words.get(open + 1..)?.to_vec())
+}
+
+/// `jobs -x x`: bash runs the words behind the options.
+fn executed(words: &[Word]) -> Option<Vec<Word>> {
+    let option = |word: &&Word| word.literal().is_none_or(|word| word.starts_with('-'));
+    let options = words.iter().skip(1).take_while(option).count();
+    let executes = |word: &Word| word.literal().is_none_or(|word| word.contains('x'));
+    let rest = words.get(options + 1..).filter(|rest| !rest.is_empty())?;
+    words.get(1..=options)?.iter().any(executes).then(|| rest.to_vec())
 }
 
 /// `command -v x` only looks.
@@ -542,6 +552,10 @@ mod tests {
             ("trap ls EXIT", vec!["'ls'"]),
             ("exec -a x rm y", vec!["rm y"]),
             ("busybox rm x", vec!["rm x"]),
+            ("jobs -x rm x", vec!["rm x"]),
+            ("jobs -lx rm x", vec!["rm x"]),
+            ("jobs -l", vec![]),
+            ("jobs read 1", vec![]),
             ("env", vec![]),
             ("command -v x", vec![]),
         ] {

@@ -135,11 +135,7 @@ impl TreeChange {
 
     /// The record for the journal.
     pub fn into_change(self, by: CallId) -> Change {
-        let raw_path = self
-            .path
-            .to_str()
-            .is_none()
-            .then(|| self.path.as_os_str().as_bytes().iter().map(|byte| format!("{byte:02x}")).collect());
+        let raw_path = self.path.to_str().is_none().then(|| to_hex(&self.path));
         Change {
             path: self.path.to_string_lossy().into_owned(),
             before: self.before,
@@ -173,7 +169,11 @@ impl From<&Change> for TreeChange {
     }
 }
 
-fn from_hex(hex: &str) -> Option<PathBuf> {
+pub(crate) fn to_hex(path: &Path) -> String {
+    path.as_os_str().as_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+pub(crate) fn from_hex(hex: &str) -> Option<PathBuf> {
     let pairs = hex.as_bytes().chunks(2);
     let bytes = pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok());
     Some(OsString::from_vec(bytes.collect::<Option<_>>()?).into())

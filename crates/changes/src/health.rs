@@ -11,7 +11,8 @@ use std::path::Path;
 use lathe_git::Content;
 
 use crate::git::Git;
-use crate::repository::{is_same, led_to, packed_refs, same_time, small};
+use crate::layout::{led_to, packed_refs, small};
+use crate::repository::{is_same, same_time};
 
 /// Parts that a repository does not lose in its life.
 const PARTS: [&str; 5] = ["HEAD", "objects", "refs", "config", "reftable"];
@@ -35,7 +36,8 @@ pub(crate) fn broken(path: &Path, copy: &Path) -> Option<String> {
     if !now.is_dir() {
         // It may have been moved, with a file in its place that says where to.
         let Some(led) = led_to(path) else { return Some("leads to no repository any more".to_owned()) };
-        return (was.is_dir() && is_other(&led, copy)).then(|| OTHER.to_owned());
+        let is_other = was.is_dir() && (is_other(&led, copy) || !is_moved(&led, copy));
+        return is_other.then(|| OTHER.to_owned());
     }
     if !was.is_dir() {
         return (!is_repository(path)).then(|| "is no repository any more".to_owned());
@@ -80,12 +82,27 @@ const OTHER: &str = "was replaced by another";
 pub(crate) fn is_other(path: &Path, copy: &Path) -> bool {
     // As long as a single file of objects is the same one, it is the same repository.
     let (theirs, ours) = (path.join("objects"), copy.join("objects"));
-    if vanished(&theirs, &ours).is_empty() {
+    // All of them, where it had none of its own, says nothing.
+    let has_own = !vanished(Path::new("/dev/null"), &ours).is_empty();
+    if has_own && vanished(&theirs, &ours).is_empty() {
         return false;
     }
     let named = names(copy).into_iter().map(|(_, oid)| oid).filter(|oid| is_oid(oid));
     let named: Vec<String> = named.take(MOST_NAMES).collect();
     !named.is_empty() && missing(&Git::of(path), &named).len() == named.len()
+}
+
+/// Tells whether a repository elsewhere may be the one that was copied: it has one of its names, or where there were none its
+/// settings. What it borrows of others proves nothing.
+fn is_moved(led: &Path, copy: &Path) -> bool {
+    let set = |folder: &Path| all_names(folder).into_iter().map(|(name, _)| name).collect::<HashSet<_>>();
+    let was = set(copy);
+    if !was.is_empty() {
+        return !was.is_disjoint(&set(led));
+    }
+    let lines = |folder: &Path| small(&folder.join("config")).unwrap_or_default();
+    let now = lines(led);
+    lines(copy).lines().all(|line| now.lines().any(|now| now == line))
 }
 
 /// Names that are asked about at once.

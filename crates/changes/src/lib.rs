@@ -19,6 +19,7 @@
 //! knows no empty folders and no modes but one bit), overlay mounts (need rights, and hide the user's own edits), and a
 //! preloaded library or tracer (static programs and containers escape it).
 
+mod anypath;
 mod attributes;
 mod begun;
 mod beneath;
@@ -29,28 +30,33 @@ mod examine;
 mod frame;
 mod git;
 mod health;
+mod layout;
 mod links;
 mod manifest;
 mod pack;
 mod parts;
 mod pledge;
 mod programs;
+mod putback;
 mod quarantine;
 mod refs;
 mod repository;
 pub mod restore;
+mod returned;
 mod stat;
 mod tracker;
 mod walk;
 mod watch;
 
 pub use attributes::{Beside, beside};
-pub use begun::Unfinished;
+pub use begun::{Unfinished, Watched};
 pub use change::{NotUndoable, State, TreeChange, Wanted, net};
 pub use error::{ChangesError, Why};
 pub use pledge::{Before, Pledges};
 pub use programs::SetAside;
-pub use quarantine::{Keeping, Kept, KeptRepository, NotKept, Note, PutBack, Quarantine};
+pub use putback::PutBack;
+pub use quarantine::{Keeping, Kept, KeptRepository, NotKept, Note, Quarantine};
 pub use refs::KeptRef;
 pub use repository::{Broken, Repositories};
+pub use returned::Returned;
 pub use tracker::{Compared, Limits, Recovered, Secured, Tracker, TrackerOptions, Watch, discard, recover};

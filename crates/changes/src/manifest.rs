@@ -5,7 +5,9 @@
 //! of ten files than the repeated prefixes do.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ffi::OsStr;
 use std::ops::Bound;
+use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
 use lathe_protocol::Digest;
@@ -14,7 +16,7 @@ use crate::Why;
 use crate::attributes::Attributes;
 use crate::beneath::Rel;
 use crate::pack::Place;
-use crate::stat::Stat;
+use crate::stat::{Kind, Stat};
 
 /// Where the content of a path can be had as it was.
 #[derive(Debug, Clone)]
@@ -125,6 +127,21 @@ impl Manifest {
 
     pub fn git(&self) -> impl Iterator<Item = &Rel> {
         self.git.iter()
+    }
+
+    /// Tells whether something has one of these names and leads on: a link, a file with several names, or a folder that
+    /// is not looked into.
+    pub fn is_alias(&self, names: &[&OsStr]) -> bool {
+        let leads_on = |entry: &Entry| {
+            entry.stat.kind() == Kind::Link
+                || entry.stat.linked()
+                || matches!(entry.pre, Preimage::Skipped(_))
+        };
+        let is_named = |rel: &Rel| {
+            let last = rel.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+            names.iter().any(|name| name.as_bytes() == last)
+        };
+        self.entries.iter().any(|(rel, entry)| leads_on(entry) && is_named(rel))
     }
 
     pub fn len(&self) -> usize {

@@ -14,7 +14,7 @@ use lathe_git::Content;
 
 use crate::git::Git;
 use crate::health::{all_names as names, is_head, is_oid, lacks};
-use crate::repository::{packed_refs, small};
+use crate::layout::{packed_refs, small};
 
 /// The file of names that git packed.
 const PACKED: &str = "packed-refs";

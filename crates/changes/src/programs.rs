@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 
 use lathe_git::{Setting, parse_settings, read_regular};
 
-use crate::repository::{Repositories, is_same, led_to};
+use crate::layout::led_to;
+use crate::repository::{Repositories, is_same};
 
 /// The end of the name under which something is set aside. No hook is called so.
 const ASIDE: &str = "set-aside-by-lathe";

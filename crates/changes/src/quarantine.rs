@@ -16,16 +16,17 @@ use lathe_blobs::Blobs;
 use lathe_protocol::Change;
 use serde::{Deserialize, Serialize};
 
-use crate::begun::{self, Unfinished};
-use crate::beneath::Root;
+use crate::anypath;
+use crate::begun::{self, Begun, Folder, Taken, Watched};
 use crate::health;
 use crate::parts;
+use crate::putback::{PutBack, behind_link, put_tree};
 use crate::refs::{self, KeptRef, Names};
 use crate::repository::{self, Broken, Repositories};
 use crate::restore::{self, Step};
 use crate::{ChangesError, TreeChange, net};
 
-const ENTRY: &str = "entry.json";
+pub(crate) const ENTRY: &str = "entry.json";
 
 /// Files that one line may have kept, and bytes that are copied where a second name is not possible.
 const MOST_FILES: u64 = 500_000;
@@ -34,7 +35,7 @@ const MOST_COPIED: u64 = 2 << 30;
 /// The folder of what was kept.
 #[derive(Debug, Clone)]
 pub struct Quarantine {
-    folder: PathBuf,
+    pub(crate) folder: PathBuf,
 }
 
 /// What one line took away.
@@ -45,12 +46,13 @@ pub struct Kept {
     pub at: u64,
     pub line: String,
     /// The folder worked in.
+    #[serde(with = "anypath::one")]
     pub folder: PathBuf,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
     pub call: String,
     /// Where each tree was; the tree itself lies beside, by its number.
-    #[serde(default)]
+    #[serde(default, with = "anypath::many")]
     pub trees: Vec<PathBuf>,
     pub files: u64,
     pub bytes: u64,
@@ -62,11 +64,15 @@ pub struct Kept {
     /// Repositories that the line broke, whole as they were before it; each lies beside, by its number.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repositories: Vec<KeptRepository>,
+    /// The acts of its session that put it back and took it away again, in turn: by the last event before each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub acts: Vec<u64>,
 }
 
 /// A repository that a line broke.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptRepository {
+    #[serde(with = "anypath::one")]
     pub path: PathBuf,
     /// What is wrong with it.
     pub why: String,
@@ -79,6 +85,7 @@ pub struct KeptRepository {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Note {
     pub line: String,
+    #[serde(with = "anypath::one")]
     pub folder: PathBuf,
     pub session: Option<String>,
     pub call: String,
@@ -89,13 +96,6 @@ pub struct Note {
 pub struct NotKept {
     pub path: PathBuf,
     pub why: String,
-}
-
-/// What was put back: a path or a name of git's each, and what was not with the reason.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PutBack {
-    pub done: Vec<String>,
-    pub left: Vec<(String, String)>,
 }
 
 /// Being kept, before and while a line runs.
@@ -111,6 +111,7 @@ pub struct Keeping {
     repositories: Vec<KeptRepository>,
     /// What was replaced is let go: only what is gone is kept.
     only_gone: bool,
+    watched: Watched,
     /// The note of what is kept, locked while the line runs.
     begun: Option<fs::File>,
 }
@@ -131,7 +132,7 @@ impl Quarantine {
             let folder = self.folder.join(&id);
             match fs::DirBuilder::new().mode(0o700).create(&folder) {
                 Ok(()) => {
-                    return Ok(Keeping::left(folder, id, Vec::new(), false));
+                    return Ok(Keeping::new(folder, id));
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
@@ -145,12 +146,6 @@ impl Quarantine {
         Repositories::new(self.folder.join(repository::FOLDER))
     }
 
-    /// What killed processes left. Each is to be finished before the entries are read.
-    pub fn unfinished(&self) -> Vec<Unfinished> {
-        let folders = fs::read_dir(&self.folder).into_iter().flatten().flatten();
-        folders.filter_map(|entry| begun::left(&entry.path())).collect()
-    }
-
     /// What is kept, the oldest first. What a killed process left unfinished is not listed.
     pub fn entries(&self) -> Vec<Kept> {
         let folders = fs::read_dir(&self.folder).into_iter().flatten().flatten();
@@ -162,8 +157,46 @@ impl Quarantine {
         entries
     }
 
+    /// The paths that are gone and that an entry holds: files, and whole folders.
+    pub fn held(&self, kept: &Kept) -> Vec<PathBuf> {
+        let mut held: Vec<PathBuf> = kept.repositories.iter().map(|one| one.path.clone()).collect();
+        held.extend(self.places(kept).into_iter().map(|(_, path)| path));
+        held.sort();
+        held.dedup();
+        held
+    }
+
+    /// The place of each thing in an entry, and where it was: repositories that are gone as a whole, files and folders.
+    pub(crate) fn places(&self, kept: &Kept) -> Vec<(PathBuf, PathBuf)> {
+        let copy = |at: usize| self.folder.join(&kept.id).join(repository_name(at));
+        let repositories = kept.repositories.iter().enumerate();
+        let whole = repositories.filter(|(at, one)| copy(*at).exists() && !one.path.exists());
+        let mut places: Vec<_> = whole.map(|(at, one)| (copy(at), one.path.clone())).collect();
+        let mut open: Vec<(PathBuf, PathBuf)> =
+            kept.trees.iter().enumerate().map(|(at, path)| (self.tree(kept, at), path.clone())).collect();
+        while let Some((ours, path)) = open.pop() {
+            let Ok(found) = fs::symlink_metadata(&ours) else { continue };
+            if found.is_dir() && path.is_dir() {
+                let inside = fs::read_dir(&ours).into_iter().flatten().flatten();
+                open.extend(inside.map(|entry| (entry.path(), path.join(entry.file_name()))));
+            } else {
+                places.push((ours, path));
+            }
+        }
+        places
+    }
+
     /// Puts everything back that is not in somebody's way. An entry of which nothing is left is removed.
     pub fn restore(&self, kept: &Kept, blobs: &Blobs) -> Result<PutBack, ChangesError> {
+        let back = self.put_back(kept, blobs)?;
+        if back.left.is_empty() {
+            self.remove(kept).map_err(|error| ChangesError::io("remove", &self.folder, error))?;
+        }
+        Ok(back)
+    }
+
+    /// The same; the entry stays.
+    pub(crate) fn put_back(&self, kept: &Kept, blobs: &Blobs) -> Result<PutBack, ChangesError> {
         let mut back = PutBack::default();
         // First, for names of git's are put back by git.
         for (at, one) in kept.repositories.iter().enumerate() {
@@ -172,12 +205,22 @@ impl Quarantine {
                 back.left.push((one.path.display().to_string(), why));
                 continue;
             }
+            let whole = one.path.symlink_metadata().is_err();
             if one.path.is_dir() && health::is_other(&one.path, &copy) {
                 self.set_aside(&one.path, kept);
             }
+            let before = back.done.len();
             repository::put_back(&copy, &one.path, &one.left, &mut back);
+            if whole && back.done.len() > before && !copy.exists() {
+                back.moved.push((copy, one.path.clone()));
+            } else if back.done.len() > before {
+                back.stays.push(one.path.display().to_string());
+            }
         }
-        for (at, path) in kept.trees.iter().enumerate() {
+        // What is gone goes first: something of it may lie in the place of another.
+        let (there, gone): (Vec<_>, Vec<_>) =
+            kept.trees.iter().enumerate().partition(|(_, path)| path.symlink_metadata().is_ok());
+        for (at, path) in gone.into_iter().chain(there) {
             match behind_link(path) {
                 Some(why) => back.left.push((path.display().to_string(), why)),
                 None => put_tree(&self.tree(kept, at), path, &mut back),
@@ -207,17 +250,12 @@ impl Quarantine {
         let (done, left) = refs::restore(&kept.folder, &kept.refs);
         back.done.extend(done);
         back.left.extend(left);
-        if back.left.is_empty() {
-            self.remove(kept).map_err(|error| ChangesError::io("remove", &self.folder, error))?;
-        }
         Ok(back)
     }
 
     /// Throws an entry away.
     pub fn remove(&self, kept: &Kept) -> io::Result<()> {
-        if !kept.refs.is_empty() {
-            refs::unpin(&kept.folder, &kept.id);
-        }
+        refs::unpin_all(kept);
         remove_tree(&self.folder.join(&kept.id))
     }
 
@@ -265,36 +303,64 @@ impl Quarantine {
 }
 
 impl Keeping {
-    pub(crate) fn left(folder: PathBuf, id: String, trees: Vec<PathBuf>, only_gone: bool) -> Self {
-        let repositories = Vec::new();
+    fn new(folder: PathBuf, id: String) -> Self {
         Self {
             folder,
             id,
-            trees,
+            trees: Vec::new(),
             files: 0,
             bytes: 0,
             copied: 0,
             names: None,
-            repositories,
-            only_gone,
+            repositories: Vec::new(),
+            only_gone: false,
+            watched: Watched::default(),
             begun: None,
         }
+    }
+
+    /// As a process that is gone had it.
+    pub(crate) fn left(folder: PathBuf, id: String, begun: Begun, taken: Taken) -> Self {
+        let Begun { trees, only_gone, names, watched, .. } = begun;
+        let names = names.map(|(folder, names)| (folder.0, names));
+        let repositories = taken.repositories;
+        Self { trees, only_gone, names, watched, repositories, ..Self::new(folder, id) }
+    }
+
+    /// The repositories of which there are copies while the line runs. With `programs`, what it leaves for git to run is
+    /// set aside.
+    pub fn watch(&mut self, watched: Watched, programs: bool) {
+        self.watched = Watched { programs, ..watched };
     }
 
     /// Writes down what is kept, so that it is found after the death of this process. The line may run then.
     /// `scratch` names the copies of the tracker, where no session has them.
     pub fn begin(&mut self, note: &Note, scratch: Option<String>) -> io::Result<()> {
-        let kept = (self.trees.as_slice(), self.only_gone);
-        self.begun = Some(begun::write(&self.folder, note, kept, scratch)?);
+        let begun = Begun {
+            note: note.clone(),
+            trees: self.trees.clone(),
+            only_gone: self.only_gone,
+            names: self.names.clone().map(|(folder, names)| (Folder(folder), names)),
+            scratch,
+            watched: self.watched.clone(),
+        };
+        self.begun = Some(begun::write(&self.folder, &begun)?);
         Ok(())
+    }
+
+    /// The repositories were looked at once the process was gone.
+    pub(crate) fn settled(&self) {
+        self.write_taken(true);
+    }
+
+    fn write_taken(&self, settled: bool) {
+        let repositories = self.repositories.clone();
+        let _ = begun::write_taken(&self.folder, &Taken { repositories, settled });
     }
 
     /// Keeps a file, or a folder with all that is in it. What is not there needs no keeping.
     pub fn keep(&mut self, path: &Path) -> Result<(), NotKept> {
         let not = |why: String| NotKept { path: path.to_owned(), why };
-        if path.to_str().is_none() {
-            return Err(not("its name is no text".to_owned()));
-        }
         let found = match fs::symlink_metadata(path) {
             Ok(found) => found,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -308,7 +374,7 @@ impl Keeping {
     /// Gives a file a second name, if that costs no copy.
     pub fn link(&mut self, path: &Path) {
         let to = self.folder.join(self.trees.len().to_string());
-        if path.to_str().is_some() && fs::hard_link(path, &to).is_ok() {
+        if fs::hard_link(path, &to).is_ok() {
             self.trees.push(path.to_owned());
         }
     }
@@ -322,15 +388,20 @@ impl Keeping {
     pub fn keep_repositories(&mut self, broken: &[Broken]) {
         for one in broken {
             let to = self.folder.join(repository_name(self.repositories.len()));
-            let (left, taken) = if one.parts.is_empty() {
-                (repository::left(&one.copy, &one.path), fs::rename(&one.copy, &to))
-            } else {
-                // The rest is as it should be, and stays as it is.
-                (repository::left_parts(&one.path, &one.parts), parts::take(&one.copy, &one.parts, &to))
+            let left = match one.parts.as_slice() {
+                [] => repository::left(&one.copy, &one.path),
+                parts => repository::left_parts(&one.path, parts),
             };
-            if one.path.to_str().is_some() && taken.is_ok() {
-                let (path, why) = (one.path.clone(), one.why.clone());
-                self.repositories.push(KeptRepository { path, why, left });
+            self.repositories.push(KeptRepository { path: one.path.clone(), why: one.why.clone(), left });
+            // First, so that a copy which was moved is known after a kill.
+            self.write_taken(false);
+            let taken = match one.parts.as_slice() {
+                [] => fs::rename(&one.copy, &to),
+                // The rest is as it should be, and stays as it is.
+                parts => parts::take(&one.copy, parts, &to),
+            };
+            if taken.is_err() {
+                self.repositories.pop();
             }
         }
     }
@@ -415,8 +486,22 @@ impl Keeping {
         let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let Note { line, folder, session, call } = note;
         let id = self.id.clone();
-        let kept =
-            Kept { id, at, line, folder, session, call, trees, files, bytes, changes, refs, repositories };
+        let acts = Vec::new();
+        let kept = Kept {
+            id,
+            at,
+            line,
+            folder,
+            session,
+            call,
+            trees,
+            files,
+            bytes,
+            changes,
+            refs,
+            repositories,
+            acts,
+        };
         let text = serde_json::to_vec_pretty(&kept).map_err(io::Error::other)?;
         fs::write(self.folder.join(ENTRY), text)?;
         begun::remove(&self.folder);
@@ -433,7 +518,7 @@ impl Keeping {
 }
 
 /// The name of a repository's copy in an entry.
-fn repository_name(at: usize) -> String {
+pub(crate) fn repository_name(at: usize) -> String {
     format!("repository-{at}")
 }
 
@@ -473,74 +558,6 @@ fn is_copy(kept: &Path, path: &Path, ours: &fs::Metadata, theirs: &fs::Metadata)
         return fs::read_link(kept).ok() == fs::read_link(path).ok();
     }
     ours.len() == theirs.len() && ours.dev() != theirs.dev() && fs::read(kept).ok() == fs::read(path).ok()
-}
-
-/// Puts a tree back where it was, beside what is there.
-fn put_tree(kept: &Path, path: &Path, back: &mut PutBack) {
-    let Ok(ours) = fs::symlink_metadata(kept) else { return };
-    let shown = || path.display().to_string();
-    match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => match move_back(kept, path, &ours) {
-            Ok(()) => back.done.push(shown()),
-            Err(error) => back.left.push((shown(), error.to_string())),
-        },
-        Err(error) => back.left.push((shown(), error.to_string())),
-        Ok(theirs) if theirs.is_dir() && ours.is_dir() => {
-            for entry in fs::read_dir(kept).into_iter().flatten().flatten() {
-                put_tree(&entry.path(), &path.join(entry.file_name()), back);
-            }
-            let _ = fs::remove_dir(kept);
-        }
-        Ok(theirs) if (theirs.ino(), theirs.dev()) == (ours.ino(), ours.dev()) => {
-            let _ = fs::remove_file(kept);
-        }
-        Ok(_) => back.left.push((shown(), "something else is there now".to_owned())),
-    }
-}
-
-/// Why a path is not the place it was when something was kept of it: that was written down without links.
-fn behind_link(path: &Path) -> Option<String> {
-    match Root::open_or_gone(path.parent()?) {
-        Err(ChangesError::Root { source, .. }) if source.kind() == io::ErrorKind::InvalidInput => {
-            Some(source.to_string())
-        }
-        Ok(_) | Err(_) => None,
-    }
-}
-
-/// Moves something kept to its path, whose folder is made if it is gone, and never reached by a link.
-pub(crate) fn move_back(kept: &Path, path: &Path, ours: &fs::Metadata) -> io::Result<()> {
-    let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(io::ErrorKind::InvalidInput.into());
-    };
-    let above = Root::open_or_make(above).map_err(|error| match error {
-        ChangesError::Root { source, .. } => source,
-        error => io::Error::other(error.to_string()),
-    })?;
-    let path = above.by_handle().join(name);
-    match fs::rename(kept, &path) {
-        Ok(()) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => copy_tree(kept, &path, ours),
-        Err(error) => Err(error),
-    }
-}
-
-fn copy_tree(from: &Path, to: &Path, found: &fs::Metadata) -> io::Result<()> {
-    if found.is_dir() {
-        fs::create_dir(to)?;
-        for entry in fs::read_dir(from)? {
-            let entry = entry?;
-            copy_tree(&entry.path(), &to.join(entry.file_name()), &entry.metadata()?)?;
-        }
-        fs::set_permissions(to, found.permissions())?;
-        fs::remove_dir(from)
-    } else if found.file_type().is_symlink() {
-        std::os::unix::fs::symlink(fs::read_link(from)?, to)?;
-        fs::remove_file(from)
-    } else {
-        fs::copy(from, to)?;
-        fs::remove_file(from)
-    }
 }
 
 /// Also where folders in it may not be written.

@@ -24,7 +24,7 @@ pub struct KeptRef {
 }
 
 /// The names of a repository as they were.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Names(BTreeMap<String, String>);
 
 /// What a stash is called here, as it has only a number, which changes.
@@ -97,6 +97,13 @@ pub(crate) fn unpin(root: &Path, id: &str) {
     }
 }
 
+/// Drops the names of ours of an entry, if it has any.
+pub(crate) fn unpin_all(kept: &crate::Kept) {
+    if !kept.refs.is_empty() {
+        unpin(&kept.folder, &kept.id);
+    }
+}
+
 /// Puts names back that are as the line left them. Gives what was put back, and what was not with the reason.
 pub(crate) fn restore(root: &Path, refs: &[KeptRef]) -> (Vec<String>, Vec<(String, String)>) {
     let git = Git::at(root);
@@ -136,6 +143,53 @@ pub(crate) fn restore(root: &Path, refs: &[KeptRef]) -> (Vec<String>, Vec<(Strin
         git.run(Content::Bytes, &["read-tree", "HEAD"], None);
     }
     (done, left)
+}
+
+/// Takes names away again that are as they were put back. Gives what was done, and what was not with the reason.
+pub(crate) fn take_again(root: &Path, id: &str, refs: &[KeptRef]) -> (Vec<String>, Vec<(String, String)>) {
+    let git = Git::at(root);
+    let Some(now) = Names::look(root) else { return (Vec::new(), Vec::new()) };
+    let (mut done, mut left) = (Vec::new(), Vec::new());
+    let known = refs.iter().map(|kept| (kept.name.clone(), kept.before.clone())).collect();
+    if !refs.is_empty() && !Names(known).pin(root, id) {
+        left.extend(refs.iter().map(|kept| (kept.name.clone(), "git cannot keep its commit".to_owned())));
+        return (done, left);
+    }
+    for kept in refs.iter().filter(|kept| kept.name != "HEAD") {
+        let at = now.0.get(&kept.name);
+        if at == kept.after.as_ref() {
+            continue;
+        }
+        if at != Some(&kept.before) {
+            left.push((kept.name.clone(), "somebody moved it meanwhile".to_owned()));
+            continue;
+        }
+        let put = match (&kept.after, kept.name.starts_with(STASH)) {
+            (_, true) => stash_of(&git, &kept.before)
+                .and_then(|number| git.run(Content::Bytes, &["stash", "drop", "-q", &number], None)),
+            (Some(after), false) => git.run(
+                Content::Bytes,
+                &["update-ref", "-m", "lathe: rewind", &kept.name, after, &kept.before],
+                None,
+            ),
+            (None, false) => git.run(Content::Bytes, &["update-ref", "-d", &kept.name, &kept.before], None),
+        };
+        match put {
+            Some(_) => done.push(kept.name.clone()),
+            None => left.push((kept.name.clone(), "git refused".to_owned())),
+        }
+    }
+    if refs.iter().any(|kept| kept.name == "HEAD") && !done.is_empty() {
+        git.run(Content::Bytes, &["read-tree", "HEAD"], None);
+    }
+    (done, left)
+}
+
+/// The name by which git drops a stash.
+fn stash_of(git: &Git, commit: &str) -> Option<String> {
+    let all = text(git.run(Content::Bytes, &["log", "-g", "--format=%H %gd", "refs/stash", "--"], None)?);
+    let mut lines = all.lines().filter_map(|line| line.split_once(' '));
+    lines.find(|(oid, _)| *oid == commit).map(|(_, name)| name.to_owned())
 }
 
 fn text(bytes: Vec<u8>) -> String {

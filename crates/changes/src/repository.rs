@@ -17,19 +17,19 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use lathe_git::read_regular;
 use lathe_protocol::Digest;
 
+use crate::begun::Watched;
 use crate::health;
+use crate::layout::{all, around, is_loose, led_to, repository_of};
 use crate::parts;
-use crate::quarantine::{NotKept, PutBack, move_back, remove_tree};
+use crate::programs::SetAside;
+use crate::putback::{PutBack, move_back};
+use crate::quarantine::{NotKept, Quarantine, remove_tree};
 
 /// Entries of one repository that are looked at, and bytes that are copied of it.
 const MOST: u64 = 300_000;
 const MOST_COPIED: u64 = 2 << 30;
-
-/// Repositories of one workspace.
-const REPOSITORIES: usize = 64;
 
 /// Younger than this, the time of a file does not prove that it stayed the same.
 const YOUNG: Duration = Duration::from_millis(100);
@@ -58,6 +58,37 @@ pub struct Repositories {
 struct Copied {
     path: PathBuf,
     copy: PathBuf,
+    /// A file or a link that leads to no repository.
+    loose: bool,
+}
+
+impl Copied {
+    fn broken(&self) -> Option<Broken> {
+        let (path, copy) = (self.path.clone(), self.copy.clone());
+        if self.loose {
+            // A repository in its place may hold more than it did.
+            let (is_changed, now) = (!is_same(&copy, &path), path.symlink_metadata());
+            let why = if now.is_ok() { "was changed" } else { "is gone" }.to_owned();
+            let broken = Broken { path, copy, why, parts: Vec::new() };
+            return (is_changed && !now.is_ok_and(|now| now.is_dir())).then_some(broken);
+        }
+        if let Some(why) = health::broken(&path, &copy) {
+            return Some(Broken { path, copy, why, parts: Vec::new() });
+        }
+        if !copy.is_dir() || !path.is_dir() {
+            return None;
+        }
+        let mut parts = parts::lost(&path, &copy);
+        let why = match parts.as_slice() {
+            [] => return None,
+            [one] => format!("has lost {one}"),
+            [one, rest @ ..] => format!("has lost {one} and {} more", rest.len()),
+        };
+        if parts::lead_nowhere(&path, &copy, &parts) {
+            parts.clear();
+        }
+        Some(Broken { path, copy, why, parts })
+    }
 }
 
 /// A repository that was whole before a line.
@@ -84,16 +115,23 @@ impl Repositories {
         self.not_kept.clear();
         let around = around(root).and_then(|dot| Some((repository_of(&dot)?, dot)));
         self.around = around.map(|(repository, dot)| (dot, repository)).or(self.around.take());
+        let in_use = self.folder.parent().map(|folder| Quarantine::new(folder.to_owned()).in_use());
+        let in_use = in_use.unwrap_or_default();
         for path in all(root, found) {
             let copy = self.copy_of(&path);
-            // A repository that broke since the last line keeps the copy it had.
+            let loose = is_loose(&path);
+            let one = Copied { path: path.clone(), copy: copy.clone(), loose };
+            // A repository that broke since the last line keeps the copy it had, and so does one that a line of another
+            // process is breaking.
             let was_whole = known.iter().any(|known| known.path == path) && copy.symlink_metadata().is_ok();
-            if was_whole && health::broken(&path, &copy).is_some() {
-                self.copies.push(Copied { path, copy });
+            if (was_whole && health::broken(&path, &copy).is_some())
+                || (in_use.contains(&path) && one.broken().is_some())
+            {
+                self.copies.push(one);
                 continue;
             }
             match bring_up(&path, &copy) {
-                Ok(true) => self.copies.push(Copied { path, copy }),
+                Ok(true) => self.copies.push(one),
                 Ok(false) => {}
                 Err(error) => self.not_kept.push(NotKept { path, why: error.to_string() }),
             }
@@ -106,14 +144,32 @@ impl Repositories {
         self.copies.dedup_by(|a, b| a.path == b.path);
     }
 
-    /// After the death of a process in a line: the repository of a folder, if it is no longer what its copy is.
-    pub fn broken_around(mut self, root: &Path) -> Vec<Broken> {
-        let held = root.ancestors().map(|above| above.join(".git")).find_map(|path| {
-            let copy = self.copy_of(&path);
-            copy.symlink_metadata().is_ok().then_some(Copied { path, copy })
+    /// Before a line, and before anything of git's is started: what killed lines left in the repositories of a folder is
+    /// settled, so that their copies are not brought up to date with it. Gives the programs that were set aside.
+    pub fn settle(&self, root: &Path) -> Vec<SetAside> {
+        let Some(quarantine) = self.folder.parent() else { return Vec::new() };
+        let here = all(root, &[]);
+        let is_around = |path: &Path| path.parent().is_some_and(|folder| root.starts_with(folder));
+        let is_meant =
+            |path: &Path| path.starts_with(root) || is_around(path) || here.iter().any(|one| one == path);
+        Quarantine::new(quarantine.to_owned()).settle_meant(is_meant)
+    }
+
+    /// The copies of these, as far as there are any.
+    pub(crate) fn holding(mut self, watched: &Watched) -> Self {
+        let held = watched.paths.iter().map(|path| {
+            let loose = watched.loose.contains(path);
+            Copied { path: path.clone(), copy: self.copy_of(path), loose }
         });
-        self.copies.extend(held);
-        self.broken()
+        self.copies = held.filter(|one| one.copy.symlink_metadata().is_ok()).collect();
+        self
+    }
+
+    /// Every repository of which there is a copy.
+    pub fn watched(&self) -> Watched {
+        let loose = self.copies.iter().filter(|one| one.loose).map(|one| one.path.clone()).collect();
+        let paths = self.copies.iter().map(|one| one.path.clone()).collect();
+        Watched { paths, loose, ..Watched::default() }
     }
 
     fn copy_of(&self, path: &Path) -> PathBuf {
@@ -122,26 +178,7 @@ impl Repositories {
 
     /// After a line: what is no longer whole, those that hold others first.
     pub fn broken(&self) -> Vec<Broken> {
-        let look = |one: &Copied| {
-            let (path, copy) = (one.path.clone(), one.copy.clone());
-            if let Some(why) = health::broken(&path, &copy) {
-                return Some(Broken { path, copy, why, parts: Vec::new() });
-            }
-            if !copy.is_dir() || !path.is_dir() {
-                return None;
-            }
-            let mut parts = parts::lost(&path, &copy);
-            let why = match parts.as_slice() {
-                [] => return None,
-                [one] => format!("has lost {one}"),
-                [one, rest @ ..] => format!("has lost {one} and {} more", rest.len()),
-            };
-            if parts::lead_nowhere(&path, &copy, &parts) {
-                parts.clear();
-            }
-            Some(Broken { path, copy, why, parts })
-        };
-        self.copies.iter().filter_map(look).collect()
+        self.copies.iter().filter_map(Copied::broken).collect()
     }
 
     /// Where the objects of the repository around the root are to be had, if not where git finds them.
@@ -154,7 +191,7 @@ impl Repositories {
 
     /// Each repository with its copy.
     pub(crate) fn copies(&self) -> impl Iterator<Item = (&Path, &Path)> {
-        self.copies.iter().map(|one| (one.path.as_path(), one.copy.as_path()))
+        self.copies.iter().filter(|one| !one.loose).map(|one| (one.path.as_path(), one.copy.as_path()))
     }
 
     /// Of which there is no copy, and why.
@@ -285,92 +322,11 @@ impl Putting<'_> {
     }
 }
 
-/// Every path that gets a copy of its own: what was found, the repository around the root, those that files and links lead
-/// to, and the modules in them.
-fn all(root: &Path, found: &[PathBuf]) -> Vec<PathBuf> {
-    let around = around(root);
-    let mut paths: Vec<PathBuf> = Vec::new();
-    for dot in around.iter().chain(found) {
-        let Ok(kind) = dot.symlink_metadata() else { continue };
-        paths.push(dot.clone());
-        if !kind.is_dir() {
-            paths.extend(led_to(dot));
-        }
-        if paths.len() > REPOSITORIES {
-            break;
-        }
-    }
-    let modules: Vec<PathBuf> = paths.iter().flat_map(|path| modules(path)).take(REPOSITORIES).collect();
-    paths.extend(modules);
-    paths.sort();
-    paths.dedup();
-    paths
-}
-
-fn around(root: &Path) -> Option<PathBuf> {
-    root.ancestors().map(|folder| folder.join(".git")).find(|dot| dot.symlink_metadata().is_ok())
-}
-
-fn repository_of(dot: &Path) -> Option<PathBuf> {
-    if dot.symlink_metadata().ok()?.is_dir() { Some(dot.to_owned()) } else { led_to(dot) }
-}
-
-/// The repository that a `.git` file or link leads to: where its objects are.
-pub(crate) fn led_to(dot: &Path) -> Option<PathBuf> {
-    let kind = dot.symlink_metadata().ok()?;
-    let folder = if kind.is_symlink() {
-        dot.canonicalize().ok()?
-    } else {
-        let text = small(dot)?;
-        let target = text.strip_prefix("gitdir:")?.trim();
-        dot.parent()?.join(target).canonicalize().ok()?
-    };
-    let common =
-        small(&folder.join("commondir")).and_then(|text| folder.join(text.trim()).canonicalize().ok());
-    Some(common.unwrap_or(folder)).filter(|folder| health::is_repository(folder))
-}
-
-/// The text of a file that is short if it is what it should be.
-pub(crate) fn small(path: &Path) -> Option<String> {
-    path.symlink_metadata().ok().filter(fs::Metadata::is_file)?;
-    String::from_utf8(read_regular(path, 64 << 10).ok()??).ok()
-}
-
-/// The packed names of a repository. A pipe in their place is not waited for.
-pub(crate) fn packed_refs(repository: &Path) -> io::Result<Vec<u8>> {
-    let content = read_regular(&repository.join("packed-refs"), LONGEST_NAMES)?;
-    content.ok_or_else(|| io::ErrorKind::NotFound.into())
-}
-
-/// Bytes of packed names.
-const LONGEST_NAMES: u64 = 1 << 30;
-
-fn modules(repository: &Path) -> Vec<PathBuf> {
-    let mut open = vec![repository.join("modules")];
-    let (mut found, mut looked) = (Vec::new(), 0);
-    while let Some(folder) = open.pop() {
-        looked += 1;
-        if looked > MOST / 100 || found.len() > REPOSITORIES {
-            break;
-        }
-        if health::is_repository(&folder) {
-            open.push(folder.join("modules"));
-            found.push(folder);
-            continue;
-        }
-        let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
-        let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-        open.extend(folders.map(|entry| entry.path()));
-    }
-    found
-}
-
 /// Makes the copy what the repository is. False where there is nothing to copy, or nothing that is whole.
 fn bring_up(path: &Path, copy: &Path) -> io::Result<bool> {
     let Ok(found) = path.symlink_metadata() else { return Ok(false) };
     // What was not whole before a line cannot be broken by it.
-    let is_whole = if found.is_dir() { health::is_repository(path) } else { led_to(path).is_some() };
-    if !is_whole {
+    if !health::is_repository(path) && (found.is_dir() || !(is_loose(path) || led_to(path).is_some())) {
         return Ok(false);
     }
     let folder = copy.parent().ok_or(io::ErrorKind::InvalidInput)?;

@@ -1,6 +1,7 @@
 //! The tree as it was before a line, kept up to date from line to line.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
@@ -300,6 +301,11 @@ impl Tracker {
     /// Every `.git` in the tree, as far as it was looked at.
     pub fn git_paths(&self) -> Vec<PathBuf> {
         self.manifest.git().map(|rel| self.root.absolute(rel)).collect()
+    }
+
+    /// Tells whether one of these names may be another way to a file of the tree.
+    pub fn is_alias(&self, names: &[&OsStr]) -> bool {
+        self.manifest.is_alias(names)
     }
 
     /// The same without trusting the watcher, for the end of a task. The watcher does not hear of writes through a

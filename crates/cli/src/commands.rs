@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::CommandFactory;
 use lathe_config::NamedFile;
-use lathe_host::{CheckState, Home, Host, ToolLook, ToolRun};
+use lathe_host::{Check, CheckState, Home, Host, ToolLook, ToolRun};
 use lathe_protocol::{CallFinished, Toolset, escape_unseen};
 use serde_json::json;
 
@@ -182,7 +182,12 @@ async fn doctor(host: &Host, args: &DoctorArgs) -> Exit {
     let given = Given { model: Some(&args.model), ..Given::default() };
     match settings::settings(host, &folder, None, &given) {
         Ok(config) => checks.extend(models::probe(host, &args.model, &config.settings).await),
-        Err(exit) => return exit,
+        // Its own message named file and line; the other checks do not depend on it.
+        Err(_) => checks.push(Check {
+            name: "config",
+            state: CheckState::Broken,
+            detail: "the configuration cannot be used; the message above says why".to_owned(),
+        }),
     }
     let broken = checks.iter().any(|check| check.state == CheckState::Broken);
     if args.json {

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use lathe_host::lakeview_line;
+use lathe_host::{CHANGED_BY_OTHERS, lakeview_line};
 use lathe_protocol::{
     CallDecided, CallFinished, CallId, Ending, Event, Fact, Frame, FrameBody, Mode, ModelAnswered,
     SessionOptions, StepNo, Verdict, plain_address, text_of,
@@ -20,6 +20,9 @@ const LINE_BYTES: usize = 4096;
 
 /// Lines of an edit's diff that are shown.
 const DIFF_LINES: usize = 24;
+
+/// Paths of others that are named of one call.
+const NAMED: usize = 20;
 
 /// Who chose the mode, where the options alone do not tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -321,7 +324,9 @@ impl Console {
             // Nothing was shown while it ran: this is a journal, or a command that printed at its end.
             // How it ended is told by the verdict.
             let text = clean(&finished.text);
-            let lines = text.lines().enumerate().filter(|(at, line)| !is_tag(line) && !is_ending(*at, line));
+            let lines = text.lines().enumerate().filter(|(at, line)| {
+                !is_tag(line) && !is_ending(*at, line) && !is_told_apart(finished, line)
+            });
             for (_, line) in lines {
                 out.push_str(&self.output_line(line));
             }
@@ -342,6 +347,18 @@ impl Console {
         for lost in &finished.not_undoable {
             let words = format!("    {}: {}", self.say(Say::NotUndoable), clean(lost));
             out.push_str(&format!("{}\n", self.paint.yellow(&words)));
+        }
+        if !finished.others.is_empty() {
+            let (count, named) = (finished.others.len(), finished.others.iter().take(NAMED));
+            let mut named = named.map(|path| clean(path)).collect::<Vec<_>>().join(", ");
+            if count > NAMED {
+                named += " …";
+            }
+            let words = format!("    {} {named}", self.say(Say::OthersChanged));
+            out.push_str(&format!("{}\n", self.paint.yellow(&words)));
+        }
+        for words in &finished.broken {
+            out.push_str(&format!("    {}\n", self.paint.yellow(&clean(words))));
         }
         let started = event.place.call.as_ref().is_some_and(|call| self.started.contains(call));
         out.push_str(&self.verdict(decided.as_ref(), finished, started));
@@ -419,6 +436,16 @@ fn clipped(command: &str) -> String {
         Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
         None => text,
     }
+}
+
+/// The notes at the end of a result that are told in lines of their own.
+fn is_told_apart(finished: &CallFinished, line: &str) -> bool {
+    let note = |words: &String| {
+        line.strip_prefix('[')
+            .and_then(|line| line.strip_suffix(']'))
+            .is_some_and(|line| line == clean(words))
+    };
+    !finished.others.is_empty() && line.starts_with(CHANGED_BY_OTHERS) || finished.broken.iter().any(note)
 }
 
 /// The tags around foreign text in a result, which people need not see.

@@ -141,12 +141,12 @@ fn statistics(host: &Host, args: &FolderArgs) -> Exit {
         number("removed"),
         statistics["total_ms"].as_f64().unwrap_or(0.0),
         statistics["walk_ms"].as_f64().unwrap_or(0.0),
-        term::clean(statistics["database"].as_str().unwrap_or("")),
+        term::name(statistics["database"].as_str().unwrap_or("")),
         number("bytes") / 1024,
     ));
     for out in statistics["left_out"].as_array().into_iter().flatten() {
         let (path, why) = (out["path"].as_str().unwrap_or(""), out["why"].as_str().unwrap_or(""));
-        term::out(&format!("left out: {} ({why})\n", term::clean(path)));
+        term::out(&format!("left out: {} ({why})\n", term::name(path)));
     }
     for note in statistics["notes"].as_array().into_iter().flatten() {
         term::out(&format!("note: {}\n", term::clean(note.as_str().unwrap_or(""))));

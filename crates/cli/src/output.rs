@@ -58,7 +58,7 @@ impl Output {
     pub(crate) fn remembered(&self, facts: Option<&RememberedFacts>) {
         let Some(facts) = facts.filter(|_| self.is_text()) else { return };
         let from = facts.newest_from.as_ref().map_or_else(String::new, |folder| {
-            format!(" ({} {})", self.word(Say::NewestFrom), term::clean(folder))
+            format!(" ({} {})", self.word(Say::NewestFrom), term::name(folder))
         });
         term::out(&self.dim(&format!("{}: {}{from}\n", self.word(Say::RememberedFacts), facts.count)));
     }
@@ -126,15 +126,22 @@ impl Output {
     ) -> String {
         let mut out = String::from("\n");
         if diffs.is_empty() {
-            out.push_str(&format!("{}\n", self.paint.dim(self.say(Say::NothingChanged))));
+            let never = !running && !report.task.is_empty() && report.steps == 0 && report.calls == 0;
+            let words = if never { Say::NothingBegun } else { Say::NothingChanged };
+            out.push_str(&format!("{}\n", self.paint.dim(self.say(words))));
         } else {
             out.push_str(&format!("{}\n", self.paint.bold(self.say(Say::Changed))));
-            let width = diffs.iter().map(|diff| diff.path.chars().count()).max().unwrap_or(0);
+            let width = diffs.iter().map(|diff| term::name(&diff.path).chars().count()).max().unwrap_or(0);
             for diff in diffs {
+                if diff.kept.is_some() {
+                    let kept = self.paint.red(self.say(Say::KeptAway));
+                    out.push_str(&format!("  {:<width$}  {kept}\n", term::name(&diff.path)));
+                    continue;
+                }
                 let (added, removed) = (format!("+{}", diff.added), format!("-{}", diff.removed));
                 out.push_str(&format!(
                     "  {:<width$}  {} {}\n",
-                    term::clean(&diff.path),
+                    term::name(&diff.path),
                     self.paint.green(&added),
                     self.paint.red(&removed)
                 ));
@@ -177,9 +184,9 @@ impl Output {
         let mut out = format!("\n{}:\n", self.paint.yellow(self.say(Say::SetAside)));
         for file in aside {
             let now = file.set_aside_as.as_ref().map_or_else(String::new, |name| {
-                format!(" ({}: {})", self.say(Say::SetAsideNow), term::clean(name))
+                format!(" ({}: {})", self.say(Say::SetAsideNow), term::name(name))
             });
-            out.push_str(&format!("  {}{now}: {}\n", term::clean(&file.path), file.advice));
+            out.push_str(&format!("  {}{now}: {}\n", term::name(&file.path), file.advice));
         }
         out
     }
@@ -244,10 +251,7 @@ fn closing_json(
     (diffs, aside): (&[FileDiff], &[AsideFile]),
     exit: Exit,
 ) -> serde_json::Value {
-    let changes: Vec<_> = diffs
-        .iter()
-        .map(|diff| json!({ "path": diff.path, "added": diff.added, "removed": diff.removed, "diff": diff.diff }))
-        .collect();
+    let changes: Vec<_> = diffs.iter().map(diff_json).collect();
     json!({
         "session": id,
         "run": report.run,
@@ -262,7 +266,19 @@ fn closing_json(
         "changes": changes,
         "denials": report.denials,
         "set_aside": aside,
+        "changed_by_others": report.others,
+        "broken": report.broken,
     })
+}
+
+/// A changed file. `kept` names the entry of the quarantine, where nothing else has what was there.
+pub(crate) fn diff_json(diff: &FileDiff) -> serde_json::Value {
+    let mut row =
+        json!({ "path": diff.path, "added": diff.added, "removed": diff.removed, "diff": diff.diff });
+    if let Some(kept) = &diff.kept {
+        row["kept"] = json!(kept);
+    }
+    row
 }
 
 fn thousands(number: u64) -> String {

@@ -9,6 +9,9 @@ use crate::exit::Exit;
 use crate::output::print_json;
 use crate::term;
 
+/// Names of git's that are listed of one entry.
+const NAMED: usize = 10;
+
 #[derive(Args)]
 pub(crate) struct QuarantineArgs {
     #[command(subcommand)]
@@ -69,11 +72,15 @@ fn list(entries: &[Kept], as_json: bool) -> Exit {
             counted(kept.refs.len(), "name")
         );
         for one in &kept.repositories {
-            what.push_str(&format!(", the repository {}", term::clean(&one.path.display().to_string())));
+            what.push_str(&format!(", the repository {}", term::name(&one.path.display().to_string())));
+        }
+        let names = kept.refs.iter().filter(|kept| kept.name != "HEAD");
+        for one in names.take(NAMED) {
+            what.push_str(&format!(", {}", term::name(&one.name)));
         }
         let folder = kept.folder.display().to_string();
         let line = lathe_host::visible(&kept.line);
-        term::out(&format!("{}  {what}  in {}\n    {}\n", kept.id, term::clean(&folder), term::clean(&line)));
+        term::out(&format!("{}  {what}  in {}\n    {}\n", kept.id, term::name(&folder), term::name(&line)));
     }
     Exit::Done
 }
@@ -87,9 +94,9 @@ fn restore(host: &Host, id: Option<&str>, as_json: bool) -> Exit {
         let left: Vec<_> = back.left.iter().map(|(path, why)| json!({ "path": path, "why": why })).collect();
         print_json(&json!({ "id": kept.id, "restored": back.done, "left": left }));
     } else {
-        back.done.iter().for_each(|path| term::out(&format!("  {}  brought back\n", term::clean(path))));
+        back.done.iter().for_each(|path| term::out(&format!("  {}  brought back\n", term::name(path))));
         for (path, why) in &back.left {
-            term::out(&format!("  {}  left: {}\n", term::clean(path), term::clean(why)));
+            term::out(&format!("  {}  left: {}\n", term::name(path), term::name(why)));
         }
     }
     if back.left.is_empty() { Exit::Done } else { Exit::Failed }

@@ -6,7 +6,7 @@ use lathe_protocol::{SessionId, StepNo};
 use serde_json::json;
 
 use crate::exit::Exit;
-use crate::output::print_json;
+use crate::output::{diff_json, print_json};
 use crate::term::{self, Paint};
 use crate::words::{Language, Say};
 
@@ -48,7 +48,7 @@ pub(crate) struct UndoArgs {
 
 #[derive(Args)]
 pub(crate) struct DiffArgs {
-    /// Session: its id or the beginning of it; the newest if left out
+    /// Session: its id or the beginning of it; the newest of this folder if left out
     id: Option<String>,
     /// As JSON
     #[arg(long)]
@@ -119,10 +119,9 @@ fn words(undone: &Undone, preview: bool, back: &WayBack) -> String {
     let paint = Paint::new(term::is_terminal());
     let say = |say: Say| say.text(language);
     let head = if preview { say(Say::WouldTakeBack) } else { say(Say::TookBack) };
-    let place = format!("({} {}, {})", say(Say::InSession), undone.session, term::clean(&undone.folder));
+    let place = format!("({} {}, {})", say(Say::InSession), undone.session, term::name(&undone.folder));
     let mut out = format!("{head}: {} {}\n", undone.about, paint.dim(&place));
-    let row =
-        |act: &PathAct| format!("  {}  {}\n", term::clean(&act.path), paint.dim(&term::clean(&act.act)));
+    let row = |act: &PathAct| format!("  {}  {}\n", term::name(&act.path), paint.dim(&term::name(&act.act)));
     undone.restored.iter().for_each(|act| out.push_str(&row(act)));
     if undone.restored.is_empty() {
         out.push_str(&format!("  {}\n", say(Say::NoFiles)));
@@ -136,22 +135,31 @@ fn words(undone: &Undone, preview: bool, back: &WayBack) -> String {
     }
     if !undone.others.is_empty() {
         out.push_str(&format!("{}\n", say(Say::OthersWrote)));
-        undone.others.iter().for_each(|path| out.push_str(&format!("  {}\n", term::clean(path))));
+        undone.others.iter().for_each(|path| out.push_str(&format!("  {}\n", term::name(path))));
     }
     for lost in &undone.not_undoable {
-        let words = format!("{}: {}", say(Say::NotUndoable), term::clean(lost));
+        let words = format!("{}: {}", say(Say::NotUndoable), term::name(lost));
         out.push_str(&format!("{}\n", paint.yellow(&words)));
     }
     let hint = back.words(undone, language).filter(|_| !preview);
     let is_anything_done = !undone.restored.is_empty() || undone.steps > 0;
     if let Some(hint) = hint.filter(|_| is_anything_done) {
         out.push_str(&format!("{}\n", paint.dim(&hint)));
+        if !undone.stays.is_empty() {
+            let stays: Vec<String> = undone.stays.iter().map(|path| term::name(path)).collect();
+            out.push_str(&format!("{} {}\n", say(Say::StaysWhole), stays.join(", ")));
+        }
     }
     out
 }
 
 pub(crate) fn diff(host: &Host, args: &DiffArgs) -> Exit {
-    let found = host.find(args.id.as_deref()).and_then(|id| {
+    let found = here(host, args.id.as_deref()).and_then(|id| {
+        if args.id.is_none() {
+            let folder = host.workspace(&id)?.display().to_string();
+            let session = Say::Session.text(Language::find());
+            term::err(&format!("{session} {id} ({})\n", term::name(&folder)));
+        }
         crate::show::tell_unknown(&host.events(&id)?);
         host.session_diffs(&id)
     });
@@ -160,10 +168,7 @@ pub(crate) fn diff(host: &Host, args: &DiffArgs) -> Exit {
         Err(error) => return Exit::host(&error),
     };
     if args.json {
-        let rows: Vec<_> = diffs
-            .iter()
-            .map(|diff| json!({ "path": diff.path, "added": diff.added, "removed": diff.removed, "diff": diff.diff }))
-            .collect();
+        let rows: Vec<_> = diffs.iter().map(diff_json).collect();
         print_json(&json!(rows));
         return Exit::Done;
     }

@@ -223,7 +223,7 @@ fn check_rules(host: &Host, home: &Path, roots: &[PathBuf]) -> Result<(), Exit> 
             Err(errors) => Err(listed(errors.errors.iter().map(ToString::to_string)).join("; ")),
         };
         if let Err(error) = checked {
-            let root = term::clean(&root.display().to_string());
+            let root = term::name(&root.display().to_string());
             term::err(&format!("warning: no session can be started in {root}: {}\n", term::clean(&error)));
         }
     }
@@ -276,7 +276,7 @@ fn tokens(home: &Home, command: TokenCommand) -> Exit {
                 );
             } else {
                 rows.iter()
-                    .for_each(|row| term::out(&format!("{:<9} {}\n", row.role, term::clean(&row.name))));
+                    .for_each(|row| term::out(&format!("{:<9} {}\n", row.role, term::name(&row.name))));
             }
         }),
     };

@@ -84,15 +84,11 @@ async fn one(shell: &mut PersonShell, line: &str, at: At, stops: &mut Stops) -> 
         }
     });
     let mut running = Box::pin(running);
-    let ran = tokio::select! {
-        ran = &mut running => ran,
+    let (ran, stopped) = tokio::select! {
+        ran = &mut running => (ran, false),
         _ = stops.next() => {
             cancel.cancel();
-            let ran = (&mut running).await;
-            if ran.is_ok() {
-                return Exit::Cancelled;
-            }
-            ran
+            ((&mut running).await, true)
         }
     };
     drop(running);
@@ -103,16 +99,17 @@ async fn one(shell: &mut PersonShell, line: &str, at: At, stops: &mut Stops) -> 
     match ran {
         Ok(ShellLine::Ended { code, kept, lost, broken }) => {
             for broken in &broken {
-                term::err(&format!("{}\n", term::clean(broken)));
+                term::err(&format!("{}\n", term::name(broken)));
             }
             if let Some(id) = kept {
                 term::err(&format!("kept: `lathe quarantine restore {id}` brings back what it took away\n"));
             }
             for lost in lost.iter().take(10) {
-                term::err(&format!("not kept: {}\n", term::clean(lost)));
+                term::err(&format!("not kept: {}\n", term::name(lost)));
             }
-            Exit::Line(u8::try_from(code).unwrap_or(1))
+            if stopped { Exit::Cancelled } else { Exit::Line(u8::try_from(code).unwrap_or(1)) }
         }
+        Ok(ShellLine::Denied(_)) if stopped => Exit::Cancelled,
         Ok(ShellLine::Denied(reason)) => {
             term::err(&format!("denied: {}\n", term::clean(&reason)));
             Exit::Line(126)

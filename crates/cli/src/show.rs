@@ -150,7 +150,7 @@ fn line(summary: &Summary, is_damaged: bool) -> String {
         if is_damaged { Say::Damaged } else { state_word(summary.state) }.text(language),
         summary.steps,
         Say::steps(summary.steps.into()).text(Language::find()),
-        term::clean(&summary.workspace),
-        term::clean(&summary.title)
+        term::name(&summary.workspace),
+        term::name(&summary.title)
     )
 }

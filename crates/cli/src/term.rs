@@ -24,6 +24,13 @@ pub(crate) fn out_bytes(bytes: &[u8]) {
     }
 }
 
+/// A name, or a path, within a line: what breaks lines is written out too.
+pub(crate) fn name(text: &str) -> String {
+    // First, for a carriage return before a line feed is dropped elsewhere.
+    let text = text.replace('\r', "<U+000D>").replace('\n', "<U+000A>");
+    clean(&text)
+}
+
 /// Text of files and commands that a program may want as it is: harmless on a terminal, untouched in a pipe.
 pub(crate) fn foreign(text: &str) -> std::borrow::Cow<'_, str> {
     if std::io::stdout().is_terminal() { clean(text).into() } else { text.into() }

@@ -360,12 +360,14 @@ fn add(host: &Host, folder: &Path, yes: bool) -> Exit {
         Ok(look) => look,
         Err(exit) => return exit,
     };
-    if let Some(line) = untrusted_trae(&look) {
-        term::err(&line);
+    let trae = untrusted_trae(&look);
+    if let Some(line) = &trae {
+        term::err(line);
     }
     let wanted: Vec<&Looked> = look.left_out().collect();
     if look.items.is_empty() {
-        term::out(&format!("nothing in {} needs trust\n", shown_path(&look.root)));
+        let nothing = if trae.is_some() { "nothing else" } else { "nothing" };
+        term::out(&format!("{nothing} in {} needs trust\n", shown_path(&look.root)));
         return Exit::Done;
     }
     if wanted.is_empty() {

@@ -89,7 +89,9 @@ messages! {
     TokensIn: "tokens in", "输入 token";
     TokensOut: "out", "输出";
     Changed: "changed", "改动";
-    NothingChanged: "no file was changed by the edit tools", "编辑工具没有改动文件";
+    NothingChanged: "no file was changed", "没有文件被改动";
+    NothingBegun: "the model gave no answer, so nothing was done", "模型没有给出回答，什么也没有做";
+    KeptAway: "taken away, kept in the quarantine", "已删除，保存在隔离区";
     Session: "session", "会话";
     LookAgain: "look at it again", "再次查看";
     GoOn: "go on with it", "继续";
@@ -129,6 +131,8 @@ messages! {
     StepsLeft: "Steps of the conversation left behind", "对话中被放弃的步骤";
     LeftAlone: "Left as they are:", "保持原样：";
     OthersWrote: "Written by somebody else while a line ran, and left to them:", "在命令运行期间由他人写入，保持不动：";
+    OthersChanged: "changed by somebody else while this ran, and no part of it:", "运行期间由他人改动，不属于本次调用：";
+    StaysWhole: "It leaves these as they are now:", "以下内容保持现状，不会再被移走：";
     UndoHint: "takes this back.", "可以撤回这一操作。";
     AskChoice: "Number, or your own words", "编号，或用自己的话";
     AskYesNo: "yes or no", "是或否";

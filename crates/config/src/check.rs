@@ -272,6 +272,7 @@ fn fit(shape: &Shape, node: &Node, reading: Reading) -> Result<Json, Misfit> {
         Shape::Number { least, most } => match number(&node.value, lenient) {
             Some(number) if (*least..=*most).contains(&number) => Ok(number.into()),
             Some(number) => Err(misfit(number.to_string(), None)),
+            None if matches!(&node.value, Value::Float(_)) => Err(misfit("not finite".to_owned(), None)),
             None => Err(wrong_type()),
         },
         Shape::Choice(words) => {

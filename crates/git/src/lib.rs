@@ -12,6 +12,7 @@
 //! a scratch git folder with links to the real one (git refuses a linked HEAD and replaces links when it writes).
 
 mod alternates;
+mod apart;
 mod call;
 mod config;
 mod discover;
@@ -25,6 +26,7 @@ mod settings;
 mod snapshot;
 mod wall;
 
+pub use apart::{places, set_in_file};
 pub use call::{Content, GitCall, Place, git_version};
 pub use config::{Setting, parse_settings, user_setting};
 pub use discover::{Boundary, Found, dot_git, find};

@@ -32,7 +32,7 @@ impl Host {
     /// The rules of a session without the answers, which it looks at by itself. Answers that cannot be read now are an error.
     pub(crate) fn base_rules(&self, root: &Path, extras: &Extras) -> Result<Rulebook, HostError> {
         self.answers().read().map_err(HostError::Policy)?;
-        self.rules_without_answers(root, extras)
+        Ok(lathe_tools::exclude(self.rules_without_answers(root, extras)?, &extras.exclude))
     }
 
     /// What was allowed for ever, in the order it was.

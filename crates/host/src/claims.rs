@@ -1,47 +1,309 @@
 //! Files that another session wrote too.
 //!
-//! Two sessions may work in one folder at the same time, and the look at the tree after a line finds what both changed. Each
-//! journal says what its session did; a file that is as another session left it is not taken back from under it.
+//! Two sessions may work in one folder at the same time, and the look at the tree after a line finds what both changed: then
+//! both journals have it. Each journal also says when each call ran and what the line names. So of what changed while calls
+//! of two sessions ran at once, a file belongs to the one that names it, as a file tool does, an agent command, or a line
+//! with the name in a redirection, an operand or the text of the program that it starts. What the other one names, both or neither, is not
+//! taken back from under it: it is a conflict that names the other session. A line that still runs has told nothing yet, and
+//! may have written whatever it could have. One thing stays unknown: a program that writes a file which it does not name, in
+//! the same moments in which the line of this session writes that file by name.
 
-use std::path::Path;
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
 
-use lathe_changes::{TreeChange, Wanted};
-use lathe_journal::Reader;
-use lathe_protocol::{Event, SessionId, Timestamp};
+use lathe_blobs::Blobs;
+use lathe_changes::{State, TreeChange, Wanted};
+use lathe_journal::{Reader, SessionState};
+use lathe_protocol::{CallId, CommandDecided, Event, Fact, RunNo, Seq, SessionId, StepNo, Timestamp};
+use lathe_tools::writes_only_what_it_names;
 
 use crate::session::Host;
 
+/// Bytes of a file that are read to see how it grew.
+const LARGEST: usize = 4 << 20;
+
+const TYPE: u32 = 0o170_000;
+const FOLDER: u32 = 0o040_000;
+
+/// Programs whose first operand is a script.
+const INTERPRETERS: [&str; 10] =
+    ["python", "python3", "bash", "sh", "dash", "zsh", "node", "ruby", "perl", "source"];
+
+/// Bytes of a script that is looked into.
+const LONGEST_SCRIPT: u64 = 256 << 10;
+
+/// A path that another session wrote, or may have written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Claim {
+    pub(crate) path: PathBuf,
+    pub(crate) session: SessionId,
+}
+
 impl Host {
-    /// Marks what is as another session left it since then. A journal that cannot be read claims nothing.
+    /// Marks what other sessions did, or may have done, while the calls of these events ran, and what is as another session
+    /// left it since. `all` is the whole journal of the session. A journal that cannot be read claims nothing.
     pub(crate) fn leave_to_other_sessions(
         &self,
         id: &SessionId,
         workspace: &Path,
-        since: Timestamp,
+        (all, undone): (&[Event], &BTreeSet<Seq>),
         wanted: &mut [Wanted],
-    ) {
-        if wanted.is_empty() {
-            return;
-        }
-        let (Ok(sessions), Ok(blobs)) = (self.sessions(), self.home().blobs()) else { return };
+    ) -> Vec<Claim> {
+        let mut own = doings(all, workspace);
+        own.retain(|doing| doing.told.is_some_and(|seq| undone.contains(&seq)));
+        let Some(since) = own.iter().map(|doing| doing.from).min() else { return Vec::new() };
+        let (Ok(sessions), Ok(blobs), false) = (self.sessions(), self.home().blobs(), wanted.is_empty())
+        else {
+            return Vec::new();
+        };
         let is_near = |other: &str| {
             let other = Path::new(other);
             other.starts_with(workspace) || workspace.starts_with(other)
         };
+        let mut claims = Vec::new();
         for other in sessions {
-            if other.id == *id || other.updated < since || !is_near(&other.workspace) {
+            let is_over = match other.state {
+                SessionState::Completed | SessionState::Error | SessionState::Cancelled => true,
+                SessionState::New | SessionState::Running | SessionState::Interrupted => false,
+            };
+            if other.id == *id || (is_over && other.updated < since) || !is_near(&other.workspace) {
                 continue;
             }
             let events = Reader::open(&self.home().sessions(), &other.id, blobs.clone())
                 .and_then(|reader| reader.all());
-            let events = events.unwrap_or_default();
-            let later = events.iter().filter(|event| event.at >= since);
-            for change in later.flat_map(|event: &Event| event.fact.changes()).map(TreeChange::from) {
-                let left = change.state_after();
-                let same =
-                    wanted.iter_mut().filter(|wanted| wanted.path == change.path && wanted.now == left);
-                same.for_each(|wanted| wanted.foreign = true);
+            let theirs = doings(&events.unwrap_or_default(), Path::new(&other.workspace));
+            // A folder that was made goes only if nothing is in it.
+            let is_made_folder = |wanted: &Wanted| {
+                wanted.want.is_none() && wanted.now.as_ref().is_some_and(|now| now.mode & TYPE == FOLDER)
+            };
+            for wanted in wanted.iter_mut().filter(|wanted| !is_made_folder(wanted)) {
+                let is_claimed =
+                    theirs.iter().any(|doing| doing.to >= since && doing.claims(wanted, &own, &blobs));
+                if is_claimed {
+                    wanted.foreign = true;
+                    claims.push(Claim { path: wanted.path.clone(), session: other.id.clone() });
+                }
             }
+        }
+        claims
+    }
+}
+
+/// Something that a session did to files: a call, an agent command, or a way back.
+struct Doing {
+    from: Timestamp,
+    /// The far future while it runs.
+    to: Timestamp,
+    /// The event that tells what it changed. None while it runs.
+    told: Option<Seq>,
+    /// A line, whose changes were found by a look at the tree.
+    line: Option<Line>,
+    changes: Vec<TreeChange>,
+}
+
+/// The files that a line writes, as far as its text says.
+#[derive(Default)]
+struct Line {
+    /// It writes nothing that it does not name.
+    certain: bool,
+    /// Files and folders that it writes, as it spells them.
+    writes: Vec<PathBuf>,
+    /// Possible names in the text that it gives to programs.
+    words: Vec<PathBuf>,
+    /// Paths that its agent commands wrote by themselves.
+    own: Vec<PathBuf>,
+}
+
+impl Line {
+    fn of(commands: &[CommandDecided], root: &Path) -> Self {
+        let mut line = Self { certain: writes_only_what_it_names(commands), ..Self::default() };
+        for command in commands {
+            let effects = &command.effects;
+            line.writes
+                .extend(effects.writes.iter().filter(|name| !name.starts_with('-')).map(PathBuf::from));
+            if effects.opaque || !effects.programs.is_empty() || !effects.writes.is_empty() {
+                let texts = command.words.iter().skip(1);
+                line.words.extend(texts.flat_map(|text| text.split(is_between)).filter_map(name_in));
+                let script = script(&command.words, root).unwrap_or_default();
+                line.words.extend(script.split(is_between).filter_map(name_in));
+            }
+        }
+        line
+    }
+
+    fn names(&self, path: &Path) -> bool {
+        let written = |name: &PathBuf| {
+            let name = plain(name);
+            let ends = |path: &Path| !name.as_os_str().is_empty() && path.ends_with(&name);
+            // The file, what is in a folder of that name, and the folders on the way to it.
+            path.ancestors().any(ends)
+                || name.ancestors().skip(1).any(|above| is_some(above) && path.ends_with(above))
+        };
+        self.own.iter().any(|own| own == path)
+            || self.writes.iter().any(written)
+            || self.words.iter().any(|name| path.ends_with(plain(name)))
+    }
+}
+
+/// The text of the script that a command runs, as it is now.
+fn script(words: &[String], root: &Path) -> Option<String> {
+    let (program, rest) = words.split_first()?;
+    let named = if INTERPRETERS.contains(&program.as_str()) {
+        rest.iter().find(|word| !word.starts_with('-'))?
+    } else {
+        Some(program).filter(|program| program.contains('/'))?
+    };
+    let path = root.join(named);
+    let found = path.metadata().ok()?;
+    (found.is_file() && found.len() <= LONGEST_SCRIPT).then(|| std::fs::read_to_string(path).ok()).flatten()
+}
+
+fn is_some(path: &Path) -> bool {
+    !path.as_os_str().is_empty()
+}
+
+/// A name without what leads up and nowhere: any path that ends so may be meant.
+fn plain(name: &Path) -> PathBuf {
+    let normal = name.components().filter(|part| matches!(part, std::path::Component::Normal(_)));
+    normal.collect()
+}
+
+/// Tells whether a character ends a name in the text of a program.
+fn is_between(c: char) -> bool {
+    !(c.is_alphanumeric() || "._-+@/".contains(c))
+}
+
+fn name_in(word: &str) -> Option<PathBuf> {
+    let name = plain(Path::new(word));
+    is_some(&name).then_some(name)
+}
+
+impl Doing {
+    fn now(event: &Event) -> Self {
+        let changes = event.fact.changes().iter().map(TreeChange::from).collect();
+        Self { from: event.at, to: event.at, told: Some(event.seq), line: None, changes }
+    }
+
+    fn names(&self, path: &Path) -> bool {
+        self.line.as_ref().is_none_or(|line| line.names(path))
+    }
+
+    fn change(&self, path: &Path) -> Option<&TreeChange> {
+        self.changes.iter().find(|change| change.path == path)
+    }
+
+    /// Tells whether this doing of another session is behind a path, or may be.
+    fn claims(&self, wanted: &Wanted, own: &[Doing], blobs: &Blobs) -> bool {
+        let path = wanted.path.as_path();
+        let change = self.change(path);
+        let runs_on = self.told.is_none();
+        let may_write = match &self.line {
+            Some(line) => runs_on && (!line.certain || line.names(path)),
+            None => false,
+        };
+        if change.is_none() && !may_write {
+            return false;
+        }
+        let mut beside = own
+            .iter()
+            .filter(|doing| doing.change(path).is_some() && doing.from <= self.to && self.from <= doing.to)
+            .peekable();
+        let after = change.map(TreeChange::state_after);
+        if beside.peek().is_none() {
+            // It came later, and left it as it is. What came earlier is what is gone back to.
+            let ended = own.iter().filter(|doing| doing.change(path).is_some()).map(|doing| doing.to).max();
+            return ended.is_some_and(|ended| self.from > ended) && after == Some(wanted.now.clone());
+        }
+        if self.names(path) || !beside.any(|doing| doing.names(path)) {
+            return true;
+        }
+        // Only we name it. The other look found it as it is, or on the way there.
+        match (change, after) {
+            (Some(change), Some(after)) => after != wanted.now && !grew(change, wanted, blobs),
+            _ => false,
+        }
+    }
+}
+
+/// Tells whether a file only got longer: from what the other look found before, to what it found after, to what is there now.
+fn grew(change: &TreeChange, wanted: &Wanted, blobs: &Blobs) -> bool {
+    let content = |state: Option<&State>| match state {
+        None => Some(Vec::new()),
+        Some(state) => blobs.get(&state.digest).ok().flatten().filter(|content| content.len() <= LARGEST),
+    };
+    let (before, after) = (change.state_before(), change.state_after());
+    let found = (content(before.as_ref()), content(after.as_ref()), content(wanted.now.as_ref()));
+    match found {
+        (Some(before), Some(after), Some(now)) => {
+            !after.is_empty() && after.starts_with(&before) && now.starts_with(&after)
+        }
+        _ => false,
+    }
+}
+
+/// Everything that a session did to files, by its journal.
+fn doings(events: &[Event], root: &Path) -> Vec<Doing> {
+    type At = (RunNo, Option<StepNo>, Option<CallId>);
+    let mut open: HashMap<At, Doing> = HashMap::new();
+    let mut lines: HashMap<At, Line> = HashMap::new();
+    let mut done = Vec::new();
+    for event in events {
+        let at = (event.place.run, event.place.step, event.place.call.clone());
+        match &event.fact {
+            Fact::CallDecided(decided) if !decided.each.is_empty() => {
+                lines.insert(at, Line::of(&decided.each, root));
+            }
+            Fact::CallStarted(_) => {
+                let (from, to) = (event.at, Timestamp::MAX);
+                let line = lines.remove(&at);
+                open.insert(at, Doing { from, to, told: None, line, changes: Vec::new() });
+            }
+            Fact::CommandRan(ran) if ran.between_lines => done.push(Doing::now(event)),
+            Fact::CommandRan(ran) => {
+                if let Some(line) = open.get_mut(&at).and_then(|doing| doing.line.as_mut()) {
+                    line.own.extend(ran.changes.iter().map(|change| TreeChange::from(change).path));
+                }
+            }
+            Fact::CallFinished(_) => {
+                let begun = open.remove(&at);
+                let now = Doing::now(event);
+                done.push(match begun {
+                    Some(begun) => Doing { from: begun.from, line: begun.line, ..now },
+                    None => now,
+                });
+            }
+            Fact::FilesRestored(_) => done.push(Doing::now(event)),
+            _ => {}
+        }
+    }
+    done.extend(open.into_values());
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_names_what_it_writes_and_what_is_in_the_text_of_programs() {
+        let line = Line {
+            writes: vec!["out".into(), "./x/y/z".into()],
+            words: "open('made.txt', 'w'); import os".split(is_between).filter_map(name_in).collect(),
+            own: vec!["/w/own".into()],
+            certain: false,
+        };
+        for (path, expected) in [
+            ("/w/out", true),
+            ("/w/out/deep/f", true),
+            ("/w/x/y/z", true),
+            ("/w/x/y", true),
+            ("/w/x", true),
+            ("/w/made.txt", true),
+            ("/w/own", true),
+            ("/w/other", false),
+            ("/w/z", false),
+        ] {
+            assert_eq!(line.names(Path::new(path)), expected, "{path}");
         }
     }
 }

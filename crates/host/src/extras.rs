@@ -17,6 +17,7 @@ use crate::error::HostError;
 use crate::lakeview::LakeviewPlan;
 use crate::ownfile::needed_text;
 use crate::place::{shell_env, working_folder};
+use crate::replica::Replica;
 use crate::session::Host;
 use crate::trust::ProjectText;
 
@@ -30,10 +31,12 @@ pub struct Extras {
     pub fields: Vec<FieldDomain>,
     /// Domains that the project's file names, trusted or not: rules may name their tools.
     pub project_fields: Vec<String>,
-    /// A folder whose project's rules hold besides those of the folder worked in, as that of which this one is a copy.
-    pub rules_of: Option<PathBuf>,
-    /// Tools and commands that are taken away.
+    /// The workspace that the folder worked in is a copy of: its rules hold, and nothing leads back into it.
+    pub replica: Option<Replica>,
+    /// Tools and commands that are taken away, from a session that was begun before too.
     pub exclude: Vec<String>,
+    /// If not empty: the only tools that a session which is opened again has of those it was begun with.
+    pub core: Vec<String>,
     /// Tools and commands that are allowed without a question.
     pub allowed: Vec<String>,
     /// Sentences about the tools that were found.
@@ -130,6 +133,12 @@ impl Extras {
             }
         }
         Ok(secrets)
+    }
+
+    /// The tools that a session of these has now. What it was begun with counts, not what it had the last time: what is left
+    /// out no more comes back.
+    pub(crate) fn narrowed(&self, begun: ToolChoice) -> ToolChoice {
+        lathe_tools::narrowed(begun, &ToolChoice { core: self.core.clone(), exclude: self.exclude.clone() })
     }
 
     pub(crate) fn checks(&self) -> Result<Checks, HostError> {

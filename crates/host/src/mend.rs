@@ -7,7 +7,7 @@
 
 use std::path::{Path, PathBuf};
 
-use lathe_changes::{Compared, Kept, Note, Pledges, TrackerOptions, TreeChange, Watch};
+use lathe_changes::{Compared, Kept, Pledges, TrackerOptions, TreeChange, Watch};
 use lathe_journal::{Journal, JournalError, Reader};
 use lathe_protocol::{CallFinished, Dangling, SessionId, interrupted};
 use lathe_tools::recorded;
@@ -90,15 +90,23 @@ impl Host {
             let root = same_folder(&opened)?;
             // A file that was written half, and a folder made for it, are gone before the tree is looked at.
             self.files(&root)?;
+            // Before git is started there.
+            let kept = self.kept();
+            let aside = self.noted_aside(&id);
             let found = self.changed_by(&id, &root, &begun);
-            self.keep_broken(&id, &root, &begun);
             let kept: Vec<Kept> =
-                self.kept().into_iter().filter(|kept| kept.session.as_deref() == Some(id.as_str())).collect();
+                kept.into_iter().filter(|kept| kept.session.as_deref() == Some(id.as_str())).collect();
             journal.repair_with(now(), |call| {
                 let compared = found.iter().find(|(known, _)| *known == call.call.as_str());
                 let kept: Vec<&Kept> = kept.iter().filter(|kept| kept.call == call.call.as_str()).collect();
-                self.closed(call, compared.map(|(_, compared)| compared), &kept)
+                let mut closed = self.closed(call, compared.map(|(_, compared)| compared), &kept);
+                for (_, words) in aside.iter().filter(|(by, _)| by == call.call.as_str()) {
+                    closed.text.push_str(&format!("\n[{words}]"));
+                    closed.broken.push(words.clone());
+                }
+                closed
             })?;
+            self.forget_aside(&id);
             self.note(&id);
         }
         lathe_changes::discard(&self.scratch(journal.id()));
@@ -138,18 +146,6 @@ impl Host {
         calls.iter().map(one).collect()
     }
 
-    /// Keeps the copy of the repository of the folder, if an interrupted line broke it.
-    fn keep_broken(&self, id: &SessionId, root: &Path, calls: &[&Dangling]) {
-        let quarantine = self.quarantine();
-        let broken = quarantine.repositories().broken_around(root);
-        let Some(call) = calls.last().filter(|_| !broken.is_empty()) else { return };
-        let Ok(mut keeping) = quarantine.begin() else { return };
-        keeping.keep_repositories(&broken);
-        let (line, folder) = ("a line that was interrupted".to_owned(), root.to_owned());
-        let note = Note { line, folder, session: Some(id.to_string()), call: call.call.to_string() };
-        let _ = keeping.finish(note, Vec::new());
-    }
-
     /// The result of a call that was interrupted.
     fn closed(
         &self,
@@ -169,8 +165,9 @@ impl Host {
                 let screen = self.screen();
                 finished.changes = recorded(compared.changes.clone(), &call.call, &screen);
                 let held = |path: &Path| {
-                    let taken = |kept: &&Kept| kept.trees.iter().any(|tree| path.starts_with(tree));
-                    kept.iter().any(taken)
+                    let repositories = kept.iter().flat_map(|kept| &kept.repositories).map(|one| &one.path);
+                    let mut taken = kept.iter().flat_map(|kept| &kept.trees).chain(repositories);
+                    taken.any(|tree| path.starts_with(tree))
                 };
                 let lost = compared.not_undoable.iter().filter(|lost| !held(&lost.path)).take(NAMED);
                 finished.not_undoable =
@@ -208,7 +205,10 @@ fn line_skips(line: &Compared, change: &TreeChange) -> bool {
 fn told(finished: &CallFinished, kept: &[&Kept]) -> String {
     let trees = kept.iter().flat_map(|kept| &kept.trees);
     let held = trees.chain(kept.iter().flat_map(|kept| &kept.repositories).map(|one| &one.path));
-    let held: Vec<String> = held.take(NAMED).map(|path| path.display().to_string()).collect();
+    let held = held.map(|path| path.display().to_string());
+    // HEAD moves with its branch.
+    let names = kept.iter().flat_map(|kept| &kept.refs).filter(|kept| kept.name != "HEAD");
+    let held: Vec<String> = held.chain(names.map(|kept| kept.name.clone())).take(NAMED).collect();
     let kept = match held.as_slice() {
         [] => String::new(),
         held => format!(" What it took away is kept, and `lathe undo` brings it back: {}.", held.join(", ")),

@@ -190,6 +190,11 @@ fn key_hint(name: &str, known: &Provider, from: &AddressFrom) -> String {
                 --provider NAME"
             .to_owned();
     }
+    if *from == AddressFrom::Project {
+        return "the address stands in a Trae file of the project, which gets only a key from that file or from the \
+                `.env` beside it; to send another one, name the file with --config-file"
+            .to_owned();
+    }
     if *from == AddressFrom::Unnamed {
         return format!(
             "give --api-key or set LATHE_API_KEY; the key of {name} is sent to another address only with --provider {name}"

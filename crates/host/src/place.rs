@@ -61,6 +61,9 @@ pub(crate) fn fit_env(env: &mut Vec<(OsString, OsString)>, extras: &Extras) {
         env.retain(|(known, _)| *known != name);
         env.push((name, value));
     }
+    if let Some(replica) = &extras.replica {
+        *env = replica.environment(std::mem::take(env));
+    }
 }
 
 /// Settings that go before those of a repository: nothing that it names is run by what only reads, and a folder that looks

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use lathe_agent::Answers as _;
 use lathe_policy::{Gate, LineDecision, OnDisk, Rulebook, Tier};
 use lathe_protocol::{Actor, Mode};
-use lathe_tools::{ANSWERS, Judge, OutsideTool, Toolbox};
+use lathe_tools::{ANSWERS, CommandCheck, Judge, OutsideTool, Toolbox};
 use lathe_workspace::{LocalFiles, content_of, leads_nowhere, nowhere, open_regular};
 
 use crate::error::HostError;
 use crate::extras::Extras;
 use crate::gitrules;
 use crate::ownfile::needed_text;
+use crate::replica::Replica;
 use crate::session::Host;
 use crate::trust::text_of;
 
@@ -22,7 +23,9 @@ const PROJECT_RULES: &str = ".lathe/policy.toml";
 /// Rules that can be tried on lines.
 pub struct PolicyCheck {
     gate: Gate,
-    rules: Rulebook,
+    rules: Arc<Rulebook>,
+    /// The commands of the agent, where lines are judged as in a session.
+    commands: Option<CommandCheck>,
 }
 
 impl Host {
@@ -35,13 +38,16 @@ impl Host {
             // A file is tried for no folder in particular: a relative name in a line means no place then.
             Some(file) => PolicyCheck {
                 gate: Gate { here: None, user_home: None, git_runs: None, disk: OnDisk::default(), ..gate },
-                rules: with_file(Rulebook::empty().with_fields(extras.field_names()), file)?,
+                rules: Arc::new(with_file(Rulebook::empty().with_fields(extras.field_names()), file, None)?),
+                commands: None,
             },
             None => {
                 let fields = extras.declared(&root, self.home().path())?;
                 let rules = self.rulebook(&root, extras)?.knowing(lathe_tools::built_in_commands());
                 let rules = rules.knowing(fields.iter().map(OutsideTool::own_command));
-                PolicyCheck { gate, rules: lathe_tools::exclude(rules, &extras.exclude) }
+                let rules = Arc::new(lathe_tools::exclude(rules, &extras.exclude));
+                let commands = Some(CommandCheck::new(Some(self.home().memory()), fields));
+                PolicyCheck { gate, rules, commands }
             }
         })
     }
@@ -109,26 +115,53 @@ impl Host {
     pub(crate) fn rules_without_answers(&self, root: &Path, extras: &Extras) -> Result<Rulebook, HostError> {
         let (files, _) = self.rule_files()?;
         let rules = Rulebook::builtin().with_fields(extras.field_names());
-        let rules = with_admin(rules, Path::new(ADMIN))?;
-        let rules = files.iter().try_fold(rules, |rules, file| with_file(rules, file))?;
+        let replica = extras.replica.as_ref();
+        let rules = with_admin(rules, Path::new(ADMIN), replica)?;
+        let rules = files.iter().try_fold(rules, |rules, file| with_file(rules, file, replica))?;
         let rules = lathe_tools::allow(rules, &extras.allowed).map_err(HostError::Policy)?;
-        let rules = match gitrules::rules(root) {
-            Some(text) => rules
-                .with(Tier::Project, "git", &text)
-                .map_err(|error| HostError::Policy(error.to_string()))?,
-            None => rules,
-        };
+        let own = [
+            ("git", gitrules::rules(root)),
+            ("own folder", self.home().linked_rules()),
+            ("protected names", behind_protected_rules(root)),
+            ("replay", replica.map(Replica::denial)),
+        ];
+        let own = own.into_iter().filter_map(|(name, text)| Some((name, text?)));
+        let rules = own.into_iter().try_fold(rules, |rules, (name, text)| {
+            rules.with(Tier::Project, name, &text).map_err(|error| HostError::Policy(error.to_string()))
+        })?;
         let wrong = |reason: String| HostError::Policy(format!("{PROJECT_RULES}: {reason}"));
-        let folders = [Some(root), extras.rules_of.as_deref()].into_iter().flatten();
+        let folders = [Some(root), replica.map(|replica| replica.original.as_path())].into_iter().flatten();
         folders.into_iter().try_fold(rules, |rules, folder| {
             match text_of(&LocalFiles::new(folder.to_owned()), Path::new(PROJECT_RULES)).map_err(wrong)? {
                 Some(text) => rules
-                    .with(Tier::Project, PROJECT_RULES, &text)
+                    .with(Tier::Project, PROJECT_RULES, &for_copy(text, replica))
                     .map_err(|error| HostError::Policy(error.to_string())),
                 None => Ok(rules),
             }
         })
     }
+}
+
+/// Denials of changes to what protected names lead to where they are links, as rules. None if there are no such links.
+fn behind_protected_rules(root: &Path) -> Option<String> {
+    let places = path_patterns(&lathe_workspace::behind_protected(root));
+    (!places.is_empty()).then(|| {
+        format!(
+            "[[rule]]\ndecision = \"deny\"\nkind = [\"edit\", \"delete\", \"move\"]\npath = [{}]\n\
+             reason = \"a protected name is a link that leads there\"\n",
+            places.join(", ")
+        )
+    })
+}
+
+/// Real places as patterns of rules, quoted. What a pattern would read as a sign stands for any character.
+pub(crate) fn path_patterns(places: &[PathBuf]) -> Vec<String> {
+    let pattern = |place: &PathBuf| {
+        let plain = |c: char| if "*?[]{}!\\\"".contains(c) || c.is_control() { '*' } else { c };
+        let text: String = place.to_string_lossy().chars().map(plain).collect();
+        format!("\"{text}\"")
+    };
+    places.iter().map(pattern).collect()
 }
 
 /// The sentence about a `.latheignore` in a folder that cannot be used. None: it can, or there is none.
@@ -144,7 +177,7 @@ const ADMIN_LARGEST: u64 = 1 << 20;
 
 /// Adds the administrator's rules, if there are some. A file that others could have written is refused, not left out:
 /// whoever wrote it may have taken rules away.
-fn with_admin(rules: Rulebook, file: &Path) -> Result<Rulebook, HostError> {
+fn with_admin(rules: Rulebook, file: &Path, replica: Option<&Replica>) -> Result<Rulebook, HostError> {
     use std::os::unix::fs::MetadataExt as _;
     let refused = |reason: String| HostError::Policy(format!("{}: {reason}", file.display()));
     let wrong = |error: std::io::Error| refused(error.to_string());
@@ -164,18 +197,40 @@ fn with_admin(rules: Rulebook, file: &Path) -> Result<Rulebook, HostError> {
     let text = content_of(opened, ADMIN_LARGEST).map_err(wrong)?;
     let text = String::from_utf8(text).map_err(|_| refused("it is not UTF-8 text".to_owned()))?;
     let name = file.display().to_string();
-    rules.with(Tier::Admin, &name, &text).map_err(|error| HostError::Policy(error.to_string()))
+    rules
+        .with(Tier::Admin, &name, &for_copy(text, replica))
+        .map_err(|error| HostError::Policy(error.to_string()))
 }
 
-pub(crate) fn with_file(rules: Rulebook, file: &Path) -> Result<Rulebook, HostError> {
+/// Rules as they hold for the copy of a workspace, if it is one that is worked in.
+fn for_copy(text: String, replica: Option<&Replica>) -> String {
+    match replica {
+        Some(replica) => replica.rules(&text),
+        None => text,
+    }
+}
+
+pub(crate) fn with_file(
+    rules: Rulebook,
+    file: &Path,
+    replica: Option<&Replica>,
+) -> Result<Rulebook, HostError> {
     let name = file.display().to_string();
     let text = needed_text(file).map_err(|error| HostError::Policy(format!("{name}: {error}")))?;
+    let text = for_copy(text, replica);
     rules.with(Tier::User, &name, &text).map_err(|error| HostError::Policy(error.to_string()))
 }
 
 impl PolicyCheck {
+    /// Decides about a line, and about each command of the agent in it as when it runs.
     pub fn line(&self, mode: Mode, line: &str) -> LineDecision {
-        self.gate.decide_line(&self.rules, Actor::Model, mode, line)
+        let mut decided = self.gate.decide_line(&self.rules, Actor::Model, mode, line);
+        if let Some(commands) = &self.commands {
+            let (gate, rules) = (self.gate.clone(), Arc::clone(&self.rules));
+            let judge = Judge { gate, rules, actor: Actor::Model, mode, fresh: None };
+            commands.decide(&judge, &mut decided);
+        }
+        decided
     }
 }
 
@@ -193,7 +248,7 @@ mod tests {
     fn the_administrators_rules_hold_if_nobody_else_could_have_written_them() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("policy.toml");
-        assert!(with_admin(Rulebook::builtin(), &file).is_ok(), "there need not be any");
+        assert!(with_admin(Rulebook::builtin(), &file, None).is_ok(), "there need not be any");
         std::fs::write(&file, RULES).unwrap();
         let mode = |path: &Path, mode| {
             std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
@@ -201,10 +256,10 @@ mod tests {
         mode(folder.path(), 0o755);
         for bad in [0o666, 0o664, 0o646] {
             mode(&file, bad);
-            assert!(with_admin(Rulebook::builtin(), &file).is_err(), "{bad:o}");
+            assert!(with_admin(Rulebook::builtin(), &file, None).is_err(), "{bad:o}");
         }
         mode(&file, 0o644);
-        let rules = with_admin(Rulebook::builtin(), &file);
+        let rules = with_admin(Rulebook::builtin(), &file, None);
         if !nix::unistd::geteuid().is_root() {
             return assert!(rules.is_err(), "it belongs to somebody else");
         }
@@ -224,6 +279,6 @@ mod tests {
         let decided = gate.decide_line(&rules, Actor::Model, Mode::FullAuto, "git status").decision;
         assert_eq!((decided.verdict, decided.reason.contains("not here")), (Verdict::Deny, true));
         mode(folder.path(), 0o777);
-        assert!(with_admin(Rulebook::builtin(), &file).is_err(), "its folder");
+        assert!(with_admin(Rulebook::builtin(), &file, None).is_err(), "its folder");
     }
 }

@@ -47,7 +47,7 @@ impl Host {
         extras: &Extras,
     ) -> Result<PolicyReplay, HostError> {
         let here = std::env::current_dir().unwrap_or_default();
-        let rules = with_file(self.rulebook(&here, extras)?, file)?;
+        let rules = with_file(self.rulebook(&here, extras)?, file, None)?;
         let all = if sessions.is_empty() && self.home().sessions().exists() {
             session_ids(&self.home().sessions())?
         } else {

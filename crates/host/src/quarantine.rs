@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use lathe_changes::{Kept, PutBack, Unfinished};
-use lathe_protocol::{CallId, Digest, SessionId};
+use lathe_changes::{Kept, Note, PutBack, Returned, SetAside, Unfinished};
+use lathe_protocol::{CallId, Digest, Event, Fact, Seq, SessionId};
 
 use crate::error::HostError;
 use crate::lookup::{is_here, standing};
-use crate::rewind::{PathAct, Really, Undone};
+use crate::rewind::{PathAct, Undone};
 use crate::session::Host;
 
 impl Host {
@@ -22,7 +22,8 @@ impl Host {
 
     /// Makes an entry of what a killed process kept for its line, with what the line changed where no session knows it.
     fn finish_kept(&self, left: Unfinished) {
-        let Unfinished { keeping, note, scratch, .. } = left;
+        let Unfinished { keeping, note, scratch, aside, .. } = left;
+        self.note_aside(&note, &aside);
         let scratch = scratch.map(SessionId::new);
         let recovered = scratch.as_ref().and_then(|id| {
             let options = self.tracking(id, &note.folder, Vec::new()).ok().flatten()?;
@@ -36,6 +37,25 @@ impl Host {
         {
             lathe_changes::discard(&self.scratch(&id));
         }
+    }
+
+    /// Writes down what was set aside of a killed line, for whoever closes its call.
+    fn note_aside(&self, note: &Note, aside: &[SetAside]) {
+        let Some(session) = note.session.as_ref().filter(|_| !aside.is_empty()) else { return };
+        let path = self.scratch(&SessionId::new(session)).join(ASIDE);
+        let mut all = read_aside(&path);
+        all.extend(aside.iter().map(|one| (note.call.clone(), lathe_tools::told_aside(one))));
+        let _ = serde_json::to_vec(&all).map(|text| std::fs::write(path, text));
+    }
+
+    /// The programs that were set aside of a session's killed lines: the call, and the words for it.
+    pub(crate) fn noted_aside(&self, session: &SessionId) -> Vec<(String, String)> {
+        read_aside(&self.scratch(session).join(ASIDE))
+    }
+
+    /// It was told.
+    pub(crate) fn forget_aside(&self, session: &SessionId) {
+        let _ = std::fs::remove_file(self.scratch(session).join(ASIDE));
     }
 
     /// Puts back what an entry holds; where none is named, the newest of the folder somebody stands in. The beginning of its
@@ -80,38 +100,134 @@ impl Host {
 
     /// Entries of a session's calls.
     pub(crate) fn kept_of(&self, session: &SessionId, calls: &[String]) -> Vec<Kept> {
-        let ours =
-            |kept: &Kept| kept.session.as_deref() == Some(session.as_str()) && calls.contains(&kept.call);
-        self.kept().into_iter().filter(ours).collect()
+        self.kept_in(session).into_iter().filter(|kept| calls.contains(&kept.call)).collect()
     }
 
-    /// Puts entries back, newest first, beside what the journal brings back.
-    pub(crate) fn put_back_kept(
-        &self,
-        entries: &[Kept],
-        really: Really,
-        undone: &mut Undone,
-    ) -> Result<(), HostError> {
-        let act = |path: &String, act: &str| PathAct { path: path.clone(), act: act.to_owned() };
-        for kept in entries.iter().rev() {
-            if really == Really::Preview {
-                let repositories = kept.repositories.iter().map(|one| &one.path);
-                let trees = repositories.chain(&kept.trees).map(|path| path.display().to_string());
-                let names = kept.refs.iter().map(|kept| kept.name.clone());
-                undone
-                    .restored
-                    .extend(trees.chain(names).map(|path| act(&path, "brought back from the quarantine")));
-                continue;
-            }
-            let back = self
-                .quarantine()
-                .restore(kept, &self.home().blobs()?)
-                .map_err(|error| HostError::Rewind(error.to_string()))?;
-            undone
-                .restored
-                .extend(back.done.iter().map(|path| act(path, "brought back from the quarantine")));
-            undone.conflicts.extend(back.left.iter().map(|(path, why)| act(path, why)));
-        }
-        Ok(())
+    fn kept_in(&self, session: &SessionId) -> Vec<Kept> {
+        let mut kept = self.kept();
+        kept.retain(|kept| kept.session.as_deref() == Some(session.as_str()));
+        kept
     }
+
+    fn returned_in(&self, session: &SessionId) -> Vec<Returned> {
+        let mut returned = self.quarantine().returned();
+        returned.retain(|one| one.kept.session.as_deref() == Some(session.as_str()));
+        returned
+    }
+
+    /// The exchange for a rewind to the state after an event: calls that ended later took nothing away yet, and
+    /// what earlier ones took away is where it was then. `later` are the calls that ended later.
+    pub(crate) fn exchange_back_to(&self, session: &SessionId, end: Seq, later: &[String]) -> Exchange {
+        let is_out = |kept: &Kept| {
+            let acts = kept.acts.iter().filter(|act| **act < end.0).count();
+            later.contains(&kept.call) || acts % 2 == 1
+        };
+        let mut exchange = Exchange { back: self.kept_in(session), again: self.returned_in(session) };
+        exchange.back.retain(is_out);
+        exchange.again.retain(|one| !is_out(&one.kept));
+        exchange
+    }
+
+    /// The same for the undo of an act: what its calls took away comes back, and what it put back or took away again itself
+    /// is as it was before it.
+    pub(crate) fn exchange_undoing(
+        &self,
+        session: &SessionId,
+        events: &[Event],
+        act: Seq,
+        calls: &[String],
+    ) -> Exchange {
+        let is_of_act =
+            |kept: &Kept| kept.acts.last().and_then(|by| restored_after(events, *by)) == Some(act);
+        let mut exchange = Exchange { back: self.kept_in(session), again: self.returned_in(session) };
+        exchange.back.retain(|kept| calls.contains(&kept.call) || is_of_act(kept));
+        exchange.again.retain(|one| is_of_act(&one.kept));
+        exchange
+    }
+
+    /// The acts of a session that exchanged something with the quarantine.
+    pub(crate) fn exchanging_acts(&self, session: &SessionId, events: &[Event]) -> Vec<Seq> {
+        let (kept, returned) = (self.kept_in(session), self.returned_in(session));
+        let acts =
+            kept.iter().chain(returned.iter().map(|one| &one.kept)).filter_map(|kept| kept.acts.last());
+        acts.filter_map(|by| restored_after(events, *by)).collect()
+    }
+}
+
+/// The file beside the copies of a session's tracker.
+const ASIDE: &str = "aside.json";
+
+fn read_aside(path: &Path) -> Vec<(String, String)> {
+    std::fs::read(path).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+}
+
+/// The act that comes after an event: each tells what it restored.
+fn restored_after(events: &[Event], by: u64) -> Option<Seq> {
+    let later = events.iter().filter(|event| event.seq.0 > by);
+    later.map(|event| (event.seq, &event.fact)).find_map(|(seq, fact)| match fact {
+        Fact::FilesRestored(_) => Some(seq),
+        _ => None,
+    })
+}
+
+/// The entries that a way back moves out of the quarantine, and into it again.
+#[derive(Debug, Default)]
+pub(crate) struct Exchange {
+    /// The oldest first.
+    back: Vec<Kept>,
+    again: Vec<Returned>,
+}
+
+const BROUGHT_BACK: &str = "brought back from the quarantine";
+const TAKEN_AGAIN: &str = "taken away again, and kept in the quarantine";
+
+impl Exchange {
+    /// The entries, in the order in which they are to be exchanged.
+    pub(crate) fn ids(&self) -> (Vec<String>, Vec<String>) {
+        let back = self.back.iter().rev().map(|kept| kept.id.clone());
+        (back.collect(), self.again.iter().map(|one| one.kept.id.clone()).collect())
+    }
+
+    /// Tells what would be done.
+    pub(crate) fn preview(&self, undone: &mut Undone) {
+        for kept in self.back.iter().rev() {
+            let repositories = kept.repositories.iter().map(|one| &one.path);
+            let trees = repositories.chain(&kept.trees).map(|path| path.display().to_string());
+            let names = kept.refs.iter().map(|kept| kept.name.clone());
+            undone.restored.extend(trees.chain(names).map(|path| act(&path, BROUGHT_BACK)));
+        }
+        let again = self.again.iter().flat_map(Returned::names);
+        undone.restored.extend(again.map(|path| act(&path, TAKEN_AGAIN)));
+    }
+}
+
+/// The result of an exchange with the quarantine.
+#[derive(Debug, Default)]
+pub(crate) struct Exchanged {
+    pub(crate) again: Vec<PutBack>,
+    pub(crate) back: Vec<PutBack>,
+}
+
+/// An entry that could not be exchanged: it is told, and the rest is done.
+pub(crate) fn left_whole(id: &str, error: impl std::fmt::Display) -> PutBack {
+    let mut back = PutBack::default();
+    back.left.push((format!("the entry {id} of the quarantine"), error.to_string()));
+    back
+}
+
+impl Exchanged {
+    /// Tells what was done, and what the way back of it does not undo.
+    pub(crate) fn tell(&self, undone: &mut Undone) {
+        for (all, words) in [(&self.again, TAKEN_AGAIN), (&self.back, BROUGHT_BACK)] {
+            for one in all {
+                undone.restored.extend(one.done.iter().map(|path| act(path, words)));
+                undone.conflicts.extend(one.left.iter().map(|(path, why)| act(path, why)));
+                undone.stays.extend(one.stays.iter().cloned());
+            }
+        }
+    }
+}
+
+fn act(path: &str, act: &str) -> PathAct {
+    PathAct { path: path.to_owned(), act: act.to_owned() }
 }

@@ -8,7 +8,7 @@ use lathe_edit::{diff_stat, unified_diff};
 use lathe_journal::Reader;
 use lathe_protocol::{
     ApprovalAnswer, CallId, Change, Decision, Digest, Event, Fact, Mode, RunNo, Seq, SessionId, StepNo,
-    TaskFinished, Timestamp, Usage, Verdict,
+    TaskFinished, Timestamp, ToolErrorKind, Usage, Verdict,
 };
 use lathe_redact::Redactor;
 use lathe_tools::{ToldAside, told_aside_in};
@@ -24,6 +24,8 @@ pub struct FileDiff {
     pub diff: String,
     pub added: usize,
     pub removed: usize,
+    /// It was taken away, and only the quarantine has it: the entry.
+    pub kept: Option<String>,
 }
 
 pub struct RunReport {
@@ -39,7 +41,10 @@ pub struct RunReport {
     pub refused: u32,
     pub usage: Usage,
     pub began: Option<Timestamp>,
-    pub ended: Option<Timestamp>,
+    /// Milliseconds of the parts before it was gone on with.
+    earlier_ms: i64,
+    /// The beginning of the part that it is in, and the last that it did.
+    part: Option<(Timestamp, Timestamp)>,
     pub finished: Option<TaskFinished>,
     /// Net changes by path, first content and last.
     changes: BTreeMap<String, (Option<Digest>, Option<Digest>)>,
@@ -47,6 +52,12 @@ pub struct RunReport {
     mode: Option<Mode>,
     /// What the calls said that they set aside.
     pub(crate) told_aside: Vec<ToldAside>,
+    /// Paths that somebody else changed while calls ran.
+    pub others: Vec<String>,
+    /// Repositories that calls left broken, with what can be done.
+    pub broken: Vec<String>,
+    session: Option<SessionId>,
+    ended_calls: Vec<String>,
 }
 
 /// Something that the gate denied, and why.
@@ -78,16 +89,22 @@ pub fn run_report_since(events: &[Event], run: Option<RunNo>, since: Seq) -> Run
         refused: 0,
         usage: Usage::default(),
         began: None,
-        ended: None,
+        earlier_ms: 0,
+        part: None,
         finished: None,
         changes: BTreeMap::new(),
         workspace: String::new(),
         mode: None,
         told_aside: Vec::new(),
+        others: Vec::new(),
+        broken: Vec::new(),
+        session: None,
+        ended_calls: Vec::new(),
     };
     for event in events {
         if let Fact::SessionOpened(opened) = &event.fact {
             report.workspace.clone_from(&opened.workspace);
+            report.session = Some(opened.session.clone());
             report.mode = Some(opened.options.mode);
         }
         if let Fact::OptionsChanged(changed) = &event.fact {
@@ -106,7 +123,7 @@ pub fn run_report_since(events: &[Event], run: Option<RunNo>, since: Seq) -> Run
 
 impl RunReport {
     fn take(&mut self, event: &Event, is_new: bool) {
-        self.ended = Some(event.at);
+        self.time(event);
         match &event.fact {
             Fact::TaskGiven(given) => {
                 self.task.clone_from(&given.text);
@@ -127,6 +144,9 @@ impl RunReport {
             Fact::CallFinished(finished) => {
                 self.calls += 1;
                 self.told_aside.extend(told_aside_in(&finished.text));
+                self.others.extend(finished.others.iter().cloned());
+                self.broken.extend(finished.broken.iter().cloned());
+                self.ended_calls.extend(event.place.call.as_ref().map(|call| call.as_str().to_owned()));
                 finished.changes.iter().for_each(|change| self.change(change));
             }
             Fact::FilesRestored(restored) => restored.changes.iter().for_each(|change| self.change(change)),
@@ -158,11 +178,47 @@ impl RunReport {
         known.or_insert_with(|| (change.before.clone(), None)).1.clone_from(&change.after);
     }
 
-    pub fn seconds(&self) -> f64 {
-        match (self.began, self.ended) {
-            (Some(began), Some(ended)) => (ended.as_millisecond() - began.as_millisecond()) as f64 / 1000.0,
-            _ => 0.0,
+    /// Counts the time of the run itself: what a person does with the session afterwards takes none of it.
+    fn time(&mut self, event: &Event) {
+        match &event.fact {
+            Fact::TaskGiven(_) => self.part = Some((event.at, event.at)),
+            Fact::RunResumed(_) => {
+                self.earlier_ms += self.part_ms();
+                self.part = Some((event.at, event.at));
+            }
+            // Written down by whoever looked next.
+            Fact::CallFinished(finished)
+                if finished.error.as_ref().is_some_and(|error| error.kind == ToolErrorKind::Interrupted) => {}
+            Fact::ModelAsked(_)
+            | Fact::ModelAnswered(_)
+            | Fact::ModelFailed(_)
+            | Fact::CallDecided(_)
+            | Fact::CallStarted(_)
+            | Fact::CallFinished(_)
+            | Fact::CommandRan(_)
+            | Fact::QuestionAsked(_)
+            | Fact::ApprovalAsked(_)
+            | Fact::ApprovalGiven(_)
+            | Fact::ApprovalExpired(_)
+            | Fact::Reflected(_)
+            | Fact::Reminded(_)
+            | Fact::Steered(_)
+            | Fact::CancelAsked(_)
+            | Fact::TaskFinished(_)
+                if self.finished.is_none() =>
+            {
+                self.part = self.part.map(|(from, _)| (from, event.at));
+            }
+            _ => {}
         }
+    }
+
+    fn part_ms(&self) -> i64 {
+        self.part.map_or(0, |(from, to)| to.as_millisecond() - from.as_millisecond())
+    }
+
+    pub fn seconds(&self) -> f64 {
+        (self.earlier_ms + self.part_ms()) as f64 / 1000.0
     }
 }
 
@@ -184,7 +240,7 @@ impl Host {
                     Ok(sides) => sides,
                     Err(Lost) => {
                         let diff = lost_diff(&shown);
-                        return FileDiff { path: shown.into_owned(), diff, added: 0, removed: 0 };
+                        return FileDiff { path: shown.into_owned(), diff, added: 0, removed: 0, kept: None };
                     }
                 };
                 let stat = diff_stat(before.as_deref(), after.as_deref());
@@ -194,11 +250,29 @@ impl Host {
                     path: shown.into_owned(),
                     added: stat.added,
                     removed: stat.removed,
+                    kept: None,
                 }
             })
             .collect();
+        diffs.extend(self.kept_diffs(report));
         diffs.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(diffs)
+    }
+
+    /// Paths that calls took away and that only the quarantine has.
+    fn kept_diffs(&self, report: &RunReport) -> Vec<FileDiff> {
+        let (Some(session), screen) = (&report.session, self.screen()) else { return Vec::new() };
+        let quarantine = self.quarantine();
+        let mut diffs = Vec::new();
+        for kept in self.kept_of(session, &report.ended_calls) {
+            for path in quarantine.held(&kept) {
+                let path = screen.text(below(&report.workspace, &path.to_string_lossy())).into_owned();
+                let way = format!("`lathe undo`, or `lathe quarantine restore {}`, brings it back", kept.id);
+                let diff = format!("{path}: taken away, and kept in the quarantine: {way}\n");
+                diffs.push(FileDiff { path, diff, added: 0, removed: 0, kept: Some(kept.id.clone()) });
+            }
+        }
+        diffs
     }
 
     /// What a session changed from its beginning to now, on whatever branch of its conversation.
@@ -209,6 +283,10 @@ impl Host {
         for event in reader.all()? {
             if let Fact::SessionOpened(opened) = &event.fact {
                 report.workspace.clone_from(&opened.workspace);
+                report.session = Some(opened.session.clone());
+            }
+            if matches!(event.fact, Fact::CallFinished(_)) {
+                report.ended_calls.extend(event.place.call.as_ref().map(|call| call.as_str().to_owned()));
             }
             event.fact.changes().iter().for_each(|change| report.change(change));
             changes.extend(event.fact.changes().iter().map(TreeChange::from));
@@ -230,7 +308,7 @@ impl Host {
             let path = screen.text(below(workspace, &wanted.path.display().to_string())).into_owned();
             let (old, new) = (before.mode, now.mode);
             let diff = format!("diff --git a/{path} b/{path}\nold mode {old:06o}\nnew mode {new:06o}\n");
-            Some(FileDiff { path, diff, added: 0, removed: 0 })
+            Some(FileDiff { path, diff, added: 0, removed: 0, kept: None })
         };
         net(changes).into_iter().filter_map(other_mode).collect()
     }

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::HostError;
 use crate::place::{folder_or_gone, identity};
+use crate::quarantine::{Exchanged, left_whole};
 use crate::session::{Host, beginning, now};
 
 /// What is put back, and what the journal is told of it.
@@ -41,6 +42,12 @@ pub(crate) struct Restoring {
     pub(crate) conflicts: Vec<String>,
     /// From what is there to what is wanted.
     pub(crate) changes: Vec<Change>,
+    /// Entries of the quarantine that are put back after the files.
+    #[serde(default)]
+    pub(crate) back: Vec<String>,
+    /// Entries that are taken away again before the files.
+    #[serde(default)]
+    pub(crate) again: Vec<String>,
 }
 
 impl Host {
@@ -59,7 +66,7 @@ impl Host {
         journal: &mut Journal,
         opened: &SessionOpened,
         restoring: &Restoring,
-    ) -> Result<Applied, HostError> {
+    ) -> Result<(Applied, Exchanged), HostError> {
         let file = self.restoring_file(journal.id());
         let write = || -> std::io::Result<()> {
             let folder = self.scratch(journal.id());
@@ -105,11 +112,17 @@ impl Host {
         journal: &mut Journal,
         opened: &SessionOpened,
         restoring: &Restoring,
-    ) -> Result<Applied, HostError> {
+    ) -> Result<(Applied, Exchanged), HostError> {
         let wrong = HostError::from;
         let (root, blobs) = (&*folder_or_gone(opened)?, self.home().blobs()?);
         let changes: Vec<TreeChange> = restoring.changes.iter().map(TreeChange::from).collect();
         let wanted: Vec<Wanted> = changes.iter().map(Wanted::of).collect();
+        let (quarantine, by, mut exchanged) = (self.quarantine(), restoring.after.0, Exchanged::default());
+        // Before the folders that they lie in, and after them.
+        for id in &restoring.again {
+            let taken = quarantine.take_again(id, by);
+            exchanged.again.push(taken.unwrap_or_else(|error| left_whole(id, error)));
+        }
         let plan = restore::plan_again(&wanted, &blobs, root).map_err(wrong)?;
         let mut applied = restore::apply(&plan, &blobs, root).map_err(wrong)?;
         // What an earlier try put back is its doing too; what it began counts from where it began.
@@ -119,6 +132,10 @@ impl Host {
                 None if planned.step == Step::AlreadyThere => applied.changes.push(change.clone()),
                 None => {}
             }
+        }
+        for id in &restoring.back {
+            let back = quarantine.give_back(id, by, &blobs);
+            exchanged.back.push(back.unwrap_or_else(|error| left_whole(id, error)));
         }
         applied.changes.sort_by(|a, b| a.path.cmp(&b.path));
         let told: Vec<Fact> = journal
@@ -149,7 +166,7 @@ impl Host {
             append(Rewound { to }.into())?;
         }
         let _ = std::fs::remove_file(self.restoring_file(journal.id()));
-        Ok(applied)
+        Ok((applied, exchanged))
     }
 }
 

@@ -5,6 +5,7 @@
 //! first. Only what those changes left is replaced; what somebody else changed meanwhile is a conflict, shown and kept.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use lathe_changes::restore::{self, Planned, Step};
@@ -12,13 +13,15 @@ use lathe_changes::{TreeChange, net};
 use lathe_journal::{Journal, Reader, live};
 use lathe_protocol::{
     Actor, CallId, CommandId, CommandTaken, Draft, Event, Fact, Place, Rewound, RunNo, Seq, SessionId,
-    SessionOpened, StepNo, Timestamp,
+    SessionOpened, StepNo,
 };
 use lathe_redact::Redactor;
 use serde::{Deserialize, Serialize};
 
+use crate::claims::Claim;
 use crate::error::HostError;
 use crate::place::{folder_or_gone, opened_in};
+use crate::quarantine::Exchange;
 use crate::restoring::{Restoring, shown};
 use crate::session::{Host, now};
 
@@ -72,6 +75,9 @@ pub struct Undone {
     /// leads there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<String>,
+    /// The paths that the way back does not take away again: a repository that was made whole from its parts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stays: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -126,15 +132,18 @@ impl Host {
         if what.files() {
             let later = || story.all.iter().filter(|event| event.seq > end);
             let changes = changes_after(&story.all, end);
-            let plan = self.plan_back(&story, &changes, later().next().map(|event| event.at), &mut undone)?;
+            let told = later().map(|event| event.seq).collect();
+            let plan = self.plan_back(&story, &changes, &told, &mut undone)?;
             undone.leave_to_others(later());
             let calls = calls_of(story.all.iter().filter(|event| event.seq > end));
+            let exchange = self.exchange_back_to(id, end, &calls);
             if let Some(journal) = &mut held {
-                let restoring =
-                    Restoring { to: Some(to), rewound, ..story.restoring(journal, &plan, &undone, &command) };
+                let restoring = story.restoring(journal, &plan, &exchange, &undone, &command);
+                let restoring = Restoring { to: Some(to), rewound, ..restoring };
                 self.put_back(journal, &story, &restoring, &mut undone)?;
+            } else {
+                exchange.preview(&mut undone);
             }
-            self.put_back_kept(&self.kept_of(id, &calls), really, &mut undone)?;
         } else if let (Some(journal), Some(to)) = (&mut held, rewound) {
             append(journal, story.last_run, Rewound { to })?;
         }
@@ -163,7 +172,8 @@ impl Host {
         }
         let kept: Vec<String> =
             self.kept_of(id, &calls_of(story.all.iter())).into_iter().map(|kept| kept.call).collect();
-        let Some(act) = newest_act(&story.all, &kept) else {
+        let exchanging = self.exchanging_acts(id, &story.all);
+        let Some(act) = newest_act(&story.all, &kept, &exchanging) else {
             return Err(HostError::NothingToUndo);
         };
         let mut undone = Undone { back: act.back.clone(), ..story.undone(id, act.about.clone()) };
@@ -172,18 +182,20 @@ impl Host {
             event.place.call.as_ref().is_some_and(|call| act.calls.iter().any(|known| known == call.as_str()))
         };
         let of_act = || story.all.iter().filter(is_of_act);
-        let plan =
-            self.plan_back(&story, &act.changes, of_act().next().map(|event| event.at), &mut undone)?;
+        let told = of_act().map(|event| event.seq).chain([act.seq]).collect();
+        let plan = self.plan_back(&story, &act.changes, &told, &mut undone)?;
         undone.leave_to_others(of_act());
+        let exchange = self.exchange_undoing(id, &story.all, act.seq, &act.calls);
         if let Some(journal) = &mut held {
             let restoring = Restoring {
                 undoes: Some(act.seq),
                 rewind: act.rewind,
-                ..story.restoring(journal, &plan, &undone, &command)
+                ..story.restoring(journal, &plan, &exchange, &undone, &command)
             };
             self.put_back(journal, &story, &restoring, &mut undone)?;
+        } else {
+            exchange.preview(&mut undone);
         }
-        self.put_back_kept(&self.kept_of(id, &act.calls), really, &mut undone)?;
         self.done(held, &story, undone, command)
     }
 
@@ -206,23 +218,22 @@ impl Host {
         Ok(undone)
     }
 
-    /// What undoing changes, oldest first in the list, does to the tree. They were made after `since`.
+    /// The effect on the tree of undoing changes, oldest first in the list. `told` are the events that tell them.
     fn plan_back(
         &self,
         story: &Story,
         changes: &[TreeChange],
-        since: Option<Timestamp>,
+        told: &BTreeSet<Seq>,
         undone: &mut Undone,
     ) -> Result<Vec<Planned>, HostError> {
         let (root, blobs) = (&*folder_or_gone(&story.opened)?, self.home().blobs()?);
         let wrong = HostError::from;
         let mut wanted = net(changes);
-        if let Some(since) = since {
-            self.leave_to_other_sessions(&story.opened.session, root, since, &mut wanted);
-        }
+        let (id, events) = (&story.opened.session, (story.all.as_slice(), told));
+        let claims = self.leave_to_other_sessions(id, root, events, &mut wanted);
         let plan = restore::plan(&wanted, &blobs, root).map_err(wrong)?;
         for planned in &plan {
-            note(root, planned, undone);
+            note(root, planned, &claims, undone);
         }
         Ok(plan)
     }
@@ -235,7 +246,8 @@ impl Host {
         undone: &mut Undone,
     ) -> Result<(), HostError> {
         let root = &*folder_or_gone(&story.opened)?;
-        let applied = self.restore(journal, &story.opened, restoring)?;
+        let (applied, exchanged) = self.restore(journal, &story.opened, restoring)?;
+        exchanged.tell(undone);
         // What changed between the plan and the act is a conflict too.
         for left in &applied.left {
             let path = shown(root, &left.wanted.path);
@@ -280,7 +292,7 @@ impl Undone {
             }
         };
         self.restored.iter_mut().chain(&mut self.conflicts).for_each(|act| clean(&mut act.path));
-        self.not_undoable.iter_mut().chain(&mut self.others).for_each(clean);
+        self.not_undoable.iter_mut().chain(&mut self.others).chain(&mut self.stays).for_each(clean);
         self
     }
 }
@@ -301,12 +313,16 @@ impl Story {
         &self,
         journal: &Journal,
         plan: &[Planned],
+        exchange: &Exchange,
         undone: &Undone,
         command: &Option<CommandId>,
     ) -> Restoring {
         let chosen = plan.iter().filter(|planned| planned.step == Step::Restore);
         let by = CallId::new("rewind");
+        let (back, again) = exchange.ids();
         Restoring {
+            back,
+            again,
             pid: std::process::id(),
             after: journal.last(),
             run: self.last_run,
@@ -399,8 +415,9 @@ fn calls_of<'a>(events: impl Iterator<Item = &'a Event>) -> Vec<String> {
     ended.filter_map(|event| Some(event.place.call.as_ref()?.as_str().to_owned())).collect()
 }
 
-/// `kept` are the calls of which the quarantine holds something.
-fn newest_act(events: &[Event], kept: &[String]) -> Option<Act> {
+/// `kept` are the calls of which the quarantine holds something, `exchanging` the acts that moved something out of it or
+/// into it.
+fn newest_act(events: &[Event], kept: &[String], exchanging: &[Seq]) -> Option<Act> {
     let undone: Vec<Seq> = events
         .iter()
         .filter_map(|event| match &event.fact {
@@ -447,7 +464,10 @@ fn newest_act(events: &[Event], kept: &[String]) -> Option<Act> {
                     }),
                 });
             }
-            Fact::FilesRestored(restored) if restored.undoes.is_none() && !restored.changes.is_empty() => {
+            Fact::FilesRestored(restored)
+                if restored.undoes.is_none()
+                    && (!restored.changes.is_empty() || exchanging.contains(&event.seq)) =>
+            {
                 return Some(Act {
                     seq: event.seq,
                     about: match restored.to {
@@ -502,7 +522,7 @@ fn newest_act(events: &[Event], kept: &[String]) -> Option<Act> {
     None
 }
 
-fn note(root: &Path, planned: &Planned, undone: &mut Undone) {
+fn note(root: &Path, planned: &Planned, claims: &[Claim], undone: &mut Undone) {
     let path = shown(root, &planned.wanted.path);
     let act = match (&planned.wanted.now, &planned.wanted.want) {
         (_, None) => "removed",
@@ -510,9 +530,16 @@ fn note(root: &Path, planned: &Planned, undone: &mut Undone) {
         (Some(now), Some(want)) if now.digest == want.digest => "mode put back",
         (Some(_), Some(_)) => "put back",
     };
+    let is_of_path = |claim: &Claim| claim.path == planned.wanted.path;
     match &planned.step {
         Step::Restore => undone.restored.push(PathAct { path, act: act.to_owned() }),
         Step::AlreadyThere => {}
+        Step::Conflict { .. } if claims.iter().any(is_of_path) => {
+            let other = claims.iter().find(|claim| is_of_path(claim));
+            let other = other.map_or_else(String::new, |claim| claim.session.to_string());
+            let act = format!("session {other} was at work at the same time, and wrote it or may have");
+            undone.conflicts.push(PathAct { path, act });
+        }
         step => undone.conflicts.push(PathAct { path, act: reason(step) }),
     }
 }

@@ -114,6 +114,8 @@ pub struct Host {
     pub(crate) unkept: Mutex<HashMap<SessionId, Arc<AtomicU64>>>,
     /// Held while a fork is made: a repeated command finds what it has made.
     pub(crate) forking: Mutex<()>,
+    /// Held from the look at a journal until the index says what was seen: what is older never replaces what is newer.
+    pub(crate) noting: Mutex<()>,
 }
 
 /// A session that is open for writing in this process.
@@ -223,7 +225,8 @@ pub(crate) struct Ready {
 
 impl Host {
     pub fn new(home: Home) -> Self {
-        Self { home, met: Mutex::default(), unkept: Mutex::default(), forking: Mutex::default() }
+        let (met, unkept, forking, noting) = Default::default();
+        Self { home, met, unkept, forking, noting }
     }
 
     pub fn home(&self) -> &Home {
@@ -256,6 +259,7 @@ impl Host {
             own_model: plan.own_model,
         };
         let outside = plan.extras.outside(&root, self.home.path()).await?;
+        plan.extras.checks()?; // Wrong settings leave no session behind.
         self.home.make()?;
         let id = new_id();
         let mut journal = Journal::create(&self.home.sessions(), &id, self.home.blobs()?)?;
@@ -292,8 +296,7 @@ impl Host {
     pub async fn resume(&self, id: &SessionId, overrides: Overrides) -> Result<Session, HostError> {
         let mut journal = Journal::open(&self.home.sessions(), id, self.home.blobs()?)?;
         self.mend(&mut journal)?;
-        // Only what says how to go on is read here; the actor reads the rest, once.
-        let (opened, before) = beginning(&journal.reader()?)?;
+        let (opened, before) = beginning(&journal.reader()?)?; // The actor reads the rest, once.
         let root = same_folder(&opened)?;
         let (variables, toolset) = (Arc::new(variables_of(&opened, &root)), Some(before.toolset));
         let mut known = overrides.extras.secrets(self.home.path())?;
@@ -314,6 +317,7 @@ impl Host {
             mode: overrides.mode.unwrap_or(before.mode),
             limits,
             own_model: before.own_model || overrides.own_model,
+            tools: overrides.extras.narrowed(opened.options.tools),
             ..before
         };
         let opening = Opening {

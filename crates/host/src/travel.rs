@@ -17,12 +17,11 @@ use lathe_protocol::{
     Verdict,
 };
 
-use lathe_workspace::find_program;
-
 use crate::error::HostError;
 use crate::extras::Extras;
 use crate::facts::SystemClock;
 use crate::place::{identity, new_id, opened_in, same_folder, working_folder};
+use crate::replica::Replica;
 use crate::session::{Attended, Host, ModelSource, SessionPlan, beginning, variables_of};
 
 /// Events read at once.
@@ -55,10 +54,6 @@ pub struct LiveReplay {
     /// Why it could not go on, if it could not.
     pub stopped: Option<String>,
 }
-
-/// How `cp` is asked for a copy of a folder as it is. Only that of GNU knows of copies that share their blocks.
-const COPYING: &[&str] =
-    if cfg!(target_os = "linux") { &["-a", "--reflink=auto", "--"] } else { &["-a", "--"] };
 
 impl Host {
     /// A new session with everything up to the end of step `at` of another; the whole of it if no step is named.
@@ -158,8 +153,8 @@ impl Host {
         let scratch =
             scratch.prefix("lathe-replay-").permissions(private.clone()).tempdir().map_err(no_place)?;
         let folder = working_folder(scratch.path())?.join("workspace");
-        let original = same_folder(&opened)?;
-        self.copy_as_it_was(&original, &folder, &events)?;
+        let replica = Replica { original: same_folder(&opened)?, copy: folder.clone() };
+        self.copy_as_it_was(&replica, &events)?;
         // Below Lathe's folder, so that no replayed call reaches its own journal.
         let mut store = tempfile::Builder::new();
         let store = store.prefix("replay-").permissions(private).tempdir_in(self.home().path());
@@ -175,12 +170,14 @@ impl Host {
             ending: opened.options.ending,
             patch: None,
             record: None,
-            tools: opened.options.tools.clone(),
+            // What is excluded by now is denied: the recorded list of tools stays what the model was told.
+            tools: Extras { core: live.extras.core.clone(), ..Extras::default() }
+                .narrowed(opened.options.tools.clone()),
             attended: Attended::Nobody,
             extras: Extras {
                 // Its words are part of the first message.
                 persona: opened.options.persona.clone(),
-                rules_of: Some(original),
+                replica: Some(replica),
                 project_fields: live.extras.field_names().collect(),
                 exclude: live.extras.exclude,
                 allowed: live.extras.allowed,
@@ -224,17 +221,11 @@ impl Host {
     }
 
     /// A copy of a folder with the recorded changes of these events taken back.
-    fn copy_as_it_was(&self, from: &Path, to: &Path, events: &[Event]) -> Result<(), HostError> {
-        let program = find_program("cp", from).unwrap_or_else(|| PathBuf::from("/bin/cp"));
-        let copied = std::process::Command::new(program).args(COPYING).arg(from).arg(to).output();
-        let words = match copied {
-            Ok(output) if output.status.success() => None,
-            Ok(output) => Some(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
-            Err(error) => Some(error.to_string()),
-        };
-        if let Some(words) = words {
-            return Err(HostError::Replay(format!("{} cannot be copied: {words}", from.display())));
-        }
+    fn copy_as_it_was(&self, replica: &Replica, events: &[Event]) -> Result<(), HostError> {
+        replica.make()?;
+        // Before anything is written in it, and again, because what is put back may lead elsewhere too.
+        replica.part()?;
+        let (from, to) = (replica.original.as_path(), replica.copy.as_path());
         let blobs = self.home().blobs()?;
         let changes = events.iter().flat_map(|event| event.fact.changes());
         let moved = changes.map(TreeChange::from).filter_map(|change| {
@@ -263,7 +254,7 @@ impl Host {
         }
         let plan = restore::plan(&wanted, &blobs, to).map_err(wrong)?;
         restore::apply(&plan, &blobs, to).map_err(wrong)?;
-        Ok(())
+        replica.part()
     }
 }
 

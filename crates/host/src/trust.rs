@@ -13,7 +13,9 @@ use std::path::{Path, PathBuf};
 
 use lathe_policy::{Entry, Item, ItemKind, ItemState, NamedFiles, Said, TrustBook, named_files};
 use lathe_protocol::{Digest, Digesting};
-use lathe_workspace::{Files, LocalFiles, Pin, WorkspaceError, find_program, leads_nowhere, nowhere};
+use lathe_workspace::{
+    Files, LocalFiles, Pin, WorkspaceError, find_program, leads_nowhere, nowhere, open_regular,
+};
 
 use crate::error::HostError;
 use crate::ownfile::own_text;
@@ -415,8 +417,27 @@ fn pins(files: &LocalFiles, root: &Path, words: &BTreeSet<String>) -> Result<Vec
     if words.len() > WORDS {
         return Err(format!("its command has more than {WORDS} words"));
     }
-    let taken = words.iter().map(|word| Pin::take(files, root, word).map_err(|error| error.to_string()));
-    taken.filter_map(Result::transpose).collect()
+    let mut pins: Vec<Pin> = Vec::new();
+    let mut waiting: Vec<String> = words.iter().rev().cloned().collect();
+    while let Some(word) = waiting.pop() {
+        if pins.len() > WORDS || pins.iter().any(|pin| pin.word == word) {
+            continue;
+        }
+        let Some(pin) = Pin::take(files, root, &word).map_err(|error| error.to_string())? else { continue };
+        // The system runs what the first line of a script names.
+        waiting.extend(interpreter_words(&pin.path));
+        pins.push(pin);
+    }
+    Ok(pins)
+}
+
+/// The words of a script's first line behind `#!`, none where it has no such line.
+fn interpreter_words(path: &Path) -> Vec<String> {
+    let mut first = [0; 256];
+    let read = open_regular(path).and_then(|mut file| file.read(&mut first)).unwrap_or_default();
+    let line = first.get(..read).unwrap_or_default().split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let words = line.strip_prefix(b"#!").unwrap_or_default();
+    String::from_utf8_lossy(words).split_whitespace().map(str::to_owned).collect()
 }
 
 /// The text of a regular file of the project; nothing if there is none of this name.

@@ -167,16 +167,7 @@ impl Behind {
     fn add(&mut self, command: &Command, values: &Values<'_>) -> bool {
         for assignment in &command.assignments {
             if let Some(value) = &assignment.value {
-                let texts = values.spell(value);
-                if runs(&assignment.name) {
-                    texts.iter().for_each(|text| self.take_apart(text));
-                }
-                if assignment.name == "BASH_CMDS" {
-                    self.copied.extend(texts.iter().map(|text| base(text).to_owned()));
-                }
-                // Cut at blanks or not, the value as a whole may be run later.
-                self.begin(&texts.join(" "));
-                texts.iter().for_each(|text| self.begin(text));
+                self.assigned(&assignment.name, &values.spell(value));
             }
         }
         let Some(name) = command.words.first().map(Word::show) else { return false };
@@ -187,6 +178,11 @@ impl Behind {
         if let Some(words) = git::words(name, &words) {
             self.of_git(&words);
             return false;
+        }
+        // `env GIT_PAGER=x git log`: what the command behind it finds.
+        if matches!(name, "env" | "sudo" | "doas") {
+            let given = words.iter().filter_map(|word| word.split_once('='));
+            given.for_each(|(name, value)| self.assigned(name, &[value.to_owned()]));
         }
         if COPY.contains(&name) {
             let made = |word: &&Word| {
@@ -223,6 +219,19 @@ impl Behind {
             }
         }
         true
+    }
+
+    /// Takes in what a variable is given.
+    fn assigned(&mut self, name: &str, texts: &[String]) {
+        if runs(name) {
+            texts.iter().for_each(|text| self.take_apart(text));
+        }
+        if name == "BASH_CMDS" {
+            self.copied.extend(texts.iter().map(|text| base(text).to_owned()));
+        }
+        // Cut at blanks or not, the value as a whole may be run later.
+        self.begin(&texts.join(" "));
+        texts.iter().for_each(|text| self.begin(text));
     }
 
     /// Words of git that it runs: settings before the subcommand, and what stands behind one that does not speak.
@@ -282,7 +291,13 @@ impl Behind {
             bare.strip_prefix('-').filter(|rest| !rest.starts_with('-')).and_then(|rest| rest.get(1..));
         // A quote may also end a word: `"git push".split()`.
         let apart = text.contains(['\'', '"']).then(|| text.replace(['\'', '"'], " "));
-        for text in [Some(bare.as_str()), glued, apart.as_deref()].into_iter().flatten() {
+        // `ext::sh -c x% y` is an address of git's that runs a program; `url.ADDRESS.insteadOf` gives one a name.
+        let address = bare.contains("ext::").then(|| bare.replace("% ", " ").replace("%%", "%"));
+        let lower = bare.to_ascii_lowercase();
+        let instead = lower.find(".insteadof").or_else(|| lower.find(".pushinsteadof"));
+        let instead = instead.and_then(|end| bare.get(..end));
+        let all = [Some(bare.as_str()), glued, apart.as_deref(), address.as_deref(), instead];
+        for text in all.into_iter().flatten() {
             for row in text.split([';', '|', '&', '\n', '\r']) {
                 let words = row.split(|c: char| c.is_whitespace() || "()[]{},+=:!@<>$`".contains(c));
                 let words: Vec<String> = words.filter(|word| !word.is_empty()).flat_map(plain).collect();

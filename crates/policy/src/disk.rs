@@ -20,6 +20,12 @@ pub trait Disk: Send + Sync {
     /// Whether git knows a file, so that its content may be printed with others. Where that cannot be told it does.
     fn is_tracked(&self, path: &Path) -> bool;
 
+    /// Tells whether a name in the index of git, for the repository that a folder lies in, passes the test. Where the names cannot
+    /// be told, one does.
+    fn tracks(&self, _: &Path, _: &mut dyn FnMut(&str) -> bool) -> bool {
+        true
+    }
+
     /// Whether an ignore file of the repository names a file, so that git does not take it in by itself. Where that cannot be
     /// told it does not.
     fn is_ignored_by_git(&self, path: &Path) -> bool;

@@ -1,31 +1,16 @@
 //! Commands that are decided as their parts where the gate knows the folder it judges for: going to a folder of the
-//! workspace, and `xargs` in front of a command of the agent. Judged for no folder, both ask (R4, R5).
+//! workspace, and `xargs` and `find -exec` in front of commands of the agent and of readers that are given names (see
+//! [`crate::fed`]). Judged for no folder, they ask (R4, R5).
 
 use lathe_bash::{Command, FloorRule, Script, Word};
 use lathe_protocol::{Decision, Effects, Verdict};
 
+use crate::fed::{Fed, is_own_run};
 use crate::gate::{Gate, decision};
 use crate::reading::Region;
 use crate::rules::Rulebook;
+use crate::sources;
 use crate::touch::{Touch, What};
-
-/// Options of `xargs` that run and read nothing, and whether a value follows.
-const XARGS: [(&str, bool); 14] = [
-    ("-0", false),
-    ("--null", false),
-    ("-r", false),
-    ("--no-run-if-empty", false),
-    ("-t", false),
-    ("--verbose", false),
-    ("-n", true),
-    ("-L", true),
-    ("-P", true),
-    ("-I", true),
-    ("-d", true),
-    ("-s", true),
-    ("-n1", false),
-    ("-I{}", false),
-];
 
 /// A command without the question that its kind brings.
 pub(crate) struct Eased {
@@ -38,8 +23,8 @@ pub(crate) struct Eased {
 pub(crate) fn eased(
     rules: &Rulebook,
     gate: &Gate,
-    script: &Script,
-    index: usize,
+    (script, index): (&Script, usize),
+    fed: &Fed,
     touches: &[Touch],
     effects: &mut Effects,
 ) -> Option<Eased> {
@@ -53,12 +38,31 @@ pub(crate) fn eased(
         "xargs" if runs_our_own(rules, script, index, command) => {
             (FloorRule::Wrapper, "what it runs is decided when it runs")
         }
+        "xargs" if fed.mark(index).is_some() => (FloorRule::Wrapper, "what it runs is decided by itself"),
+        "jobs" if looks_at_jobs(command) => {
+            (FloorRule::State, "it only looks at what runs in the background")
+        }
+        "find" => {
+            let (runs, left) = sources::run_by_find(command)?;
+            let own = || runs.iter().all(|run| is_own_run(rules, run));
+            (command.assignments.is_empty() && (own() || fed.mark(index).is_some())).then_some(())?;
+            let reads = std::mem::take(&mut effects.reads);
+            *effects = Command { words: left, ..command.clone() }.effects();
+            effects.reads = reads;
+            (FloorRule::Wrapper, "what it runs is decided by itself")
+        }
         _ => return None,
     };
     effects.programs.retain(|program| program != name);
     effects.environment.clear();
+    let runs = |word: usize| {
+        let word = command.words.get(word).and_then(Word::literal);
+        name == "find" && matches!(word, Some("-exec" | "-execdir"))
+    };
     let mut command = command.clone();
-    command.floors.retain(|floor| floor.rule != rule);
+    let floors = std::mem::take(&mut command.floors);
+    let left = floors.into_iter().filter(|floor| floor.rule != rule && !floor.word.is_some_and(runs));
+    command.floors = left.collect();
     Some(Eased { command, decision: decision(Verdict::Allow, "builtin.parts", reason) })
 }
 
@@ -84,24 +88,21 @@ fn goes_inside(gate: &Gate, script: &Script, command: &Command, touches: &[Touch
     !touches.is_empty() && touches.iter().all(|touch| inside(touch) && (!git || is_root(touch)))
 }
 
+/// Tells whether `jobs`, the agent's or bash's own, only lists or prints.
+fn looks_at_jobs(command: &Command) -> bool {
+    let words: Option<Vec<&str>> = command.words.iter().skip(1).map(Word::literal).collect();
+    match words.as_deref() {
+        Some([] | ["list" | "-l" | "-p" | "-r" | "-s" | "-rp" | "-pr" | "-lr" | "-h" | "--help"]) => true,
+        Some(["read", _]) => true,
+        Some(_) | None => false,
+    }
+}
+
 /// Tells whether an `xargs` has plain options, and a command of the agent behind it. Where it is known what it is sent,
 /// the command stands there once more with that.
 fn runs_our_own(rules: &Rulebook, script: &Script, index: usize, command: &Command) -> bool {
-    let behind = || script.commands.iter().filter(|other| other.behind == Some(index));
-    let Some(inner) = behind().next() else { return false };
-    if !behind().all(|other| rules.is_own(other) && other.program() == inner.program()) {
-        return false;
-    }
-    let words: Option<Vec<&str>> = command.words.iter().skip(1).map(Word::literal).collect();
-    let Some(words) = words else { return false };
-    let Some(name) = inner.program() else { return false };
-    let mut rest = words.as_slice();
-    while let Some((word, after)) = rest.split_first() {
-        if *word == name {
-            return true;
-        }
-        let Some((_, valued)) = XARGS.iter().find(|(option, _)| option == word) else { return false };
-        rest = if *valued { after.get(1..).unwrap_or_default() } else { after };
-    }
-    false
+    let mut behind = script.commands.iter().filter(|other| other.behind == Some(index)).peekable();
+    let Some(run) = sources::run_by_xargs(command).filter(|_| behind.peek().is_some()) else { return false };
+    is_own_run(rules, &run)
+        && behind.all(|other| rules.is_own(other) && other.program() == run.words.first().map(String::as_str))
 }

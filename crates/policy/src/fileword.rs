@@ -215,3 +215,62 @@ pub(crate) fn unescaped(address: &str) -> String {
     }
     String::from_utf8_lossy(&out).into_owned()
 }
+
+/// Languages, and programs of text, in whose words a file may stand as a literal.
+const LANGUAGES: [&str; 49] = [
+    "gsed",
+    "jq",
+    "gojq",
+    "jaq",
+    "yq",
+    "make",
+    "gmake",
+    "gcc",
+    "g++",
+    "cc",
+    "c++",
+    "clang",
+    "cpp",
+    "m4",
+    "gnuplot",
+    "curl",
+    "wget",
+    "bc",
+    "dc",
+    "python",
+    "python2",
+    "python3",
+    "pypy",
+    "pypy3",
+    "perl",
+    "ruby",
+    "node",
+    "deno",
+    "bun",
+    "php",
+    "lua",
+    "luajit",
+    "tclsh",
+    "Rscript",
+    "osascript",
+    "awk",
+    "gawk",
+    "mawk",
+    "nawk",
+    "sed",
+    "vim",
+    "vi",
+    "ex",
+    "ed",
+    "emacs",
+    "sqlite3",
+    "psql",
+    "mysql",
+    "gdb",
+];
+
+/// Tells whether files may stand as literals in the words or the input of a program of this name.
+pub(crate) fn is_language(name: &str) -> bool {
+    let versioned = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    LANGUAGES.contains(&name) || LANGUAGES.contains(&versioned)
+}

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use lathe_bash::Script;
+use lathe_bash::{Command, Script, Word};
 use lathe_protocol::Effects;
 
 /// Commands by which a line leaves its folder.
@@ -18,6 +18,38 @@ pub(crate) fn of(here: Option<&Path>, script: &Script) -> Option<String> {
         return None;
     }
     here?.to_str().map(str::to_owned)
+}
+
+/// The folder that each command surely runs in, for a line of commands that are joined by `&&` alone and go to folders more
+/// than once: a later one runs only where each before it did what it should. None for any other line.
+pub(crate) fn exact(here: Option<&Path>, line: &str, script: &Script) -> Option<Vec<String>> {
+    let goes = |command: &&Command| command.program_name().is_some_and(|name| MOVES.contains(&name));
+    if script.commands.iter().filter(goes).count() < 2 {
+        return None;
+    }
+    let plain = line.replace("&&", "").replace("2>&1", "").replace("&>", "");
+    if plain.contains(['&', ';', '\n', '`', '(', ')', '{', '}', '!', '\\']) || line.contains("||") {
+        return None;
+    }
+    let (mut folder, mut folders, mut commands) = (here?.to_str()?.to_owned(), Vec::new(), Vec::new());
+    for part in line.split("&&") {
+        let part = lathe_bash::read(part);
+        part.floors.is_empty().then_some(())?;
+        folders.extend(part.commands.iter().map(|_| folder.clone()));
+        if part.commands.iter().any(|command| goes(&command)) {
+            let [command] = part.commands.as_slice() else { return None };
+            let words: Vec<&str> = command.words.iter().map(Word::literal).collect::<Option<_>>()?;
+            let ["cd", to] = words.as_slice() else { return None };
+            if to.is_empty() || to.starts_with(['-', '~']) || !command.redirects.is_empty() {
+                return None;
+            }
+            folder = if to.starts_with('/') { (*to).to_owned() } else { format!("{folder}/{to}") };
+        }
+        commands.extend(part.commands);
+    }
+    let same = |(one, other): (&Command, &Command)| one.words == other.words && !one.broken && !other.broken;
+    let whole = commands.len() == script.commands.len();
+    (whole && commands.iter().zip(&script.commands).all(same)).then_some(folders)
 }
 
 /// Whether what a command does depends on the folder it runs in.

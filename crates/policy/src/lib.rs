@@ -5,6 +5,7 @@
 //! counts as a change. The order is: the guard; the floors R2 to R9 of `docs/policy.md`; any denial of any tier; the
 //! highest tier with a matching rule, the strictest within it; then the mode.
 
+mod asked;
 mod behind;
 mod cause;
 mod disk;
@@ -12,12 +13,14 @@ mod eased;
 mod error;
 mod examples;
 mod extglob;
+mod fed;
 mod file;
 mod fileword;
 mod folders;
 mod follows;
 mod gate;
 mod git;
+mod git_asks;
 mod git_config;
 mod git_objects;
 mod git_option;
@@ -51,6 +54,7 @@ mod rules;
 mod runtime;
 mod searchers;
 mod sets;
+mod sources;
 mod state;
 mod template;
 mod tested;
@@ -58,6 +62,7 @@ mod touch;
 mod trust;
 mod unset;
 
+pub use asked::Asked;
 pub use disk::{Disk, FileId, OnDisk};
 pub use error::PolicyError;
 pub use gate::{Gate, Permit};

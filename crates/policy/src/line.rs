@@ -3,11 +3,14 @@
 use lathe_bash::{Command, Floor, FloorRule, Piece, RedirectKind, Script, Word};
 use lathe_protocol::{Actor, Decision, Effects, Kind, Mode, Verdict};
 
+use crate::asked::Asked;
 use crate::behind::{Behind, base};
 use crate::eased::eased;
+use crate::fed::Fed;
 use crate::folders;
 use crate::gate::{Gate, decision, join};
 use crate::git::{self, Extent};
+use crate::git_asks::git_asks;
 use crate::git_writes;
 use crate::guard;
 use crate::inside::{self, Writer};
@@ -19,7 +22,7 @@ use crate::reach::Reacher;
 use crate::reading::{Depth, Region, reading};
 use crate::rules::{Act, Call, Rulebook, Setting, Subject, narrowest};
 use crate::sets::simple;
-use crate::touch::Touch;
+use crate::touch::{Touch, What};
 
 /// What is decided about a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,6 +53,8 @@ pub struct Each {
     pub effects: Effects,
     /// The wrapper in front of it: index into the list.
     pub behind: Option<usize>,
+    /// The request to a command of the agent, which is decided when it runs.
+    pub asked: Option<Asked>,
 }
 
 impl Rulebook {
@@ -89,13 +94,15 @@ impl Rulebook {
         } else {
             Vec::new()
         };
-        let reached = reaching.map_or_else(Vec::new, |gate| self.reached(gate, line, &script, &from));
+        let fed = reaching.map_or_else(Fed::default, |gate| Fed::of(self, gate, &script, &from));
+        let reached = reaching.map_or_else(Vec::new, |gate| self.reached(gate, line, &script, &from, &fed));
         let said = inside::Said::default();
         for (index, command) in script.commands.iter().enumerate() {
             let own;
             let mut done = command.effects();
             let touches = reached.get(index).map_or(&[][..], Vec::as_slice);
-            let eased = reaching.and_then(|gate| eased(self, gate, &script, index, touches, &mut done));
+            let eased =
+                reaching.and_then(|gate| eased(self, gate, (&script, index), &fed, touches, &mut done));
             let command = if self.is_own(command) {
                 own = called(command, &mut done);
                 &own
@@ -167,7 +174,8 @@ impl Rulebook {
             }
             join(&mut effects, &done);
             let behind = command.behind.filter(|_| !command.again);
-            each.push(Each { words: shown(command), decision, effects: done, behind });
+            let asked = own.and_then(|_| Asked::of(gate, command, from.of(index)));
+            each.push(Each { words: shown(command), decision, effects: done, behind, asked });
         }
         if let Some(denied) = reaching.and_then(|gate| self.tested(gate, line, &script, &from, setting)) {
             take(&denied);
@@ -191,12 +199,23 @@ impl Rulebook {
     }
 
     /// What each command of a line touches.
-    fn reached(&self, gate: &Gate, line: &str, script: &Script, from: &guard::Folders) -> Vec<Vec<Touch>> {
+    fn reached(
+        &self,
+        gate: &Gate,
+        line: &str,
+        script: &Script,
+        from: &guard::Folders,
+        fed: &Fed,
+    ) -> Vec<Vec<Touch>> {
         let spent = Spent::default();
+        let exact = folders::exact(gate.here.as_deref(), line, script);
         let touches = |(index, command): (usize, &Command)| {
             let wrapper = command.behind.and_then(|behind| script.commands.get(behind)?.program_name());
-            let (values, from) = (&script.values, from.of(index));
-            let reacher = Reacher { gate, line, values, spent: &spent, from, wrapper };
+            let mark = command.behind.and_then(|behind| fed.mark(behind));
+            let values = fed.values.as_ref().unwrap_or(&script.values);
+            let exact = exact.as_ref().and_then(|all| all.get(index));
+            let from = exact.map_or_else(|| from.of(index), std::slice::from_ref);
+            let reacher = Reacher { gate, line, values, spent: &spent, from, wrapper, fed, mark };
             if self.is_own(command) { reacher.redirects(command) } else { reacher.touches(command) }
         };
         let mut all: Vec<Vec<Touch>> = script.commands.iter().enumerate().map(touches).collect();
@@ -220,7 +239,8 @@ impl Rulebook {
     ) -> Option<Decision> {
         let spent = Spent::default();
         let (values, from) = (&script.values, from.all.as_slice());
-        let reacher = Reacher { gate, line, values, spent: &spent, from, wrapper: None };
+        let fed = &Fed::default();
+        let reacher = Reacher { gate, line, values, spent: &spent, from, wrapper: None, fed, mark: None };
         let words = script.tested.iter().flat_map(|word| reacher.spell(word));
         let is_glob = |word: &&Word| word.pieces.iter().any(|piece| matches!(piece, Piece::Glob(_)));
         let given = values.values().flatten().filter(is_glob).flat_map(|word| reacher.spell(word));
@@ -356,11 +376,16 @@ impl Rulebook {
                     Region::Keys | Region::LatheHome => true,
                 };
                 let holds = !places.iter().any(|place| std::path::Path::new(place).starts_with(&gate.home));
-                let Some(read) =
+                let Some(mut read) =
                     reading((region, holds), setting.actor, setting.mode, &touch.shown).filter(|_| counts)
                 else {
                     continue;
                 };
+                if touch.what == What::Unknown {
+                    read.reason = read
+                        .reason
+                        .replace(" is outside", " shows only when the line runs, and may be outside");
+                }
                 let lifted = region != Region::LatheHome && self.lifts(subject, &places, setting);
                 if !lifted && strictest.as_ref().is_none_or(|strictest| read.verdict > strictest.verdict) {
                     strictest = Some(read);
@@ -538,37 +563,6 @@ fn called(command: &Command, effects: &mut Effects) -> Command {
         |rule: FloorRule| matches!(rule, FloorRule::Option | FloorRule::Dynamic | FloorRule::Glob);
     command.floors.retain(|floor| !about_words(floor.rule));
     command
-}
-
-/// Subcommands of git that run no program of a repository's, whatever its configuration says. Those that sort or format may
-/// check signatures, by a setting alone (`tag.sort`, `pretty.x`), and a reflog has diffs.
-const GIT_PLAIN: [&str; 12] = [
-    "rev-parse",
-    "remote",
-    "config",
-    "version",
-    "show-ref",
-    "merge-base",
-    "name-rev",
-    "count-objects",
-    "ls-tree",
-    "check-ignore",
-    "worktree",
-    "--version",
-];
-
-/// A repository whose own configuration makes git run a program: even what only reads is asked about.
-fn git_asks(gate: &Gate, command: &Command, decided: &Decision) -> Option<Decision> {
-    let setting = gate.git_runs.as_ref()?;
-    if decided.verdict != Verdict::Allow || command.program_name() != Some("git") {
-        return None;
-    }
-    let normal = lathe_bash::normal_words(&command.words);
-    if normal.get(1).is_some_and(|sub| GIT_PLAIN.contains(&sub.as_str())) {
-        return None;
-    }
-    let why = format!("the repository's own configuration makes git run a program ({setting})");
-    Some(decision(Verdict::Ask, FloorRule::Option.as_str(), &why))
 }
 
 fn by_floor(floor: &Floor) -> Decision {

@@ -18,6 +18,8 @@ use crate::sets::simple;
 pub struct Losses {
     /// Files and folders that are deleted, or searched for what is deleted.
     pub trees: Vec<LostTree>,
+    /// Files in the place of which others are put, if they are there: absolute, each may be a pattern.
+    pub over: Vec<String>,
     /// Files of the workspace that git, or a search, deletes or writes over.
     pub work: bool,
     /// Branches, stashes or commits that nothing may name afterwards.
@@ -26,7 +28,7 @@ pub struct Losses {
 
 impl Losses {
     pub fn is_empty(&self) -> bool {
-        self.trees.is_empty() && !self.work && !self.refs
+        self.trees.is_empty() && self.over.is_empty() && !self.work && !self.refs
     }
 }
 
@@ -201,6 +203,9 @@ impl Gate {
                         self.resolve(&spelling, &from).into_iter().map(|path| LostTree { path, whole }),
                     );
                 }
+                for spelling in put_over(&spelled) {
+                    losses.over.extend(self.resolve(&spelling, &from));
+                }
                 if spelled.name == "git" {
                     self.git_losses(&spelled, &from, &mut losses);
                 }
@@ -288,6 +293,19 @@ pub(crate) fn deleted(command: &Spelled<'_>, from: &[String]) -> Vec<(String, bo
         "rsync" => crate::harm::emptied(words).into_iter().map(|path| (path.to_owned(), false)).collect(),
         _ => Vec::new(),
     }
+}
+
+/// The places where a command puts a file over another: the old one is gone, not written into.
+fn put_over(command: &Spelled<'_>) -> Vec<String> {
+    let words = command.words.as_slice();
+    let named = match command.name {
+        "mv" | "install" => crate::fileword::targets(command.name, words),
+        "ln" => crate::fileword::targets("cp", words),
+        _ => return Vec::new(),
+    };
+    let mut over = crate::fileword::made_by_copy(command.name, words, &named);
+    over.extend(named.into_iter().map(str::to_owned));
+    over
 }
 
 fn path_in(path: &str, folder: &Path) -> bool {

@@ -10,8 +10,10 @@ use std::path::Path;
 use lathe_bash::{Command, Piece, RedirectKind, Word};
 
 use crate::extglob::is_extended;
+use crate::fed::{Fed, NAME};
 use crate::fileword::{
-    depth, literals, made_by_copy, packs_here, spoken_to_git, sure, targets, unescaped, unpacked_into,
+    depth, is_language, literals, made_by_copy, packs_here, spoken_to_git, sure, targets, unescaped,
+    unpacked_into,
 };
 use crate::follows;
 use crate::gate::{Gate, normal};
@@ -47,59 +49,6 @@ const LISTS: [&str; 15] = [
 /// Programs that look into the folder they run in where no file is named.
 const LOOKS_HERE: [&str; 8] = ["ls", "dir", "vdir", "find", "fd", "fdfind", "tree", "du"];
 
-/// Languages, and programs of text, in whose words a file may stand as a literal.
-const LANGUAGES: [&str; 49] = [
-    "gsed",
-    "jq",
-    "gojq",
-    "jaq",
-    "yq",
-    "make",
-    "gmake",
-    "gcc",
-    "g++",
-    "cc",
-    "c++",
-    "clang",
-    "cpp",
-    "m4",
-    "gnuplot",
-    "curl",
-    "wget",
-    "bc",
-    "dc",
-    "python",
-    "python2",
-    "python3",
-    "pypy",
-    "pypy3",
-    "perl",
-    "ruby",
-    "node",
-    "deno",
-    "bun",
-    "php",
-    "lua",
-    "luajit",
-    "tclsh",
-    "Rscript",
-    "osascript",
-    "awk",
-    "gawk",
-    "mawk",
-    "nawk",
-    "sed",
-    "vim",
-    "vi",
-    "ex",
-    "ed",
-    "emacs",
-    "sqlite3",
-    "psql",
-    "mysql",
-    "gdb",
-];
-
 /// Programs that send names to another machine with a colon.
 const REMOTE: [&str; 4] = ["scp", "sftp", "rsync", "rclone"];
 
@@ -126,6 +75,10 @@ pub(crate) struct Reacher<'a> {
     pub(crate) from: &'a [String],
     /// The program of the wrapper in front of it.
     pub(crate) wrapper: Option<&'a str>,
+    /// The names that the line hands on.
+    pub(crate) fed: &'a Fed,
+    /// The sign for such a name, in the words behind a wrapper that hands them on.
+    pub(crate) mark: Option<Option<&'a str>>,
 }
 
 impl Reacher<'_> {
@@ -326,8 +279,12 @@ impl Reacher<'_> {
             read.chain(sure.is_empty().then_some(".")).for_each(|folder| self.linked(touches, folder));
         }
         // A file that another program names on the standard input.
-        if matches!(self.wrapper, Some("xargs" | "parallel")) {
-            touches.push(unknown("what it reads from the pipe", read));
+        match (self.wrapper, self.mark) {
+            // They stand in the words.
+            (_, Some(Some(_))) => {}
+            (Some("xargs"), Some(None)) => self.add(touches, NAME, depth, read),
+            (Some("xargs" | "parallel"), _) => touches.push(unknown("what it reads from the pipe", read)),
+            _ => {}
         }
         // Tests of `find` are no files.
         let texts = pattern::read(name, words).map_or_else(Vec::new, |read| read.texts);
@@ -451,8 +408,15 @@ impl Reacher<'_> {
         if spelling.is_empty() {
             return;
         }
+        if let Some(places) = self.fed.meant(spelling) {
+            for place in &places {
+                self.add(touches, place, Depth::All, reads);
+                self.linked(touches, place);
+            }
+            return;
+        }
         let shown = spelling.replace(HERE, "$PWD").replace(LATHE, "$LATHE_HOME");
-        let shown = shown.replace(UNKNOWN, "…").replace(OVERFLOW, "");
+        let shown = shown.replace(NAME, "…").replace(UNKNOWN, "…").replace(OVERFLOW, "");
         let what = self.what(spelling, depth);
         // Behind a pattern that may be a link, `..` leads anywhere.
         let behind = spelling.find(['*', '?', '[']).and_then(|at| spelling.get(at..)).unwrap_or_default();
@@ -522,6 +486,11 @@ impl Reacher<'_> {
     /// Every spelling of a word. A variable that the line sets before it is used has the values it is given there.
     pub(crate) fn spell(&self, word: &Word) -> Vec<String> {
         let values = Values { assigned: self.values, empty: false, line: Some(self.line), spent: self.spent };
+        if word.literal().is_some() && self.mark.is_some_and(|mark| mark == word.literal()) {
+            return vec![NAME.to_owned()];
+        }
+        let named = self.fed.has_texts().then(|| self.fed.named(word));
+        let word = named.as_ref().unwrap_or(word);
         match word.pieces.first() {
             Some(Piece::Process(_)) => Vec::new(),
             Some(Piece::Tilde(user)) if !matches!(user.as_str(), "" | "+" | "-") => {
@@ -531,12 +500,6 @@ impl Reacher<'_> {
             _ => values.spell(word),
         }
     }
-}
-
-/// Whether files may stand as literals in the words or the input of a program of this name.
-fn is_language(name: &str) -> bool {
-    let versioned = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    LANGUAGES.contains(&name) || LANGUAGES.contains(&versioned)
 }
 
 /// `cd -`, `pushd +1`

@@ -273,6 +273,9 @@ pub struct CallFinished {
     /// Paths that somebody else changed while the call ran: no part of its changes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<String>,
+    /// Repositories that are no longer whole after the call, and files that were set aside, with what can be done.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub broken: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seen: Vec<SeenFile>,
     /// What belongs to the text and is not text.
@@ -504,6 +507,7 @@ impl CallFinished {
             changes: Vec::new(),
             not_undoable: Vec::new(),
             others: Vec::new(),
+            broken: Vec::new(),
             seen: Vec::new(),
             attachments: Vec::new(),
             memory: None,

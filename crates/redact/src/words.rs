@@ -13,15 +13,16 @@ const OPTIONS: [&str; 7] = ["key", "auth", "bearer", "cookie", "credential", "cr
 /// The words of a command without what is secret in them. A value after `--password` or `--token=` is one however short it is;
 /// everything else is masked by its shape.
 pub fn mask_words<'a>(words: impl IntoIterator<Item = &'a str>) -> Vec<String> {
-    let mut masked = Vec::new();
+    let words: Vec<&str> = words.into_iter().collect();
+    let mut masked = Vec::with_capacity(words.len());
     let mut before = "";
-    for word in words {
+    for (at, word) in words.iter().copied().enumerate() {
         let hidden = match (is_secret_option(before), word.split_once('=')) {
             (true, _) if !word.is_empty() => HIDDEN.to_owned(),
             (_, Some((name, value))) if is_secret_option(name) || is_secret_name(name) => {
                 if value.is_empty() { word.to_owned() } else { format!("{name}={HIDDEN}") }
             }
-            _ => by_shape(before, word),
+            _ => by_shape(words.get(at.saturating_sub(BEFORE)..at).unwrap_or_default(), word),
         };
         masked.push(hidden);
         before = word;
@@ -40,17 +41,22 @@ fn is_secret_option(word: &str) -> bool {
     name.len() < word.len() && (is_secret_name(name) || OPTIONS.contains(&name.to_ascii_lowercase().as_str()))
 }
 
-/// The word as its shape has it after the word before it: `-u`, `user:password`.
-fn by_shape(before: &str, word: &str) -> String {
-    let both = format!(" {before} {word}");
-    let masked = shape(&both);
-    match masked.strip_prefix(&format!(" {before} ")) {
-        Some(rest) => rest.to_owned(),
-        None => match shape(word) {
-            Cow::Borrowed(word) => word.to_owned(),
-            Cow::Owned(masked) => masked,
-        },
+/// Words before a word that say what it is: `sshpass -p WORD`.
+const BEFORE: usize = 3;
+
+/// The word as its shape has it after the words before it: `-u`, `user:password`.
+fn by_shape(before: &[&str], word: &str) -> String {
+    for from in 0..before.len() {
+        let context = format!(" {} ", before.get(from..).unwrap_or_default().join(" "));
+        let both = format!("{context}{word}");
+        // Where the words before are masked themselves, fewer of them are looked at.
+        if let Cow::Owned(masked) = shape(&both)
+            && let Some(rest) = masked.strip_prefix(&context)
+        {
+            return rest.to_owned();
+        }
     }
+    shape(word).into_owned()
 }
 
 #[cfg(test)]
@@ -68,6 +74,11 @@ mod tests {
             (vec!["--auth", "a"], vec!["--auth", "«secret»"]),
             (vec!["--bearer", "X1", "x"], vec!["--bearer", "«secret»", "x"]),
             (vec!["PGPASSWORD=x", "psql"], vec!["PGPASSWORD=«secret»", "psql"]),
+            (vec!["sshpass", "-p", "Zk4bR81v", "ssh"], vec!["sshpass", "-p", "«secret»", "ssh"]),
+            (
+                vec!["tool", "--auth", "Bearer", "B3dE97G2fFd6M78D", "x"],
+                vec!["tool", "--auth", "«secret»", "«secret»", "x"],
+            ),
             (vec!["-u", "me:hunter2"], vec!["-u", "me:«secret»"]),
             (vec!["postgres://me:hunter2@db/x"], vec!["postgres://me:«secret»@db/x"]),
             (

@@ -31,23 +31,15 @@ pub(crate) struct Committed {
     pub(crate) unrecorded: Option<BlobError>,
     /// The parts of it that cannot be taken back, each with the reason.
     pub(crate) not_undoable: Vec<String>,
+    /// The files as they are now, by the paths that the model knows: the model made them so.
+    pub(crate) seen: Vec<SeenFile>,
 }
 
 impl Committed {
     /// The outcome of a tool whose act this was.
     pub(crate) fn into_outcome(self, data: Data) -> Outcome {
-        let seen = self.seen();
-        let Self { changes, files, between_lines, unrecorded, not_undoable } = self;
+        let Self { changes, files, between_lines, unrecorded, not_undoable, seen } = self;
         Outcome { changes, files, between_lines, unrecorded, not_undoable, seen, ..Ok(data).into() }
-    }
-
-    /// The files as they are now: the model made them so.
-    fn seen(&self) -> Vec<SeenFile> {
-        let file = |change: &TreeChange| change.mode & TYPE == FILE;
-        let seen = |change: &TreeChange| {
-            Some(SeenFile { path: change.path.display().to_string(), hash: change.after.clone()? })
-        };
-        self.changes.iter().filter(|change| file(change)).filter_map(seen).collect()
     }
 }
 
@@ -69,27 +61,29 @@ pub(crate) async fn commit_known(
 ) -> Result<Committed, WorkspaceError> {
     let services = &context.services;
     let files = &*services.files;
-    let missing = missing_folders(files, &ops).await;
-    pledge(context, &missing, &ops).await?;
-    let contents: Vec<Option<Content>> = ops.iter().map(written).collect();
-    let had = besides(services, ops.iter().map(target).collect()).await;
     let mut targets = Vec::with_capacity(ops.len());
-    for path in ops.iter().map(target) {
-        targets.push(files.real(&path).await.unwrap_or_else(|_| services.root.join(&path)));
+    for op in &ops {
+        targets.push(target(files, op).await.unwrap_or_else(|| services.root.join(named(op))));
     }
+    let missing = missing_folders(files, &ops, &targets).await;
+    pledge(context, &missing, &ops, &targets).await?;
+    let contents: Vec<Option<Content>> = ops.iter().map(written).collect();
+    let had = besides(services, targets.clone()).await;
     let blobs = services.blobs.clone();
     // Begun in this order: the file waits longest for the disk, and meanwhile the processor has time for the blob.
     let storing = async { spawn_blocking(move || store(&blobs, &contents)).await };
     let line = services.tracking.line().await;
-    services.tracking.writes(targets.into_iter().chain(missing.iter().cloned()));
+    services.tracking.writes(targets.iter().chain(&missing).cloned());
     let (applied, stored) = tokio::join!(files.apply_masked(ops, context.umask), storing);
     let between_lines = !*line;
     drop(line);
     let applied = applied?;
     let changes = made(files, missing).await;
     let not_undoable = Vec::new();
-    let mut committed = Committed { changes, files: applied, between_lines, unrecorded: None, not_undoable };
-    let has = besides(services, committed.files.iter().map(|applied| applied.path.clone()).collect()).await;
+    let seen = Vec::new();
+    let mut committed =
+        Committed { changes, files: applied, between_lines, unrecorded: None, not_undoable, seen };
+    let has = besides(services, targets.clone()).await;
     let (after, mut failed) = stored.unwrap_or_else(|gone| (Vec::new(), Some(lost(services, gone))));
     for (at, applied) in committed.files.iter().enumerate() {
         let before = known.get(at).cloned().flatten();
@@ -104,7 +98,11 @@ pub(crate) async fn commit_known(
         if let (Some(content), Some(digest)) = (&applied.after, &after) {
             services.known.keep(content, digest);
         }
-        let (path, mode) = (applied.path.clone(), FILE | applied.mode);
+        if let Some(hash) = after.clone() {
+            committed.seen.push(SeenFile { path: applied.path.display().to_string(), hash });
+        }
+        let path = targets.get(at).unwrap_or(&applied.path).clone();
+        let mode = FILE | applied.mode;
         let of = |found: &[Option<Beside>]| found.get(at).cloned().flatten();
         let (had, has) = (of(&had), of(&has));
         if had.as_ref().is_some_and(|had| had.names > 1) {
@@ -134,19 +132,36 @@ async fn besides(services: &Services, paths: Vec<PathBuf>) -> Vec<Option<Beside>
     spawn_blocking(look).await.unwrap_or_default()
 }
 
-fn target(op: &FileOp) -> PathBuf {
+fn named(op: &FileOp) -> &Path {
     let (FileOp::Write { path, .. } | FileOp::Remove { path, .. }) = op;
-    path.clone()
+    path
+}
+
+/// The real place that an operation changes. Writing follows a link, removing takes the link itself.
+async fn target(files: &dyn Files, op: &FileOp) -> Option<PathBuf> {
+    match op {
+        FileOp::Write { path, .. } => files.target(path).await.ok(),
+        FileOp::Remove { path, .. } => {
+            let above = path.parent().filter(|above| !above.as_os_str().is_empty());
+            let above = files.target(above.unwrap_or(Path::new("."))).await.ok()?;
+            Some(above.join(path.file_name()?))
+        }
+    }
 }
 
 /// Writes down what is about to change, so that a process that is killed before the journal has the change leaves a way
 /// back. A file that is not as the operation expects it is told by the change itself.
-async fn pledge(context: &RunContext, folders: &[PathBuf], ops: &[FileOp]) -> Result<(), WorkspaceError> {
+async fn pledge(
+    context: &RunContext,
+    folders: &[PathBuf],
+    ops: &[FileOp],
+    targets: &[PathBuf],
+) -> Result<(), WorkspaceError> {
     let Some(pledges) = context.services.pledges.clone() else { return Ok(()) };
     let files = &*context.services.files;
     let mut before: Vec<Before> =
         folders.iter().map(|path| Before { path: path.clone(), was: None }).collect();
-    for op in ops {
+    for (op, target) in ops.iter().zip(targets) {
         let (FileOp::Write { path, expect, .. } | FileOp::Remove { path, expect }) = op;
         let mode = files.stat(path).await.map_or(0, |stat| FILE | stat.mode);
         let was = match expect {
@@ -154,7 +169,7 @@ async fn pledge(context: &RunContext, folders: &[PathBuf], ops: &[FileOp]) -> Re
             Expect::Held(content, _) => Some((mode, content.to_vec())),
             Expect::Hash(_) => files.read(path, None).await.ok().map(|content| (mode, content)),
         };
-        before.push(Before { path: files.real(path).await.unwrap_or_else(|_| path.clone()), was });
+        before.push(Before { path: target.clone(), was });
     }
     let (call, root) = (context.call.clone(), context.services.root.clone());
     let pledged = spawn_blocking(move || pledges.pledge(call.as_str(), &before)).await;
@@ -216,11 +231,11 @@ fn lost(services: &Services, gone: tokio::task::JoinError) -> BlobError {
 }
 
 /// The folders above the new files that are not there yet, the outermost first: one made for a file must go with it.
-async fn missing_folders(files: &dyn Files, ops: &[FileOp]) -> Vec<PathBuf> {
+async fn missing_folders(files: &dyn Files, ops: &[FileOp], targets: &[PathBuf]) -> Vec<PathBuf> {
     let mut missing: Vec<PathBuf> = Vec::new();
-    for op in ops {
-        if let FileOp::Write { path, expect: Expect::Absent, .. } = op {
-            for folder in missing_above(files, path).await {
+    for (op, target) in ops.iter().zip(targets) {
+        if let FileOp::Write { expect: Expect::Absent, .. } = op {
+            for folder in missing_above(files, target).await {
                 if !missing.contains(&folder) {
                     missing.push(folder);
                 }

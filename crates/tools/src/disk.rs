@@ -35,6 +35,16 @@ impl Disk for LocalDisk {
         is_tracked(path)
     }
 
+    fn tracks(&self, folder: &Path, test: &mut dyn FnMut(&str) -> bool) -> bool {
+        let inside = real(folder, LINKS).join("x");
+        let Some(root) = top(&inside) else { return false };
+        match index(root) {
+            Index::Missing => false,
+            Index::Unclear => true,
+            Index::Bytes(bytes) => names(&bytes).is_none_or(|names| names.iter().any(|name| test(name))),
+        }
+    }
+
     fn is_ignored_by_git(&self, path: &Path) -> bool {
         top(path).is_some_and(|root| lathe_search::is_ignored_by_git(root, path))
     }
@@ -58,10 +68,17 @@ fn top(path: &Path) -> Option<&Path> {
     path.ancestors().skip(1).find(|folder| folder.join(".git").exists())
 }
 
-/// Whether the index of the repository that a file lies in has its name. What cannot be read counts as yes.
-fn is_tracked(path: &Path) -> bool {
-    let Some(root) = top(path) else { return false };
-    let Ok(inside) = path.strip_prefix(root) else { return true };
+/// The content of an index of git.
+enum Index {
+    /// There is none.
+    Missing,
+    /// It cannot be read, or its names cannot be told from it.
+    Unclear,
+    Bytes(Vec<u8>),
+}
+
+/// The index of the repository with this top folder.
+fn index(root: &Path) -> Index {
     let git = root.join(".git");
     // In another work tree it is a file that says where the repository is. A pipe would be waited for.
     let folder = match git.metadata() {
@@ -70,28 +87,59 @@ fn is_tracked(path: &Path) -> bool {
             Ok(Some(text)) => {
                 root.join(String::from_utf8_lossy(&text).trim().trim_start_matches("gitdir:").trim())
             }
-            Ok(None) | Err(_) => return true,
+            Ok(None) | Err(_) => return Index::Unclear,
         },
-        Ok(_) | Err(_) => return true,
+        Ok(_) | Err(_) => return Index::Unclear,
     };
     // The names may stand in a second file, which several indexes share.
     let shared = |entry: std::fs::DirEntry| entry.file_name().as_encoded_bytes().starts_with(b"sharedindex.");
     if std::fs::read_dir(&folder).into_iter().flatten().flatten().any(shared) {
-        return true;
+        return Index::Unclear;
     }
-    let index = folder.join("index");
-    let bytes = match read_regular(&index, INDEX) {
+    let bytes = match read_regular(&folder.join("index"), INDEX) {
         Ok(Some(bytes)) => bytes,
-        Ok(None) => return false,
-        Err(_) => return true,
+        Ok(None) => return Index::Missing,
+        Err(_) => return Index::Unclear,
     };
     // From version 4 on, names are shortened by what they share.
     if bytes.get(4..8) != Some(&[0, 0, 0, 2]) && bytes.get(4..8) != Some(&[0, 0, 0, 3]) {
-        return true;
+        return Index::Unclear;
     }
+    Index::Bytes(bytes)
+}
+
+/// Tells whether the index of the repository that a file lies in has its name. What cannot be read counts as yes.
+fn is_tracked(path: &Path) -> bool {
+    let Some(root) = top(path) else { return false };
+    let Ok(inside) = path.strip_prefix(root) else { return true };
+    let bytes = match index(root) {
+        Index::Missing => return false,
+        Index::Unclear => return true,
+        Index::Bytes(bytes) => bytes,
+    };
     let mut name = inside.as_os_str().as_encoded_bytes().to_vec();
     name.push(0);
     memchr::memmem::find(&bytes, &name).is_some()
+}
+
+/// The names in an index whose entries hold hashes of 20 bytes. None where it is not written so.
+fn names(index: &[u8]) -> Option<Vec<String>> {
+    const FIXED: usize = 62;
+    let count = u32::from_be_bytes(index.get(8..12)?.try_into().ok()?);
+    let (mut names, mut at) = (Vec::new(), 12);
+    for _ in 0..count {
+        let flags = u16::from_be_bytes(index.get(at + FIXED - 2..at + FIXED)?.try_into().ok()?);
+        let begin = at + FIXED + if flags & 0x4000 == 0 { 0 } else { 2 };
+        let length = memchr::memchr(0, index.get(begin..)?)?;
+        let said = usize::from(flags & 0xfff);
+        // A longer name says only that it is long.
+        if length != said && (said != 0xfff || length < said) {
+            return None;
+        }
+        names.push(String::from_utf8_lossy(index.get(begin..begin + length)?).into_owned());
+        at += (begin + length - at + 8) / 8 * 8;
+    }
+    Some(names)
 }
 
 /// What a walk does with a link to a folder.

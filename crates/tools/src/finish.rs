@@ -58,6 +58,7 @@ pub(crate) async fn finish(
             changes: Vec::new(),
             not_undoable: Vec::new(),
             others: Vec::new(),
+            broken: Vec::new(),
             seen,
             attachments: Vec::new(),
             memory,
@@ -107,7 +108,7 @@ pub(crate) async fn finish(
         if count > NAMED {
             named += &format!(" and {} more", count - NAMED);
         }
-        finished.text += &format!("\n[Changed by somebody else while this ran: {named}. Leave it as it is.]");
+        finished.text += &format!("\n{CHANGED_BY_OTHERS} {named}. Leave it as it is.]");
     }
     finished.changes = recorded(changes, &by, redactor);
     finished.text += &syntax::told(services, &files).await;
@@ -118,8 +119,9 @@ pub(crate) async fn finish(
     for words in services.unread.untold(&root.unwrap_or_else(|| services.root.clone())) {
         finished.text += &format!("\n({})", redactor.text(&words));
     }
-    for words in &broken {
-        finished.text += &format!("\n[{}]", redactor.text(words));
+    finished.broken = broken.iter().map(|words| redactor.text(words).into_owned()).collect();
+    for words in &finished.broken {
+        finished.text += &format!("\n[{words}]");
     }
     if let Some(id) = kept.filter(|_| services.tracking.is_sparing()) {
         finished.text +=
@@ -130,6 +132,9 @@ pub(crate) async fn finish(
     }
     finished
 }
+
+/// The words before what somebody else changed, in the text for the model.
+pub const CHANGED_BY_OTHERS: &str = "[Changed by somebody else while this ran:";
 
 /// Paths of others that are named.
 const NAMED: usize = 20;

@@ -58,12 +58,14 @@ mod validate;
 mod view;
 mod write;
 
-pub use bash::{PersonLine, run_line};
+pub use bash::{PersonLine, run_line, writes_only_what_it_names};
 pub use check::{CheckRule, Checks};
-pub use commands::{ANSWERS, Fresh, Judge, Judged, Ledger, Notebook, Recalled, built_in_commands};
+pub use commands::{
+    ANSWERS, CommandCheck, Fresh, Judge, Judged, Ledger, Notebook, Recalled, built_in_commands,
+};
 pub use disk::LocalDisk;
 pub use entry::ToolAbout;
-pub use finish::recorded;
+pub use finish::{CHANGED_BY_OTHERS, recorded};
 pub use git_runs::git_runs;
 pub use online::{DocumentAnswer, DocumentAsk, Documents};
 pub use outputs::{Handle, Output, Outputs};
@@ -73,8 +75,8 @@ pub use review::{
     ID as REVIEW_TOOL, ReviewAsk, Reviewer, of_changes as review_changes, words as review_words,
 };
 pub use schedule::{Stage, startable};
-pub use secure::{Keeper, ToldAside, told_aside_in};
-pub use selection::{check_entry, passing_entries};
+pub use secure::{Keeper, ToldAside, told_aside, told_aside_in};
+pub use selection::{check_entry, narrowed, passing_entries};
 pub use services::{LiveOutput, Services, ShellPlan};
 pub use tool::{Asker, RunContext, ShellLine, Wanted};
 pub use toolbox::{Prepared, Toolbox, allow, exclude};

@@ -302,7 +302,7 @@ impl Problem {
             }
             Self::Dismissed => "The user dismissed the question without an answer.".to_owned(),
             Self::Placeholder(placeholder) => format!(
-                "The arguments hold {placeholder}, which stands for a secret you are not shown. Placeholders are never written to files or given to commands: leave that text as it is and change only what is around it; in bash use the environment variable."
+                "The arguments hold {placeholder}, which stands for a secret you are not shown. Placeholders are never written to files or given to commands: leave that text as it is and change only what is around it. A program that needs the secret has to read it where it is kept: its variable reaches programs only if the user passes it on."
             ),
             Self::NoCommand => "The arguments are wrong: give a command, or restart.".to_owned(),
             Self::NotFound(path) => format!("{} does not exist.", path.display()),

@@ -84,8 +84,8 @@ pub(crate) async fn before(context: &RunContext, line: &str, cwd: &Path) -> Resu
     // Single files cost one more name each.
     let files = beyond.iter().filter(|path| hidden && path.is_file()).take(MOST_HIDDEN);
     let files: Vec<PathBuf> = files.cloned().collect();
-    let unknown = losses.is_empty();
-    if unknown && files.is_empty() {
+    let (unknown, copied) = (losses.is_empty(), tracking.copied());
+    if unknown && files.is_empty() && copied.is_empty() {
         return Ok(Secured { losses, note: Some(note), ..Secured::default() });
     }
     let keep = move || keep(&gate, &keeper.quarantine, losses, &root, (&beyond, &files), actor);
@@ -94,6 +94,7 @@ pub(crate) async fn before(context: &RunContext, line: &str, cwd: &Path) -> Resu
         if unknown {
             keeping.only_gone();
         }
+        keeping.watch(copied, actor != Actor::Person && !tracking.is_sparing());
         let full = |error| format!("what it takes away cannot be secured first: {error}");
         keeping.begin(&note, scratch).map_err(full)?;
     }
@@ -152,7 +153,7 @@ const BACK: &str = ", and what was there before is back. The user can put it in 
 const NOT_ASIDE: &str = "It could not be set aside: ";
 
 /// The words for something that git would have run later.
-pub(crate) fn told_aside(one: &SetAside) -> String {
+pub fn told_aside(one: &SetAside) -> String {
     let path = one.path.display();
     match &one.aside {
         Ok(aside) => {
@@ -215,6 +216,10 @@ fn keep(
             }
         }
     }
+    // The tracker, and what is beyond it, know those of the workspace.
+    let over = losses.over.iter().flat_map(|path| expand(&real_pattern(path)));
+    let is_file = |path: &PathBuf| path.symlink_metadata().is_ok_and(|found| !found.is_dir());
+    paths.extend(over.filter(|path| is_file(path) && (!path.starts_with(root) || beyond.contains(path))));
     if losses.work {
         paths.extend(beyond.iter().cloned());
     }

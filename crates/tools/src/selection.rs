@@ -8,7 +8,7 @@
 
 use std::collections::BTreeSet;
 
-use lathe_policy::{check_tool_name, is_passing_name, tool_names};
+use lathe_policy::{all_tool_names, check_tool_name, is_passing_name, tool_names};
 use lathe_protocol::{Kind, ToolChoice};
 
 /// The names a tool is known by.
@@ -145,6 +145,58 @@ pub fn passing_entries(list: &[String], fields: &BTreeSet<String>) -> Vec<String
     names.filter(|name| is_passing_name(name, fields)).collect()
 }
 
+/// The rest of a session's tools where the configuration leaves less by now: nothing comes back that the session does
+/// not have, and nothing stays that is not in the list of now or is excluded now.
+pub fn narrowed(recorded: ToolChoice, now: &ToolChoice) -> ToolChoice {
+    let ToolChoice { core, mut exclude } = recorded;
+    let has = |list: &[String], name: &str, command: Option<&str>| {
+        list.iter().map(|entry| split(entry)).any(|(other, other_command)| {
+            is_same_tool(other, name) && (other_command.is_none() || other_command == command)
+        })
+    };
+    let both = |list: &[String], other: &[String]| -> Vec<String> {
+        let kept = list.iter().filter(|entry| {
+            let (name, command) = split(entry);
+            has(other, name, command)
+        });
+        kept.cloned().collect()
+    };
+    let mut kept = match (core.is_empty(), now.core.is_empty()) {
+        (true, _) => now.core.clone(),
+        (false, true) => core.clone(),
+        (false, false) => {
+            let mut kept = both(&core, &now.core);
+            kept.extend(both(&now.core, &core).into_iter().filter(|entry| split(entry).1.is_some()));
+            kept
+        }
+    };
+    if kept.is_empty() && !core.is_empty() {
+        // An empty list would mean all tools.
+        exclude.extend(core.iter().map(|entry| split(entry).0.to_owned()));
+        kept = core;
+    }
+    exclude.extend(now.exclude.iter().cloned());
+    ToolChoice { core: once(kept), exclude: once(exclude) }
+}
+
+/// A list without what is said again.
+fn once(list: Vec<String>) -> Vec<String> {
+    let mut known = BTreeSet::new();
+    list.into_iter().filter(|entry| known.insert(entry.clone())).collect()
+}
+
+/// Tells whether two names mean one tool.
+fn is_same_tool(one: &str, other: &str) -> bool {
+    let (one, other) = (one.trim_start_matches('_'), other.trim_start_matches('_'));
+    let of = |name: &str| {
+        let all = all_tool_names().find(|known| known.eq_ignore_ascii_case(name))?;
+        all_tool_names().find(|canonical| tool_names(canonical).any(|known| known == all))
+    };
+    one.eq_ignore_ascii_case(other)
+        || (is_shell(one) && is_shell(other))
+        || of(one).is_some_and(|canonical| of(other) == Some(canonical))
+}
+
 /// `Tool(arg)` as its two parts.
 fn split(entry: &str) -> (&str, Option<&str>) {
     match entry.trim().split_once('(') {
@@ -250,6 +302,33 @@ mod tests {
                 None => assert_eq!(found, None, "{entry}"),
                 Some(said) => assert!(found.clone().unwrap_or_default().contains(said), "{entry}: {found:?}"),
             }
+        }
+    }
+
+    #[test]
+    fn what_the_configuration_of_now_leaves_out_is_left_out() {
+        let own = |list: &[&str]| list.iter().map(|entry| (*entry).to_owned()).collect::<Vec<_>>();
+        let choice =
+            |(core, exclude): (&[&str], &[&str])| ToolChoice { core: own(core), exclude: own(exclude) };
+        type Lists<'a> = (&'a [&'a str], &'a [&'a str]);
+        let table: [(Lists<'_>, Lists<'_>, Lists<'_>); 12] = [
+            ((&[], &[]), (&[], &[]), (&[], &[])),
+            ((&[], &["write"]), (&[], &[]), (&[], &["write"])),
+            ((&[], &[]), (&[], &["write"]), (&[], &["write"])),
+            ((&[], &["bash(a)"]), (&[], &["write", "bash(a)"]), (&[], &["bash(a)", "write"])),
+            ((&[], &[]), (&["view"], &[]), (&["view"], &[])),
+            ((&["view", "bash"], &[]), (&[], &[]), (&["view", "bash"], &[])),
+            ((&["view", "bash"], &[]), (&["view", "edit"], &[]), (&["view"], &[])),
+            ((&["bash"], &[]), (&["bash(git)", "view"], &[]), (&["bash(git)"], &[])),
+            ((&["bash(git)"], &[]), (&["run_shell_command"], &[]), (&["bash(git)"], &[])),
+            ((&["bash(git)"], &[]), (&["bash(ls)"], &[]), (&["bash(git)"], &["bash"])),
+            ((&["view"], &[]), (&["edit"], &[]), (&["view"], &["view"])),
+            ((&["view"], &[]), (&["edit"], &["glob"]), (&["view"], &["view", "glob"])),
+        ];
+        for (recorded, now, left) in table {
+            let once = narrowed(choice(recorded), &choice(now));
+            assert_eq!(once, choice(left), "{recorded:?} {now:?}");
+            assert_eq!(narrowed(once.clone(), &choice(now)), once, "{recorded:?} {now:?}: again");
         }
     }
 }

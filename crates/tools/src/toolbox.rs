@@ -58,6 +58,11 @@ pub(crate) struct Tools(HashMap<&'static str, Box<dyn Tool>>);
 impl Tools {
     fn built_in(services: &Services) -> Self {
         let online = services.documents.as_ref().and_then(|documents| documents.host()).map(str::to_owned);
+        Self::of(services.plan.memory.clone(), online)
+    }
+
+    /// The tools with the file of the user's facts, and the host of documents.
+    pub(crate) fn of(memory: Option<std::path::PathBuf>, online: Option<String>) -> Self {
         let all: [Box<dyn Tool>; 20] = [
             Box::new(bash::BashTool),
             Box::new(view::ViewTool),
@@ -71,7 +76,7 @@ impl Tools {
             Box::new(list::ListTool),
             Box::new(many::ManyTool),
             Box::new(todo::TodoTool),
-            Box::new(memory::MemoryTool { user: services.plan.memory.clone() }),
+            Box::new(memory::MemoryTool { user: memory }),
             Box::new(ask::AskTool),
             Box::new(data::DataTool),
             Box::new(patch::PatchTool),

@@ -3,11 +3,14 @@
 //! Securing the tree begins when the session opens and goes on beside the first request to the model; a line waits for it.
 //! Where it cannot be done, lines run all the same, and their results say that they cannot be taken back.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lathe_changes::{Broken, ChangesError, Compared, Repositories, SetAside, Tracker, TrackerOptions, Why};
+use lathe_changes::{
+    Broken, ChangesError, Compared, Repositories, SetAside, Tracker, TrackerOptions, Watched, Why,
+};
 use tokio::sync::{Mutex as AsyncMutex, RwLock, RwLockReadGuard};
 use tokio::task::JoinHandle;
 
@@ -29,8 +32,10 @@ pub struct Tracking {
     /// What tools of ours wrote by themselves since the last look: their own results hold it.
     written: Mutex<Vec<PathBuf>>,
     /// Programs of git that such a process left, to be told with the next line.
-    aside: Mutex<Vec<SetAside>>,
+    aside: Aside,
 }
+
+type Aside = Arc<Mutex<Vec<SetAside>>>;
 
 type Copies = Arc<Mutex<Repositories>>;
 
@@ -66,7 +71,7 @@ impl Tracking {
             repositories: None,
             left_running: AtomicBool::new(false),
             written: Mutex::default(),
-            aside: Mutex::default(),
+            aside: Aside::default(),
         }
     }
 
@@ -101,12 +106,22 @@ impl Tracking {
         tracker.not_undoable().into_iter().filter(|lost| beyond(lost.why)).map(|lost| lost.path).collect()
     }
 
+    /// Tells whether one of these names may be another way to a file of the tree.
+    pub(crate) async fn is_alias(&self, names: &[&OsStr]) -> bool {
+        match &*self.state.lock().await {
+            State::Ready(tracker) => tracker.is_alias(names),
+            State::Off | State::Waiting(_) | State::Broken(_) | State::Full => true,
+        }
+    }
+
     /// Begins to secure the tree, beside whatever else is going on.
     pub fn begin(&self) {
         let Ok(mut state) = self.state.try_lock() else { return };
         if let State::Waiting(options) = &*state {
             let (options, copies, root) = (options.clone(), self.repositories.clone(), self.root.clone());
+            let aside = Arc::clone(&self.aside);
             let task = tokio::task::spawn_blocking(move || {
+                settle(copies.as_ref(), &root, &aside);
                 let state = secure(options);
                 copy_repositories(&state, copies.as_ref(), &root);
                 state
@@ -140,7 +155,9 @@ impl Tracking {
         let held = std::mem::replace(&mut *state, State::Off);
         let (copies, root, line) = (self.repositories.clone(), self.root.clone(), line.to_owned());
         let (running, written) = (self.has_left_running(), self.take_written());
+        let aside = Arc::clone(&self.aside);
         let (now, _) = on_thread(held, move |state| {
+            settle(copies.as_ref(), &root, &aside);
             let state = match state {
                 State::Waiting(options) => secure(options),
                 // What a look that failed should have found is found by the next one.
@@ -195,7 +212,11 @@ impl Tracking {
     /// Before a line that may do anything: only git's own data is looked at.
     pub(crate) async fn before_git(&self) {
         let (Some(copies), root) = (self.repositories.clone(), self.root.clone()) else { return };
-        let look = move || lock(&copies).secure(&root, &[]);
+        let aside = Arc::clone(&self.aside);
+        let look = move || {
+            settle(Some(&copies), &root, &aside);
+            lock(&copies).secure(&root, &[]);
+        };
         let _ = tokio::task::spawn_blocking(look).await;
     }
 
@@ -203,9 +224,19 @@ impl Tracking {
     pub(crate) async fn set_programs_aside(&self, running: usize) -> Vec<SetAside> {
         self.left_running.store(running > 0, Ordering::Relaxed);
         let now = self.look_for_programs().await;
-        let mut aside = std::mem::take(&mut *self.aside.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut aside = self.take_aside();
         aside.extend(now);
         aside
+    }
+
+    /// The programs that were set aside before a line.
+    pub(crate) fn take_aside(&self) -> Vec<SetAside> {
+        std::mem::take(&mut self.aside.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The repositories of which there are copies.
+    pub(crate) fn copied(&self) -> Watched {
+        self.repositories.as_ref().map(|copies| lock(copies).watched()).unwrap_or_default()
     }
 
     /// Whether processes of an earlier line ran on when the last one ended.
@@ -250,6 +281,13 @@ impl Tracking {
 
 fn lock(copies: &Copies) -> std::sync::MutexGuard<'_, Repositories> {
     copies.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Settles what killed lines left here, before the copies are brought up to date, and before git is started.
+fn settle(copies: Option<&Copies>, root: &std::path::Path, aside: &Aside) {
+    let Some(copies) = copies else { return };
+    let found = lock(copies).settle(root);
+    aside.lock().unwrap_or_else(PoisonError::into_inner).extend(found);
 }
 
 fn copy_repositories(state: &State, copies: Option<&Copies>, root: &std::path::Path) {

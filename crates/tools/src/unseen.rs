@@ -96,6 +96,10 @@ impl Files for Unseen {
         self.files.real(path)
     }
 
+    fn target<'a>(&'a self, path: &'a Path) -> Boxed<'a, Result<PathBuf, WorkspaceError>> {
+        self.files.target(path)
+    }
+
     fn open_local(&self, path: &Path) -> Result<File, WorkspaceError> {
         self.check(path)?;
         self.files.open_local(path)

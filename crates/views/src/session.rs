@@ -160,7 +160,13 @@ impl<'a> RunView<'a> {
         // What is done about a run later is not its time.
         let is_beside = matches!(
             event.fact,
-            Fact::StepSummarised(_) | Fact::EditsReviewed(_) | Fact::FilesRestored(_) | Fact::CommandTaken(_)
+            Fact::StepSummarised(_)
+                | Fact::EditsReviewed(_)
+                | Fact::FilesRestored(_)
+                | Fact::CommandTaken(_)
+                | Fact::Rewound(_)
+                | Fact::RewindUndone(_)
+                | Fact::SessionNamed(_)
         );
         if !is_beside {
             self.last = event.at;

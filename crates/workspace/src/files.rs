@@ -109,6 +109,8 @@ pub trait Files: Send + Sync {
     ) -> Boxed<'a, Result<Vec<Applied>, WorkspaceError>>;
     /// Where a path leads when all links are followed; refused if that is outside.
     fn real<'a>(&'a self, path: &'a Path) -> Boxed<'a, Result<PathBuf, WorkspaceError>>;
+    /// The place that writing a path ends at: as [`real`](Self::real), also where nothing is yet.
+    fn target<'a>(&'a self, path: &'a Path) -> Boxed<'a, Result<PathBuf, WorkspaceError>>;
     /// A regular file of this machine, open for reading, for what reads by itself on a thread of its own, as search does.
     /// Opening it by its path instead would follow a link put there meanwhile.
     fn open_local(&self, path: &Path) -> Result<File, WorkspaceError>;

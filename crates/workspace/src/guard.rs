@@ -32,7 +32,7 @@ use self::closed::Closed;
 pub use self::root::open_exact;
 use self::root::{Held, Root};
 use self::steps::{Steps, Stop};
-use crate::{FileKind, WorkspaceError, is_protected, is_protected_in};
+use crate::{FileKind, WorkspaceError, behind_protected, is_protected, is_protected_in};
 
 /// Longest path that is looked at, as the kernel has it.
 const MAX_PATH: usize = 4096;
@@ -322,7 +322,10 @@ impl Guard {
 
     /// Whether a place is one that no file tool may write.
     pub(crate) fn is_protected(&self, place: &Place) -> bool {
-        is_protected_in(self.root_path(place), &place.below)
+        is_protected_in(self.root_path(place), &place.below) || {
+            let real = self.real(place);
+            behind_protected(self.root_path(place)).iter().any(|led| real.starts_with(led))
+        }
     }
 
     /// Whether writing a place makes a folder a repository, together with other real paths that are written with it.

@@ -194,6 +194,13 @@ impl Files for LocalFiles {
         })
     }
 
+    fn target<'a>(&'a self, path: &'a Path) -> Boxed<'a, Result<PathBuf, WorkspaceError>> {
+        Box::pin(async move {
+            let place = self.guard.locate(path, Last::Followed)?;
+            Ok(self.guard.real(&place))
+        })
+    }
+
     fn open_local(&self, path: &Path) -> Result<File, WorkspaceError> {
         self.guard.file(path).map(|(file, _)| file)
     }

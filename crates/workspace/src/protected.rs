@@ -5,7 +5,7 @@
 //! wide and styled letters as plain ones, without trailing dots and blanks, and by their short 8.3 form. The list is one
 //! for all systems, because a folder made here may be mounted there. Reading is not restricted.
 
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 /// Protected with everything below, wherever they stand.
 const NAMES: &[&str] = &[
@@ -112,19 +112,81 @@ pub fn is_protected_in(root: &Path, below: &Path) -> bool {
 }
 
 /// Whether a real folder, or one on the way to it from the top of its repository on, is one in which names are protected. No
-/// repository is made there: its top would make the names free.
+/// repository is made there: its top would make the names free. Nor is one in a folder that is laid out like a repository.
 pub fn is_protected_ground(folder: &Path) -> bool {
     let below = from_top(folder);
+    let within = below.components().count() + usize::from(below != folder);
+    if folder.ancestors().take(within).any(is_laid_out) {
+        return true;
+    }
     let holds = |name: &str| PAIRS.iter().any(|(holding, _)| is_same(name, holding));
     is_protected(below) || below.iter().any(|name| holds(&folded(&name.to_string_lossy())))
 }
 
+/// Parts of a `.git` that run something, or say what is run.
+const GIT_PARTS: &[&str] = &["hooks", "config", "config.worktree", "info", "info/attributes"];
+
+/// The real places that protected names of a folder lead to where they are links, as `.git/hooks -> ../shared-hooks`. What
+/// stands there is run all the same. The folder's own place is none of them: such a link says nothing about a file.
+pub fn behind_protected(folder: &Path) -> Vec<PathBuf> {
+    let real = |name: &Path| folder.join(name).canonicalize().ok();
+    let led = |name: &Path| folder.join(name).is_symlink().then(|| real(name))?;
+    let parts = GIT_PARTS.iter().map(|part| Path::new(".git").join(part));
+    let files = PAIRS.iter().map(|(holder, name)| Path::new(holder).join(name));
+    let names = NAMES.iter().map(PathBuf::from).chain(parts).chain(files);
+    let in_led = PAIRS.iter().filter_map(|(holder, name)| Some(led(Path::new(holder))?.join(name)));
+    let mut places: Vec<PathBuf> = names.filter_map(|name| led(&name)).chain(in_led).collect();
+    // A folder that holds the one worked in would protect everything.
+    places.retain(|place| !folder.starts_with(place));
+    places
+}
+
 /// A real folder from the top of the repository on that it lies in, or its whole path where it lies in none. Nobody works in a
-/// `.git`, so what looks like a repository in there is none.
+/// `.git`, nor in git's own parts of a bare repository, so what looks like a repository in there is none.
 pub(crate) fn from_top(folder: &Path) -> &Path {
     let in_git = |above: &Path| above.iter().any(|name| is_same(&folded(&name.to_string_lossy()), ".git"));
-    let top = folder.ancestors().find(|above| is_top(above) && !in_git(above));
+    let top = folder.ancestors().find(|above| is_top(above) && !in_git(above) && !is_in_parts(above));
     top.and_then(|top| folder.strip_prefix(top).ok()).unwrap_or(folder)
+}
+
+/// Names in a folder that make it a repository, steer one, or hold what is its own.
+const STEERING: &[&str] = &[
+    "head",
+    "objects",
+    "refs",
+    "config",
+    "config.worktree",
+    "hooks",
+    "packed-refs",
+    "commondir",
+    "gitdir",
+    "info",
+    "branches",
+    "index",
+    "lfs",
+    "logs",
+    "modules",
+    "shallow",
+    "worktrees",
+];
+
+/// Tells whether a name in lower case is one by which git works in a repository.
+pub(crate) fn steers(name: &str) -> bool {
+    STEERING.contains(&name)
+}
+
+/// Tells whether a folder lies in git's own part of a folder that is laid out like a repository, as in the `hooks` of a bare one.
+fn is_in_parts(folder: &Path) -> bool {
+    folder.ancestors().any(|part| {
+        let is_own = part.file_name().is_some_and(|name| steers(&name.to_string_lossy().to_lowercase()));
+        is_own && part.parent().is_some_and(is_laid_out)
+    })
+}
+
+/// Tells whether git takes a folder for a repository by what is in it.
+fn is_laid_out(folder: &Path) -> bool {
+    let has = |name: &str| folder.join(name).symlink_metadata().is_ok();
+    has("HEAD") && (has("commondir") || (has("objects") && has("refs")))
 }
 
 /// A folder with a `.git` that git would take: a folder with a `HEAD`, or the file that leads to one.

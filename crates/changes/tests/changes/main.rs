@@ -9,5 +9,6 @@ mod quarantine;
 mod recovering;
 mod repository;
 mod restoring;
+mod returned;
 mod tree;
 mod watching;

@@ -66,13 +66,13 @@ impl Terminal {
     /// Waits until a text was shown so often.
     pub(crate) fn sees(&self, text: &str, times: usize) {
         let shown = || self.screen().matches(text).count() >= times;
-        if !(0..1_500).any(|_| {
+        if !(0..7_500).any(|_| {
             shown() || {
                 std::thread::sleep(Duration::from_millis(20));
                 false
             }
         }) {
-            panic!("not within 30 s: {text:?} {times} times on the terminal:\n{}", self.screen());
+            panic!("not within 150 s: {text:?} {times} times on the terminal:\n{}", self.screen());
         }
     }
 
@@ -95,9 +95,9 @@ impl Terminal {
         self.child.kill().unwrap();
     }
 
-    /// Tells whether the program on the terminal has ended by itself within half a minute.
+    /// Tells whether the program on the terminal has ended by itself.
     pub(crate) fn ended(mut self) -> (Option<i32>, String) {
-        for _ in 0..1_500 {
+        for _ in 0..7_500 {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return (status.code(), self.screen());
             }
@@ -106,7 +106,7 @@ impl Terminal {
         let screen = self.screen();
         self.child.kill().unwrap();
         self.child.wait().unwrap();
-        panic!("still there after 30 s:\n{screen}");
+        panic!("still there after 150 s:\n{screen}");
     }
 
     pub(crate) fn leaves(mut self) -> String {

@@ -552,7 +552,9 @@ fn policy_check_knows_the_commands_of_the_agent() {
         ("commands", "plan", "allow"),
         ("view a.txt | head -1", "default", "allow"),
         ("apply_patch < x", "default", "deny"),
-        ("field:units:mark", "default", "allow"),
+        ("field:units:mark", "default", "ask"),
+        ("field:units:mark", "plan", "deny"),
+        ("field:units:mark", "full-auto", "allow"),
         ("cat ~/.ssh/id_rsa", "plan", "deny"),
         ("cat ~/.ssh/id_rsa", "default", "ask"),
         ("cat ~/.ssh/id_rsa", "full-auto", "deny"),
@@ -563,5 +565,10 @@ fn policy_check_knows_the_commands_of_the_agent() {
             lathe.clone().in_dir(repo.path()).args(["policy", "check", "--json", "--mode", mode, line]).run();
         let answer: Value = serde_json::from_str(ran.expect_code(0).stdout.trim()).unwrap();
         assert_eq!(answer["decision"], decision, "{mode} {line}: {answer}");
+    }
+    // So it is when a field command runs, where nobody can be asked.
+    for (mode, runs) in [("plan", false), ("default", false), ("full-auto", true)] {
+        let _ = shell(&lathe, &repo, mode, "field:units:mark");
+        assert_eq!(repo.exists("ran-field"), runs, "{mode}");
     }
 }

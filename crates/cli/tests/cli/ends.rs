@@ -158,6 +158,25 @@ fn a_run_whose_changes_were_all_denied_has_not_done_its_task_whatever_the_model_
         let result: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
         assert_eq!(result["denials"].as_array().unwrap().len(), 2, "{toolset}: {result}");
     }
+    // So it does where a rule denies the line itself, by whatever name of the shell, and by the name of its tool.
+    for denied in ["bash", "run_shell_command", "write"] {
+        for line in ["write hello.py x", "printf 1 | write hello.py; true", "view a.txt; edit a.txt one two"]
+        {
+            let (repo, lathe) = (TempRepo::new(&[("a.txt", "one\n")]), lathe());
+            let tool = if line.contains("edit") && denied == "write" { "edit" } else { denied };
+            std::fs::create_dir_all(lathe.home().join("policy")).unwrap();
+            let rule = format!("[[rule]]\ndecision = \"deny\"\ntool = [\"{tool}\"]\n");
+            std::fs::write(lathe.home().join("policy/mine.toml"), rule).unwrap();
+            // A step in which something else went well comes between.
+            let bash = call("c1", "bash", json!({ "command": line }));
+            let script = Script::new().answer(bash).answer(call("t", "todo", json!({}))).answer(done("ok"));
+            let model = FakeModel::serving(script);
+            let words = ["run", "go", "--mode", "full-auto", "--output", "json"];
+            let ran = lathe.in_dir(repo.path()).args(words).with_model(&model).run().expect_code(5);
+            let result: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+            assert_eq!(result["ending"], "denied", "{tool}: {line}: {result}");
+        }
+    }
     // A run that changed something after all, and one that was only kept from reading, are done.
     let line = |id: &str, line: &str| call(id, "bash", json!({ "command": line }));
     for (mode, script, denials) in [

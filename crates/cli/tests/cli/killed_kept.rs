@@ -84,3 +84,79 @@ fn a_repository_that_a_script_deletes_comes_back() {
     assert!(Path::new(&repo.join(".git")).is_dir());
     assert_eq!(git(&["rev-parse", "HEAD"]), commit);
 }
+
+#[test]
+fn branches_tags_and_stashes_that_a_killed_line_dropped_are_told_and_come_back() {
+    for look in
+        [&["show"][..], &["diff"], &["quarantine", "list"], &["undo", "--preview"], &["rewind", "--to", "0"]]
+    {
+        let repo = TempRepo::with_git(&[("a.txt", "a\n")]);
+        repo.git(&["branch", "side"]);
+        repo.git(&["tag", "v1"]);
+        repo.write("a.txt", "stashed\n");
+        repo.git(&["stash", "push", "-q", "-m", "work"]);
+        let names = || repo.git(&["for-each-ref", "refs/heads", "refs/tags", "refs/stash"]);
+        let before = names();
+        let line = "git branch -q -D side; git tag -d v1; git stash drop -q; touch begun; sleep 98640";
+        let model = FakeModel::serving(
+            Script::new().answer(call("c1", "bash", json!({ "command": line }))).answer(done("ok")),
+        );
+        let run = run_in(repo.path(), &model);
+        killed(&run, &repo);
+        assert!(!names().contains("side") && !names().contains("v1"), "{}", names());
+        let at = |words: &[&str]| at_home(&run).in_dir(repo.path()).args(words).run().expect_code(0).stdout;
+        let first = at(look);
+        // A rewind leaves the conversation that tells it.
+        let shown = if look[0] == "rewind" { first.clone() } else { at(&["show"]) };
+        for name in ["refs/heads/side", "refs/tags/v1", "work"] {
+            assert!(look == ["diff"] || first.contains(name), "{look:?}: {name}: {first}");
+            assert!(shown.contains(name), "{look:?}: {name}: {shown}");
+        }
+        if look != ["rewind", "--to", "0"] {
+            at(&["undo"]);
+        }
+        assert_eq!(names(), before, "{look:?}");
+        // Nothing of ours is left among git's names once all is back.
+        eventually(LONG, "the pins are gone", || repo.git(&["for-each-ref", "refs/lathe"]).is_empty());
+        assert_eq!(repo.git(&["stash", "list", "--format=%gs"]).trim(), "On main: work", "{look:?}");
+    }
+}
+
+/// A name that is no UTF-8, and one with a line feed.
+#[test]
+fn names_of_any_bytes_are_kept_and_printed_in_one_line() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+
+    let (repo, other) = (TempRepo::new(&[]), TempRepo::new(&[("line\nFAKE", "feed\n")]));
+    let odd = other.path().join(OsStr::from_bytes(b"bad\xff"));
+    std::fs::write(&odd, "odd\n").unwrap();
+    let line = format!("rm -f {}/*", other.path().display());
+    let model = FakeModel::serving(
+        Script::new().answer(call("c1", "bash", json!({ "command": line }))).answer(done("ok")),
+    );
+    let run = run_in(repo.path(), &model);
+    run.run().expect_code(0);
+    assert!(!odd.exists() && !other.exists("line\nFAKE"));
+    let undone = at_home(&run).in_dir(repo.path()).arg("undo").run().expect_code(0).stdout;
+    assert_eq!(std::fs::read_to_string(&odd).unwrap(), "odd\n");
+    assert_eq!(other.read("line\nFAKE"), "feed\n");
+    assert!(undone.contains("line<U+000A>FAKE") && !undone.contains("\nFAKE"), "{undone}");
+}
+
+#[test]
+fn a_file_that_another_was_moved_over_comes_back() {
+    for (line, first) in [("mv -f OUT/plain OUT/over", "plain\n"), ("mv -f OUT/plain OUT/d", "plain\n")] {
+        let other = TempRepo::new(&[("plain", "plain\n"), ("over", "over\n"), ("d/plain", "over\n")]);
+        let repo = TempRepo::new(&[]);
+        let line = line.replace("OUT", &other.path().display().to_string());
+        let model = FakeModel::serving(
+            Script::new().answer(call("c1", "bash", json!({ "command": line }))).answer(done("ok")),
+        );
+        let run = run_in(repo.path(), &model);
+        run.run().expect_code(0);
+        let undone = at_home(&run).in_dir(repo.path()).arg("undo").run().expect_code(0).stdout;
+        let now = [other.read("plain"), other.read("over"), other.read("d/plain")];
+        assert_eq!(now, [first, "over\n", "over\n"], "{line}: {undone}");
+    }
+}

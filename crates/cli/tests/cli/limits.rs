@@ -278,4 +278,12 @@ fn issue_15_a_cap_is_a_finite_number() {
         let ran = lathe().args(["run", "x", &format!("--max-cost={wrong}")]).run().expect_code(2);
         assert!(ran.stderr.contains("--max-cost"), "{wrong}: {}", ran.stderr);
     }
+    for wrong in ["nan", "inf", "-inf"] {
+        let lathe = lathe();
+        std::fs::create_dir_all(lathe.home()).unwrap();
+        std::fs::write(lathe.home().join("config.toml"), format!("[run]\nmax_cost = {wrong}\n")).unwrap();
+        let ran = lathe.args(["run", "x"]).run().expect_code(2);
+        assert!(ran.stderr.contains("config.toml:2: `run.max_cost` must be"), "{wrong}: {}", ran.stderr);
+        assert!(ran.stderr.contains("but is not finite"), "{wrong}: {}", ran.stderr);
+    }
 }

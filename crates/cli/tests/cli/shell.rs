@@ -66,7 +66,7 @@ fn a_command_in_the_background_belongs_to_its_line_and_finishes() {
         "write soon.txt soon & echo x",
         "wait; cat soon.txt",
         "(while ! test -e go; do sleep 0.01; done; write late.txt late) > said 2>&1 & echo y",
-        "touch go; while ! test -e late.txt; do sleep 0.01; done; cat late.txt said",
+        "touch go; while ! test -s said; do sleep 0.01; done; cat late.txt said",
     ];
     let (run, events) = place.run("full-auto", &lines);
     assert!(result(&events, "c1").contains("soon"), "{events:#?}");

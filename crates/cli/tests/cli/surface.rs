@@ -128,6 +128,22 @@ fn the_doctor_finds_a_working_shell() {
 }
 
 #[test]
+fn the_doctor_goes_on_where_the_configuration_is_broken() {
+    let lathe = lathe();
+    std::fs::create_dir_all(lathe.home()).unwrap();
+    std::fs::write(lathe.home().join("config.toml"), "[[[").unwrap();
+    let ran = lathe.args(["doctor", "--json"]).run().expect_code(1);
+    assert!(ran.stderr.contains("config.toml:1: syntax error"), "{}", ran.stderr);
+    let checks: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let state = |name: &str| {
+        let found = checks.as_array().unwrap().iter().find(|check| check["name"] == name);
+        found.map(|check| check["state"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(state("config").as_deref(), Some("broken"), "{checks}");
+    assert_eq!(state("shell").as_deref(), Some("ok"), "{checks}");
+}
+
+#[test]
 fn completions_come_for_the_usual_shells() {
     for shell in ["bash", "zsh", "fish"] {
         assert!(lathe().args(["completions", shell]).run().expect_code(0).stdout.contains("lathe"));

@@ -141,6 +141,22 @@ fn one_changed_byte_of_one_item_asks_about_that_item_only() {
 }
 
 #[test]
+fn the_interpreter_in_the_first_line_of_a_program_belongs_to_it() {
+    for first in ["#!./interp", "#!/usr/bin/env ./interp", "#! ./between"] {
+        let repo = TempRepo::new(&[
+            (".lathe/config.toml", "[check]\n\"*.txt\" = \"./check {file}\"\n"),
+            ("check", &format!("{first}\n")),
+            ("between", "#!./interp\n"),
+            ("interp", "#!/bin/sh\ntrue\n"),
+        ]);
+        let lathe = trusting(repo.path());
+        assert_eq!(states(&lathe, repo.path()), ["*.txt trusted"], "{first}");
+        repo.write("interp", "#!/bin/sh\ntouch ran\n");
+        assert_eq!(states(&lathe, repo.path()), ["*.txt changed"], "{first}");
+    }
+}
+
+#[test]
 fn a_link_is_the_same_folder_and_a_copy_a_neighbour_or_a_moved_one_is_not() {
     let repo =
         TempRepo::new(&[("project/AGENTS.md", "Say aye.\n"), ("project-evil/AGENTS.md", "Say aye.\n")]);

@@ -94,6 +94,16 @@ fn a_check_in_which_a_file_name_would_run_is_refused() {
         std::fs::write(&file, format!("[check]\n\"*.rs\" = {check:?}\n")).unwrap();
         lathe.clone().args(["config", "check"]).run().expect_code(0);
     }
+    std::fs::write(&file, "[check]\n\"*.rs\" = \"make -f {file}\"\n").unwrap();
+    let model = ["--provider", "openrouter", "--model", "x/y", "--api-key", "none"];
+    lathe
+        .clone()
+        .args(["run", "x", "--model-base-url", "http://127.0.0.1:9/v1"])
+        .args(model)
+        .run()
+        .expect_code(2);
+    let listed = lathe.args(["sessions"]).run().expect_code(0).stdout;
+    assert!(!listed.contains("new"), "no session is left by a run that never began: {listed}");
 }
 
 /// Python from 3.11 on knows how to leave the workspace out of what it imports.

@@ -169,6 +169,10 @@ fn script_at(kind: &Interpreter, words: &[Word]) -> Option<usize> {
     let mut at = 1;
     loop {
         let word = words.get(at)?.literal()?;
+        // Standard input is the script.
+        if matches!(word, "-" | "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0") {
+            return None;
+        }
         let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) else {
             return Some(at + 1);
         };

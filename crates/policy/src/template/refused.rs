@@ -70,6 +70,8 @@ const EXPRESSIONS: &[&str] = &[
 
 /// Programs that run the file, or what it says.
 const RUN: &[&str] = &[
+    "cat {file} | python3 -",
+    "cat {file} | sh /dev/stdin",
     "make -f {file}",
     "make -f{file}",
     "make --file={file}",
@@ -336,6 +338,9 @@ const CHECKERS: &[&str] = &[
     "python3 -I -m mypy --warn-unused-configs {file}",
     "python3 -m mypy --config-file mypy.ini {file}",
     "prettier -c {file}",
+    "wc -c {file}",
+    "sort -c {file}",
+    "uniq -c {file}",
     "groff -z -ww {file}",
     "node --check {file}",
     "bash -n {file}",

@@ -278,7 +278,7 @@ pub(super) const GIT_NEVER: [&str; 16] = [
 pub(super) const CODE_LETTERS: &str = "ceExXpPrRmMISO";
 
 /// Options with such a letter that are none for this program.
-pub(super) const PLAIN_LETTERS: [(&str, &str); 16] = [
+pub(super) const PLAIN_LETTERS: [(&str, &str); 24] = [
     ("isort", "c"),
     ("prettier", "c"),
     ("shellcheck", "x"),
@@ -295,6 +295,14 @@ pub(super) const PLAIN_LETTERS: [(&str, &str); 16] = [
     ("grep", "rRcE"),
     ("rg", "c"),
     ("pylint", "E"),
+    ("wc", "cm"),
+    ("sort", "cCmrRM"),
+    ("uniq", "c"),
+    ("diff", "rE"),
+    ("cmp", "c"),
+    ("md5sum", "c"),
+    ("sha256sum", "c"),
+    ("cksum", "c"),
 ];
 
 /// Parts of long options whose value is code, as in `--use-compress-program`.

@@ -110,7 +110,7 @@ env -S "bash -c '@C@'"
 bash -c '@C@'"#;
 
 /// Commands that are denied in every mode: by the guard, by Lathe's own folder, and by rules of the user's.
-const DENIED: [&str; 11] = [
+pub(crate) const DENIED: [&str; 11] = [
     "rm -rf ~",
     "rm -rf /",
     "rm -rf .git",
@@ -124,13 +124,13 @@ const DENIED: [&str; 11] = [
     "git config core.pager x",
 ];
 
-fn rules() -> Rulebook {
+pub(crate) fn rules() -> Rulebook {
     let text = "[[rule]]\ndecision = \"deny\"\npath = [\"private\"]\n\
                 [[rule]]\ndecision = \"deny\"\ncommand = [\"git push\", \"touch\"]\n";
     Rulebook::builtin().with(Tier::User, "m.toml", text).unwrap()
 }
 
-fn verdict(rules: &Rulebook, mode: Mode, line: &str) -> (Verdict, String) {
+pub(crate) fn verdict(rules: &Rulebook, mode: Mode, line: &str) -> (Verdict, String) {
     let decided = gate(mode == Mode::FullAuto).decide_line(rules, Actor::Model, mode, line).decision;
     (decided.verdict, format!("{} {}", decided.rule, decided.reason))
 }

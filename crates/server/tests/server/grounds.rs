@@ -130,3 +130,41 @@ async fn a_session_in_a_protected_folder_writes_nothing_there() {
         server.stop().await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_parts_of_a_bare_repository_are_no_workspace() {
+    let server = Server::start(cassette([json!([done("c1", "done")])]), Mode::AutoEdit).await;
+    git(&server.root, &["init", "-q", "--bare", "bare.git"]);
+    for (folder, name) in [
+        ("hooks", "pre-receive"),
+        ("info", "attributes"),
+        ("refs", "x"),
+        ("refs/heads", "main"),
+        ("objects", "x"),
+        ("objects/info", "alternates"),
+        ("", "config"),
+        ("hooks/new", "x"),
+    ] {
+        let place = server.root.join("bare.git").join(folder);
+        std::fs::create_dir_all(&place).unwrap();
+        let (workspace, file) = (place.display().to_string(), place.join(name));
+        let before = std::fs::read(&file).ok();
+        let (status, said) = server.post("/api/git/init", json!({ "workspace": workspace })).await;
+        assert_eq!(status, 403, "init {folder}: {said}");
+        // As one was made there before this was refused.
+        if !folder.is_empty() {
+            git(&place, &["init", "-q", "."]);
+        }
+        let body = json!({ "workspace": workspace, "file": name, "content": "#!/bin/sh\n" });
+        for method in ["PUT", "POST"] {
+            let (status, said) = server.ask_as(&server.token, method, "/api/file", Some(&body)).await;
+            assert_eq!(status, 403, "{method} {folder}/{name}: {said}");
+        }
+        assert_eq!(std::fs::read(&file).ok(), before, "{folder}/{name}");
+        let _ = std::fs::remove_dir_all(place.join(".git"));
+        for method in ["PUT", "POST"] {
+            let (status, said) = server.ask_as(&server.token, method, "/api/file", Some(&body)).await;
+            assert_eq!(status, 403, "{method} {folder}/{name}, without a repository: {said}");
+        }
+    }
+}

@@ -7,20 +7,24 @@ use serde_json::{Value, json};
 use crate::kit::{Server, call, cassette, done, say};
 
 /// Secrets by their shape: none of them is known.
-const PLANTED: [&str; 4] = [
+const PLANTED: [&str; 7] = [
     "sk-planted0123456789abcdef",
     "ghp_planted0123456789abcdefghij",
     "planted-hunter2-hunter2",
     "AKIAPLANTED012345678",
+    "De3J97G2fFd6M78D48G0",
+    "Zk4bR81vTq0aW72m",
+    "Hq27xT5bLm90cVz1",
 ];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_frame_and_every_answer_is_masked_by_shape() {
-    let [one, two, three, four] = PLANTED;
+    let [one, two, three, four, five, six, seven] = PLANTED;
     let odd = "x\u{9b}31m\u{202e}y";
     let text = format!("I use {one} and {two} {odd}.");
     let print = format!(
-        "printf 'sk-pla'; printf 'nted0123456789abcdef\\n'; echo 'password = {three}' {four} '{odd}'"
+        "printf 'sk-pla'; printf 'nted0123456789abcdef\\n'; echo 'password = {three}' {four} '{odd}'; \
+         true --passphrase {five}; true sshpass -p {six} ssh h; true -u bob:{seven}"
     );
     let answers = cassette([
         json!([say(&text), call("a1", "bash", json!({ "command": print }))]),
@@ -90,7 +94,7 @@ fn changed_to(event: &Value) -> Option<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_is_shown_whole_to_those_who_may_answer_and_masked_to_all_others() {
-    let [one, two, three, _] = PLANTED;
+    let [one, two, three, ..] = PLANTED;
     let line = format!("touch {one} # password = {three}");
     let answers = cassette([
         json!([call("a1", "bash", json!({ "command": line }))]),
@@ -180,9 +184,10 @@ async fn nothing_of_a_secret_stands_beside_the_cut_of_a_long_output() {
         let of_kind = frames.iter().filter(|frame| frame["type"] == kind);
         of_kind.map(|frame| frame["data"]["call_id"].clone()).collect()
     };
-    for kind in ["tool_output", "call_state"] {
-        assert!(ids(kind).contains(&json!("id-«secret»")), "{kind}: {:?}", ids(kind));
-    }
+    let masked = json!("id-«secret»");
+    assert!(ids("call_state").contains(&masked), "{:?}", ids("call_state"));
+    // Live output is left out where a client does not keep up with it.
+    assert!(ids("tool_output").iter().all(|id| *id == masked), "{:?}", ids("tool_output"));
     server.stop().await;
 }
 

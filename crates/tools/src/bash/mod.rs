@@ -35,6 +35,7 @@ use crate::secure;
 use crate::tool::{Invocation, RunContext, ShellLine, Tool, arguments};
 
 pub(crate) use one::{ONE, category, not_json, unknown_tool};
+pub use others::writes_only_what_it_names;
 pub use person::{PersonLine, run_line};
 pub(crate) use printed::{Printed, shares};
 
@@ -234,7 +235,7 @@ impl Line {
         let kept = secure::after(secured, context, unknown.unwrap_or_default(), broken.clone()).await;
         match compared {
             Ok(mut compared) => {
-                outcome.others = self.others(context, &mut compared.changes, &written, had_jobs);
+                outcome.others = self.others(context, &cwd, &mut compared.changes, &written, had_jobs).await;
                 // What the look at the tree cannot take back, or did not look for, the commands themselves can.
                 let known =
                     |change: &TreeChange| compared.changes.iter().any(|known| known.path == change.path);
@@ -274,9 +275,10 @@ impl Line {
     }
 
     /// Takes out what somebody else changed while the line ran, as far as its text is certain about its own doings.
-    fn others(
+    async fn others(
         &self,
         context: &RunContext,
+        cwd: &Path,
         changes: &mut Vec<TreeChange>,
         own: &[PathBuf],
         had_jobs: bool,
@@ -287,6 +289,13 @@ impl Line {
         }
         let line = ShellLine { text: self.command.clone(), folder: self.folder.clone() };
         let Some(certain) = Certain::of(&context.judge.line(&line).each) else { return Vec::new() };
+        if certain.accounts_for(changes, own) || certain.leads_on(changes, cwd) {
+            return Vec::new();
+        }
+        // Through another way to a file a line writes what it does not name.
+        if context.services.tracking.is_alias(&certain.last_names()).await {
+            return Vec::new();
+        }
         let others = certain.others(changes, own);
         others.iter().map(|change| change.path.display().to_string()).collect()
     }

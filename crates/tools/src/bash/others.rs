@@ -12,13 +12,13 @@ use lathe_changes::TreeChange;
 use lathe_protocol::CommandDecided;
 
 /// Programs that write only what their operands, or redirections, name.
-const BY_NAME: [&str; 10] = ["rm", "rmdir", "mv", "cp", "mkdir", "touch", "chmod", "ln", "tee", "truncate"];
+const BY_NAME: [&str; 9] = ["rm", "rmdir", "mv", "cp", "mkdir", "touch", "chmod", "tee", "truncate"];
 
 /// Programs, words of bash and commands of the agent that write nothing, but by redirections or by their own account.
 const READERS: &str = " : [ [[ apply_patch ask awk basename break case cat cd cmp code commands comm continue cut date declare df diff \
     dirname du echo edit egrep exit export false fgrep file find for git glob grep head hexdump hostname id if join jobs \
     json_edit let list local ls memory nl od paste popd printf ps pushd pwd read readlink realpath return rg search sed seq set \
-    shift sleep sort stat tail test think time todo tr true type uname uniq unset until view wait wc which while whoami write xxd ";
+    shift sleep sort stat tail test think time todo tr true type uname unset until view wait wc which while whoami write ";
 
 /// Names that a line can write, in its own spelling: any file with such a name at its end, or in its way, may be meant.
 pub(crate) struct Certain(Vec<String>);
@@ -37,6 +37,16 @@ impl Certain {
             if !named && !program.contains('=') && !READERS.contains(&format!(" {program} ")) {
                 return None;
             }
+            // A backup has a name that the line does not say.
+            let is_backup = |word: &String| {
+                let short = word.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
+                short.is_some_and(|letters| letters.contains(['b', 'S']))
+                    || word.starts_with("--b")
+                    || word.starts_with("--s")
+            };
+            if named && command.words.iter().any(is_backup) {
+                return None;
+            }
             let written = effects.writes.iter().filter(|name| !(named && name.starts_with('-')));
             for name in written {
                 if !is_plain(name) || !(named || is_redirection(command, name)) {
@@ -51,13 +61,46 @@ impl Certain {
 
     /// Takes those changes out that the line cannot have made. `own` are paths that its commands wrote by themselves.
     pub(crate) fn others(&self, changes: &mut Vec<TreeChange>, own: &[PathBuf]) -> Vec<TreeChange> {
-        let is_ours = |change: &TreeChange| {
-            let below = |own: &PathBuf| own.starts_with(&change.path) || change.path.starts_with(own);
-            own.iter().any(below) || self.0.iter().any(|name| may_be(&change.path, Path::new(name)))
+        changes.extract_if(.., |change| !self.is_ours(change, own)).collect()
+    }
+
+    /// Tells whether the line can have made all of these changes.
+    pub(crate) fn accounts_for(&self, changes: &[TreeChange], own: &[PathBuf]) -> bool {
+        changes.iter().all(|change| self.is_ours(change, own))
+    }
+
+    fn is_ours(&self, change: &TreeChange, own: &[PathBuf]) -> bool {
+        let below = |own: &PathBuf| own.starts_with(&change.path) || change.path.starts_with(own);
+        own.iter().any(below) || self.0.iter().any(|name| may_be(&change.path, Path::new(name)))
+    }
+
+    /// The last parts of the names: where these are links, the line writes somewhere else.
+    pub(crate) fn last_names(&self) -> Vec<&OsStr> {
+        self.0.iter().filter_map(|name| Path::new(name).file_name()).collect()
+    }
+
+    /// Tells whether a name is a link outside of the tree, or was one that the line itself took away.
+    pub(crate) fn leads_on(&self, changes: &[TreeChange], cwd: &Path) -> bool {
+        let was_link = |change: &TreeChange| {
+            let is_link = |mode: u32| mode & TYPE == LINK;
+            is_link(change.mode) || change.mode_before.is_some_and(is_link)
         };
-        changes.extract_if(.., |change| !is_ours(change)).collect()
+        let names = self.last_names();
+        let removed = |change: &TreeChange| {
+            was_link(change) && change.path.file_name().is_some_and(|name| names.contains(&name))
+        };
+        changes.iter().any(removed) || self.0.iter().any(|name| cwd.join(name).is_symlink())
     }
 }
+
+/// Tells whether the commands of a line write nothing but what its text names.
+pub fn writes_only_what_it_names(commands: &[CommandDecided]) -> bool {
+    Certain::of(commands).is_some()
+}
+
+// Parts of a mode.
+const TYPE: u32 = 0o170_000;
+const LINK: u32 = 0o120_000;
 
 /// Whether bash takes it as it stands.
 fn is_plain(name: &str) -> bool {

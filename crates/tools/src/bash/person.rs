@@ -64,6 +64,7 @@ pub async fn run_line(
         let trees = kept.trees.iter().chain(repositories);
         lost.retain(|words| !trees.clone().any(|tree| words.starts_with(&tree.display().to_string())));
     }
-    let broken = secure::told(&broken, kept.as_ref());
+    let mut broken = secure::told(&broken, kept.as_ref());
+    broken.extend(services.tracking.take_aside().iter().map(secure::told_aside));
     Ok(PersonLine::Ended { end: Box::new(ended?), kept: kept.map(|kept| kept.id), lost, broken })
 }

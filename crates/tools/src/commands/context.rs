@@ -163,6 +163,17 @@ impl Judge {
         (decided.verdict == Verdict::Deny && by_rule).then_some(decided)
     }
 
+    /// A command of the agent inside a line, by its words and by what it would do.
+    pub(crate) fn command(
+        &self,
+        name: &str,
+        words: &[String],
+        call: &Call<'_>,
+        granted: &Effects,
+    ) -> Decision {
+        self.denied_words(name, words).unwrap_or_else(|| self.inside(call, granted))
+    }
+
     /// A command of a line that was allowed with `granted`: within that nothing is asked again.
     pub(crate) fn inside(&self, call: &Call<'_>, granted: &Effects) -> Decision {
         let decision = self.gate.decide_call(&self.rules, self.actor, self.mode, call);

@@ -6,6 +6,7 @@
 
 mod blocks;
 mod bytes;
+mod checked;
 mod context;
 mod field;
 mod help;
@@ -38,6 +39,7 @@ use table::Base;
 use typed::{Given, Request};
 use words::words;
 
+pub use checked::CommandCheck;
 pub use context::{ANSWERS, Fresh, Judge, Judged, Ledger, Notebook, Recalled};
 pub(crate) use context::{JUDGED, LineContext};
 pub(crate) use field::FieldTools;
@@ -318,8 +320,7 @@ impl Running {
             }
         } else {
             let name = table::find(&self.name).map_or(self.name.as_str(), |command| command.name);
-            let denied = judge.denied_words(name, &self.words);
-            denied.unwrap_or_else(|| judge.inside(call, &self.line.granted))
+            judge.command(name, &self.words, call, &self.line.granted)
         };
         let decision = match (decision.verdict, &self.line.context.asker) {
             (Verdict::Ask, Some(_)) => {

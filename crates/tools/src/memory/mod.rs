@@ -179,6 +179,7 @@ impl Remember {
                     between_lines: false,
                     unrecorded: None,
                     not_undoable: Vec::new(),
+                    seen: Vec::new(),
                 }
             }
             Scope::Project => {

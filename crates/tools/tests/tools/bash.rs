@@ -48,6 +48,7 @@ async fn a_result_is_data_words_and_nothing_else() {
             changes: Vec::new(),
             not_undoable: Vec::new(),
             others: Vec::new(),
+            broken: Vec::new(),
             seen: Vec::new(),
             attachments: Vec::new(),
             memory: None,

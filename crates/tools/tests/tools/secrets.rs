@@ -113,7 +113,7 @@ async fn an_edit_beside_a_secret_keeps_it_and_shows_it_cleaned() {
 async fn a_placeholder_is_never_written_or_run() {
     let mut bench = bench(Toolset::Lathe);
     bench.put("env", format!("KEY={SECRET}\n"));
-    let words = "The arguments hold «secret:KEY», which stands for a secret you are not shown. Placeholders are never written to files or given to commands: leave that text as it is and change only what is around it; in bash use the environment variable.";
+    let words = "The arguments hold «secret:KEY», which stands for a secret you are not shown. Placeholders are never written to files or given to commands: leave that text as it is and change only what is around it. A program that needs the secret has to read it where it is kept: its variable reaches programs only if the user passes it on.";
     for (name, arguments) in [
         ("write", json!({ "path": "new", "content": "KEY=«secret:KEY»\n" })),
         ("edit", json!({ "path": "env", "old_str": "KEY=«secret:KEY»", "new_str": "KEY=" })),

@@ -99,6 +99,7 @@ async fn lathes_thought_is_noted_and_counted() {
                 changes: Vec::new(),
                 not_undoable: Vec::new(),
                 others: Vec::new(),
+                broken: Vec::new(),
                 seen: Vec::new(),
                 attachments: Vec::new(),
                 memory: Raw::from_serialize(&json!({ "thoughts": number, "branches": [] })).ok(),

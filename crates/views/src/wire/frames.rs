@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use lathe_protocol::{Event, Frame, FrameBody, RunNo, SessionId, StepNo, escape_unseen, json_text};
-use lathe_redact::{ShapeStream, is_secret_name, secrets_in, shape};
+use lathe_redact::{ShapeStream, is_secret_name, mask_words, secrets_in, shape};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -249,7 +249,18 @@ fn mask(value: &mut Value) -> bool {
             }
             Cow::Owned(_) | Cow::Borrowed(_) => false,
         },
-        Value::Array(values) => values.iter_mut().fold(false, |any, value| mask(value) | any),
+        Value::Array(values) => {
+            // A list of texts may be the words of a command, where one says what the next one is.
+            let words: Option<Vec<&str>> = values.iter().map(Value::as_str).collect();
+            let masked = words.filter(|words| words.len() > 1).map(mask_words).unwrap_or_default();
+            let mut any = false;
+            for (value, clean) in values.iter_mut().zip(masked) {
+                if value.as_str() != Some(&clean) {
+                    (any, *value) = (true, Value::String(clean));
+                }
+            }
+            values.iter_mut().fold(any, |any, value| mask(value) | any)
+        }
         Value::Object(members) => members.iter_mut().fold(false, |any, (name, value)| {
             if let Value::String(text) = value
                 && !secrets_in(name, text).is_empty()

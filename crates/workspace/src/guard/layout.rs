@@ -5,21 +5,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use crate::protected::from_top;
-
-/// Names that make a repository or steer one.
-const STEERING: &[&str] = &[
-    "head",
-    "objects",
-    "refs",
-    "config",
-    "config.worktree",
-    "hooks",
-    "packed-refs",
-    "commondir",
-    "gitdir",
-    "info",
-];
+use crate::protected::{from_top, steers};
 
 /// Whether writing a path would leave it in, or steer, the layout of a repository, together with other real paths that are
 /// written in the same transaction. The real path counts as a whole, because a root may be the `hooks` of such a folder; above
@@ -29,8 +15,7 @@ pub(super) fn makes_repository(root: &Path, real: &Path, with: &[PathBuf]) -> bo
     let names: Vec<Component<'_>> = real.components().collect();
     names.iter().enumerate().skip(depth).any(|(at, name)| {
         let name = name.as_os_str().to_string_lossy().to_lowercase();
-        let steers = STEERING.contains(&name.as_str());
-        steers && is_repository(&names.iter().take(at).collect::<PathBuf>(), &name, with)
+        steers(&name) && is_repository(&names.iter().take(at).collect::<PathBuf>(), &name, with)
     })
 }
 

@@ -19,6 +19,13 @@ fn repositories(base: &Path) {
         fs::create_dir_all(base.join(folder)).unwrap();
     }
     fs::write(base.join("bare/HEAD"), "ref: refs/heads/main\n").unwrap();
+    // A repository of its own in git's part of another one, and a work tree beside those parts.
+    for inner in ["bare/hooks", "bare/info", "bare/refs", "bare/objects/info"] {
+        fs::create_dir_all(base.join(inner).join(".git")).unwrap();
+        fs::write(base.join(inner).join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+    }
+    fs::create_dir_all(base.join("bare/feature")).unwrap();
+    fs::write(base.join("bare/feature/.git"), "gitdir: ../worktrees/feature\n").unwrap();
 }
 
 #[tokio::test]
@@ -52,6 +59,13 @@ async fn the_whole_real_path_decides_from_the_top_of_the_repository_on() {
         // What looks like a repository in a `.git` is none.
         ("repo/.git/nested", "x", false),
         ("bare/info", "attributes", false),
+        ("bare/hooks/deeper", "x", false),
+        ("bare/refs", "x", false),
+        ("bare/refs/heads", "x", false),
+        ("bare/objects/info", "alternates", false),
+        ("bare/logs/refs", "x", false),
+        ("bare/worktrees/feature", "config.worktree", false),
+        ("bare/modules/lib/hooks", "post-checkout", false),
         // The folder is only half of the name.
         ("repo/.vscode", "extensions.json", true),
         ("repo/.vscode/sub", "launch.json", true),
@@ -61,6 +75,7 @@ async fn the_whole_real_path_decides_from_the_top_of_the_repository_on() {
         ("repo/.claude/worktrees/whole/sub", "a.txt", true),
         ("repo/.claude/worktrees/linked", "a.txt", true),
         ("plain/.cursor/w", "src/a.txt", true),
+        ("bare/feature", "hooks/a.txt", true),
         ("home/.vim", "vimrc", true),
         // And protects its own.
         ("repo/.claude/worktrees/whole", ".git/config", false),
@@ -123,4 +138,33 @@ fn no_name_is_given_taken_or_received_in_a_protected_root() {
     let files = LocalFiles::new(root.clone());
     assert!(protected(files.rename(Path::new("x.json"), Path::new("launch.json")).map(drop)));
     files.rename(Path::new("x.json"), Path::new("y.json")).unwrap();
+}
+
+#[test]
+fn no_repository_is_made_in_a_folder_that_is_laid_out_like_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let base = dir.path().canonicalize().unwrap();
+    repositories(&base);
+    for (folder, is_protected) in [
+        ("bare", true),
+        ("bare/hooks", true),
+        ("bare/hooks/new", true),
+        ("bare/info", true),
+        ("bare/refs", true),
+        ("bare/refs/heads", true),
+        ("bare/objects", true),
+        ("bare/objects/info", true),
+        ("bare/plain", true),
+        ("bare/feature", false),
+        ("bare/feature/hooks", false),
+        ("repo", false),
+        ("repo/hooks", false),
+        ("repo/.git/hooks", true),
+        ("plain/refs/heads", false),
+        ("", false),
+    ] {
+        let place = base.join(folder);
+        fs::create_dir_all(&place).unwrap();
+        assert_eq!(lathe_workspace::is_protected_ground(&place), is_protected, "{folder}");
+    }
 }

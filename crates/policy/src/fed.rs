@@ -1,0 +1,241 @@
+//! Names that a line hands from one command to another: by a pipe into `xargs`, by `find -exec`, by `$(…)` and loops.
+//!
+//! A reader that is given such names may read whatever lies in the places they come from, with all that links there lead to,
+//! so it is judged as if it went through these places (`grep -R`). That holds only where the names are what
+//! [`crate::sources`] says they are, where nothing in the line changes the disk, and where no name on the disk would come
+//! apart or become an option on its way. Everything else stays unknown, and is asked about.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use lathe_bash::{Command, Piece, Script, Word};
+use lathe_protocol::Kind;
+
+use crate::disk::Disk;
+use crate::gate::Gate;
+use crate::guard::Folders;
+use crate::places::UNKNOWN;
+use crate::rules::Rulebook;
+use crate::sources::{self, Run, Source};
+
+/// Stands for such a name. It is as unknown as anything else to whoever does not look for it.
+pub(crate) const NAME: &str = "\u{1}\u{6}";
+
+/// Commands and substitutions of a line that are looked at.
+const MOST: usize = 32;
+
+/// Cuts that names get on their way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cut {
+    /// Not at all.
+    Never,
+    /// At blanks, line feeds, quotes and backslashes.
+    ByXargs,
+    /// At blanks and line feeds, and patterns are expanded.
+    ByShell,
+}
+
+/// The names that a line hands on.
+#[derive(Default)]
+pub(crate) struct Fed {
+    /// The places that all of them lie in, as they are spelled.
+    pub(crate) places: Vec<String>,
+    /// The values of the line's variables, with [`NAME`] for what is such a name; none where that is as it was.
+    pub(crate) values: Option<BTreeMap<String, Vec<Word>>>,
+    /// Substitutions that print such names.
+    texts: HashSet<String>,
+    /// Commands that run others with such names, and with what stands for a name.
+    runners: BTreeMap<usize, Option<String>>,
+}
+
+impl Fed {
+    /// Finds the names of a line. Nothing is found where the gate does not know its folder and disk.
+    pub(crate) fn of(rules: &Rulebook, gate: &Gate, script: &Script, from: &Folders) -> Self {
+        let mut fed = Self::default();
+        let runs = |command: &Command| matches!(command.program(), Some("xargs" | "find"));
+        let runners = script.commands.iter().filter(|command| runs(command)).count();
+        let words = script.commands.iter().flat_map(|command| command.words.iter());
+        let words = words.chain(script.values.values().flatten());
+        let texts: HashSet<&str> =
+            words.flat_map(|word| word.pieces.iter()).filter_map(substitution).take(MOST + 1).collect();
+        // Each of them may go through a folder.
+        if !(1..=MOST).contains(&(runners + texts.len())) {
+            return fed;
+        }
+        let Some(disk) = gate.disk.get().filter(|_| gate.here.is_some() && is_harmless(rules, script)) else {
+            return fed;
+        };
+        let own = |command: &Command| match rules.own(command)?.tool.as_str() {
+            "search" => Some("search"),
+            "glob" => Some("glob"),
+            _ => None,
+        };
+        let holds = |source: &Source, cut: Cut| is_sound(disk, gate, &from.all, source, cut);
+        for (index, command) in script.commands.iter().enumerate() {
+            // What runs is in the list of commands with just these words, and so is decided by itself.
+            let judged = |run: &Run| {
+                let mut behind = script.commands.iter().filter(|other| other.behind == Some(index));
+                behind.any(|other| sources::texts(&other.words).is_some_and(|words| words == run.words))
+            };
+            let (source, mark) = match command.program() {
+                Some("xargs") => {
+                    let Some(run) = sources::run_by_xargs(command) else { continue };
+                    let stage = command.stage.filter(|stage| stage.index > 0 && stage.alone);
+                    let source = stage.and_then(|stage| sources::of_pipe(script, stage, &own));
+                    let sound = |source: &Source| {
+                        let cut = if source.zero && run.zero { Cut::Never } else { Cut::ByXargs };
+                        run.usual && judged(&run) && sources::takes_names(&run) && holds(source, cut)
+                    };
+                    (source.filter(sound), run.mark.clone())
+                }
+                Some("find") => {
+                    let Some((runs, left)) = sources::run_by_find(command) else { continue };
+                    let source = sources::found_by(&left).filter(|_| is_plain_find(command, &runs, rules));
+                    let source = source.filter(|_| runs.iter().all(judged));
+                    (source.filter(|source| holds(source, Cut::Never)), Some("{}".to_owned()))
+                }
+                _ => continue,
+            };
+            if let Some(source) = source {
+                fed.places.extend(source.places);
+                fed.runners.insert(index, mark);
+            }
+        }
+        for text in texts {
+            if let Some(source) = sources::of_text(text, &own).filter(|source| holds(source, Cut::ByShell)) {
+                fed.places.extend(source.places);
+                fed.texts.insert(text.to_owned());
+            }
+        }
+        fed.places.sort();
+        fed.places.dedup();
+        if !fed.texts.is_empty() {
+            let named = |words: &Vec<Word>| words.iter().map(|word| fed.named(word)).collect();
+            let values = script.values.iter().map(|(name, words)| (name.clone(), named(words)));
+            fed.values = Some(values.collect());
+        }
+        fed
+    }
+
+    /// Tells whether words may hold such a name.
+    pub(crate) fn has_texts(&self) -> bool {
+        !self.texts.is_empty()
+    }
+
+    /// A word with [`NAME`] in the place of substitutions that print names.
+    pub(crate) fn named(&self, word: &Word) -> Word {
+        let is_name = |piece: &Piece| substitution(piece).is_some_and(|text| self.texts.contains(text));
+        let mut named = word.clone();
+        named
+            .pieces
+            .iter_mut()
+            .filter(|piece| is_name(piece))
+            .for_each(|piece| *piece = Piece::Text(NAME.into()));
+        named
+    }
+
+    /// The sign for a name in the commands behind this one; none where it hands on no such names.
+    pub(crate) fn mark(&self, runner: usize) -> Option<Option<&str>> {
+        self.runners.get(&runner).map(Option::as_deref)
+    }
+
+    /// The places that a spelling with a name in it may mean. None where that cannot be told.
+    pub(crate) fn meant(&self, spelling: &str) -> Option<Vec<String>> {
+        let (before, after) = spelling.split_once(NAME)?;
+        let strange = |text: &str| text.contains(UNKNOWN) || text.split('/').any(|part| part == "..");
+        if strange(before) || strange(after) || !(after.is_empty() || after.starts_with('/')) {
+            return None;
+        }
+        Some(match before.rfind('/') {
+            None if before.is_empty() => self.places.clone(),
+            None => vec![".".to_owned()],
+            Some(slash) => vec![before.get(..=slash)?.to_owned()],
+        })
+    }
+}
+
+fn substitution(piece: &Piece) -> Option<&str> {
+    match piece {
+        Piece::Substitution(Some(text)) => Some(text),
+        _ => None,
+    }
+}
+
+/// Tells whether `find` runs only readers with what it finds. A command of the agent is decided when it runs.
+fn is_plain_find(command: &Command, runs: &[Run], rules: &Rulebook) -> bool {
+    let own = |run: &Run| is_own_run(rules, run);
+    command.assignments.is_empty() && runs.iter().all(|run| own(run) || sources::takes_names(run))
+}
+
+/// Tells whether a run is one of a command of the agent.
+pub(crate) fn is_own_run(rules: &Rulebook, run: &Run) -> bool {
+    let words = run.words.iter().map(|word| Word::text(word.as_str())).collect();
+    rules.is_own(&Command { words, ..Command::default() })
+}
+
+/// Tells whether nothing in a line changes the disk or the meaning of a name before the names are read.
+fn is_harmless(rules: &Rulebook, script: &Script) -> bool {
+    let harmless = |command: &Command| {
+        if command.again || command.broken || !command.assignments.is_empty() {
+            return false;
+        }
+        if let Some(own) = rules.own(command) {
+            return matches!(own.kind, Kind::Read | Kind::Search);
+        }
+        match command.program() {
+            // What they run stands in the list by itself.
+            Some("xargs") => true,
+            Some("find") => {
+                let left = sources::run_by_find(command).map(|(_, words)| words);
+                let words = left.unwrap_or_else(|| command.words.clone());
+                !Command { words, ..Command::default() }.effects().change_something()
+            }
+            Some("cd") => {
+                let named = |word: &Word| word.literal().is_some_and(|word| !word.starts_with(['-', '~']));
+                command.words.len() == 2 && command.words.iter().all(named)
+            }
+            Some(name) => !name.contains('/') && !command.effects().change_something(),
+            None => false,
+        }
+    };
+    script.floors.is_empty() && script.functions.is_empty() && script.commands.iter().all(harmless)
+}
+
+/// Tells whether the names that come are those that are on the disk: none of them comes apart on its way, or is an option.
+fn is_sound(disk: &dyn Disk, gate: &Gate, from: &[String], source: &Source, cut: Cut) -> bool {
+    let bad = |name: &str| {
+        let parts = |c: char| match cut {
+            Cut::Never => false,
+            Cut::ByXargs => c.is_whitespace() || c.is_control() || "'\"\\".contains(c),
+            Cut::ByShell => c.is_whitespace() || c.is_control() || "'\"\\*?[".contains(c),
+        };
+        name.contains(parts) || (source.bare && name.starts_with('-'))
+    };
+    let is_pattern = |text: &str| text.contains(['*', '?', '[']);
+    if cut == Cut::Never && !source.bare {
+        return true;
+    }
+    let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    let bad_path = |path: &Path| name(path).is_some_and(|name| bad(&name));
+    let sound = |place: &String| {
+        let spelled = place.replace(['*', '?', '['], "");
+        let paths = gate.joined(place, from);
+        let found: Option<Vec<PathBuf>> = match is_pattern(place) {
+            true => {
+                paths.iter().map(|path| disk.expand(path)).collect::<Option<Vec<_>>>().map(|all| all.concat())
+            }
+            false => Some(paths.iter().map(PathBuf::from).collect()),
+        };
+        let Some(found) = found.filter(|_| !paths.is_empty() && !bad(&spelled)) else { return false };
+        // The folders above are not part of what is printed, unless they are spelled.
+        let named = |path: &PathBuf| is_pattern(place) && bad_path(path);
+        !found.iter().any(|path| named(path) || disk.holds(path, &mut |path| bad_path(path)))
+    };
+    let known = || {
+        let folders = gate.joined(".", from);
+        let bad = |name: &str| name.split('/').any(bad);
+        !folders.is_empty()
+            && !folders.iter().any(|folder| disk.tracks(Path::new(folder), &mut |name| bad(name)))
+    };
+    source.places.iter().all(sound) && (!source.index || known())
+}
