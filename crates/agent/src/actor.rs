@@ -527,9 +527,8 @@ impl Actor {
             }
             Err(Cause::UsedUp(words)) => failed(ModelFailure::OutOfTime, words),
             Err(Cause::Error(error)) => match error {
-                ModelError::Refused(message) | ModelError::TooLong(message) => {
-                    failed(ModelFailure::Refused, message)
-                }
+                ModelError::Refused(message) => failed(ModelFailure::Refused, message),
+                ModelError::TooLong(message) => failed(ModelFailure::TooLong, message),
                 ModelError::Unavailable(message) => failed(ModelFailure::Unavailable, message),
                 ModelError::Diverged(message) => failed(ModelFailure::Diverged, message),
                 ModelError::OutOfTime => {

@@ -78,9 +78,10 @@ pub fn next(state: &State) -> Vec<Action> {
                 ModelFailure::Diverged => Ending::Failed,
                 ModelFailure::Cancelled => Ending::Cancelled,
                 ModelFailure::OutOfTime => Ending::BudgetUsedUp,
-                ModelFailure::Refused | ModelFailure::Unavailable | ModelFailure::Interrupted => {
-                    Ending::ModelUnavailable
-                }
+                ModelFailure::Refused
+                | ModelFailure::TooLong
+                | ModelFailure::Unavailable
+                | ModelFailure::Interrupted => Ending::ModelUnavailable,
             };
             vec![finish(ending, &failed.message)]
         }

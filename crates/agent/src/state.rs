@@ -340,6 +340,7 @@ impl State {
             // The step was never answered, so it is still to be done.
             ModelFailure::Interrupted => Phase::Ready,
             ModelFailure::Refused
+            | ModelFailure::TooLong
             | ModelFailure::Unavailable
             | ModelFailure::Diverged
             | ModelFailure::OutOfTime

@@ -9,6 +9,7 @@ use lathe_redact::Redactor;
 use lathe_tools::{DocumentAnswer, DocumentAsk, Documents};
 use tokio_util::sync::CancellationToken;
 
+use crate::blocking::blocking;
 use crate::error::HostError;
 use crate::session::Host;
 

@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::blocking::blocking;
 use crate::error::HostError;
 use crate::place::same_folder;
 use crate::session::{
@@ -149,7 +150,7 @@ impl Host {
         keep: Keep<'_>,
         cancel: &CancellationToken,
     ) -> Result<StepSummarised, String> {
-        let steps = tokio::task::block_in_place(|| self.step_texts(id)).map_err(|error| error.to_string())?;
+        let steps = blocking(|| self.step_texts(id)).map_err(|error| error.to_string())?;
         let at = steps.steps.iter().position(|step| step.number == number && step.is_finished());
         let Some((at, step)) = at.and_then(|at| Some((at, steps.steps.get(at)?))) else {
             return Err("there is no such step, or it has not ended".to_owned());
@@ -166,8 +167,9 @@ impl Host {
             // No event will tell of it, but it was paid for.
             Keep::Nowhere => lakeview.charge(&summary.usage),
             Keep::Session(handle) => submit(handle, step, &summary).await?,
-            Keep::Journal => tokio::task::block_in_place(|| self.write_summary(id, step, &summary))
-                .map_err(|error| error.to_string())?,
+            Keep::Journal => {
+                blocking(|| self.write_summary(id, step, &summary)).map_err(|error| error.to_string())?
+            }
         }
         Ok(summary)
     }

@@ -3,6 +3,7 @@
 mod answers;
 mod aside;
 mod auth;
+mod blocking;
 mod browse;
 mod budget;
 mod claims;
@@ -62,6 +63,7 @@ mod watching;
 
 pub use aside::ReviewPlan;
 pub use auth::{KeyFrom, ProviderRow};
+pub use blocking::blocking;
 pub use browse::{
     Browser, Download, FileContent, FileItem, Listing, READ_MAX, Saved, SearchFound, SearchHit, SearchWish,
     UPLOAD_MAX, Upload,

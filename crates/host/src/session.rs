@@ -24,6 +24,7 @@ use lathe_workspace::{LocalFiles, LocalProcesses};
 use tokio::task::JoinHandle;
 
 use crate::auth::Stored;
+use crate::blocking::blocking;
 use crate::error::HostError;
 use crate::extras::Extras;
 use crate::facts::{SystemClock, facts, surroundings};

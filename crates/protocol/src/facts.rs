@@ -202,6 +202,8 @@ pub struct ModelFailed {
 pub enum ModelFailure {
     /// The provider refused: key, name, request.
     Refused,
+    /// The conversation is longer than the model takes.
+    TooLong,
     /// No answer after all attempts.
     Unavailable,
     /// The recording says something else.

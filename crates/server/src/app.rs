@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use lathe_host::{AddressFrom, Host, ModelSource, OnlinePlan, Overrides, Reach, Removed, SessionPlan};
+use lathe_host::{
+    AddressFrom, Host, ModelSource, OnlinePlan, Overrides, Reach, Removed, SessionPlan, blocking,
+};
 use lathe_protocol::{CommandId, Mode, ModelChoice, Persona, SessionId, Toolset};
 use tokio::sync::watch;
 
@@ -172,7 +174,7 @@ impl App {
             return Ok(known);
         }
         // Ids are whole here: a beginning may mean another session tomorrow.
-        match tokio::task::block_in_place(|| self.host.find(Some(id))) {
+        match blocking(|| self.host.find(Some(id))) {
             Ok(found) if found.as_str() == id && self.serves(&found)? => Ok(found),
             Ok(_) => Err(ApiError::not_found("Session not found.")),
             Err(error) => Err(match ApiError::from(error) {
@@ -201,9 +203,9 @@ impl App {
             live.needs.check(identity, SessionWork::Drive)?;
             return Ok(live);
         }
-        let needs = tokio::task::block_in_place(|| self.needs(id))?;
+        let needs = blocking(|| self.needs(id))?;
         needs.check(identity, SessionWork::Drive)?;
-        let overrides = tokio::task::block_in_place(|| {
+        let overrides = blocking(|| {
             let folder = self.folder(&self.host.workspace(id)?)?;
             self.overrides(id, &folder)
         })?;

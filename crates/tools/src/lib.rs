@@ -39,7 +39,6 @@ mod placeholder;
 mod preview;
 mod problem;
 mod review;
-pub mod router;
 mod schedule;
 mod schema;
 mod search;

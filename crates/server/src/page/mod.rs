@@ -11,7 +11,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{Html, IntoResponse, Response};
-use lathe_host::{Cursor, Projector, Summary, WireFrame};
+use lathe_host::{Cursor, Projector, Summary, WireFrame, blocking};
 use lathe_protocol::SessionId;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -62,7 +62,7 @@ async fn page(
     let Some(Extension(identity)) = identity else {
         return Html(frame(&words, &format!("<p id=\"sign-in\">{}</p>", words.sign_in))).into_response();
     };
-    let body = tokio::task::block_in_place(|| match &look.session {
+    let body = blocking(|| match &look.session {
         Some(id) => session(&app, id, &words),
         None => list(&app, &identity, &words),
     });

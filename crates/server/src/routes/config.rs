@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use axum::extract::State;
-use lathe_host::shown_setting;
+use lathe_host::{blocking, shown_setting};
 use lathe_protocol::Toolset;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -81,7 +81,7 @@ pub(crate) fn add(api: &mut Api) {
 
 fn rows(app: &App, asked: &Where) -> Result<Vec<Row>, ApiError> {
     let folder = app.folder(std::path::Path::new(asked.working_dir.as_deref().unwrap_or_default()))?;
-    let settings = tokio::task::block_in_place(|| app.plans.settings(&folder)).map_err(ApiError::bad)?;
+    let settings = blocking(|| app.plans.settings(&folder)).map_err(ApiError::bad)?;
     let text = |row: &Value, name: &str| match row.get(name) {
         Some(Value::String(text)) => text.clone(),
         Some(other) => other.to_string(),

@@ -14,7 +14,7 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::{Stream, StreamExt};
 use lathe_host::{
-    Browser, Download, FileContent, Listing, Removed, Saved, SearchFound, SearchWish, UPLOAD_MAX,
+    Browser, Download, FileContent, Listing, Removed, Saved, SearchFound, SearchWish, UPLOAD_MAX, blocking,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -475,7 +475,7 @@ async fn watch(
     let permit = share.watch().ok_or_else(|| {
         ApiError::too_many(format!("A token watches {WATCHES} folders at once; end another watch first."))
     })?;
-    let watching = tokio::task::block_in_place(|| app.watches.watch(&browser))?;
+    let watching = blocking(|| app.watches.watch(&browser))?;
     // Whoever listens knows from the first word on that nothing is missed any more.
     let first = futures::stream::once(async { Ok(Event::default().event("ready").data("{}")) });
     let rest = futures::stream::unfold((watching, permit), |(mut watching, permit)| async {

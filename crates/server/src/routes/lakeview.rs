@@ -8,7 +8,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::response::sse::{Event, Sse};
 use futures::Stream;
-use lathe_host::{Keep, Lakeview, wire_json};
+use lathe_host::{Keep, Lakeview, blocking, wire_json};
 use lathe_protocol::{SessionId, StepSummarised};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -136,7 +136,7 @@ impl Work {
     /// The file of the run tells it too.
     fn finish(&self) {
         if self.keep {
-            let _ = tokio::task::block_in_place(|| self.app.host.write_trajectory_file(&self.id));
+            let _ = blocking(|| self.app.host.write_trajectory_file(&self.id));
         }
     }
 }
@@ -180,7 +180,7 @@ async fn summary(
     Extension(identity): Extension<Identity>,
     Input(request): Input<SummaryRequest>,
 ) -> Answer<Summaries> {
-    let work = tokio::task::block_in_place(|| Work::of(&app, &identity, request))?;
+    let work = blocking(|| Work::of(&app, &identity, request))?;
     // If the client goes away this future is dropped, and the question with it.
     let cancel = CancellationToken::new();
     let _one = work.alone().await;
@@ -200,7 +200,7 @@ async fn stream(
     Extension(identity): Extension<Identity>,
     Input(request): Input<SummaryRequest>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ApiError> {
-    let work = tokio::task::block_in_place(|| Work::of(&app, &identity, request))?;
+    let work = blocking(|| Work::of(&app, &identity, request))?;
     let (sender, receiver) = mpsc::channel(8);
     tokio::spawn(async move {
         let cancel = CancellationToken::new();

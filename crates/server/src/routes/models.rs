@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use axum::extract::State;
-use lathe_host::{ModelRequest, ModelSource, Overrides, Reach};
+use lathe_host::{ModelRequest, ModelSource, Overrides, Reach, blocking};
 use lathe_protocol::{Digest, ModelChoice, plain_address};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -191,7 +191,7 @@ pub(crate) fn allowed(app: &App, base_url: &str) -> Result<Reach, ApiError> {
 }
 
 async fn list(State(app): State<App>) -> Answer<Models> {
-    tokio::task::block_in_place(|| {
+    blocking(|| {
         let kept: AllKept = app.settings.read(FILE)?;
         let providers = app.host.key_states()?.into_iter().map(|(name, key)| ProviderRow { name, key });
         Ok(Json(Models {
@@ -202,7 +202,7 @@ async fn list(State(app): State<App>) -> Answer<Models> {
 }
 
 async fn get(State(app): State<App>, Named(name): Named<String>) -> Answer<ModelRow> {
-    tokio::task::block_in_place(|| Ok(Json(row(&app, &name, &named(&app, &name)?)?)))
+    blocking(|| Ok(Json(row(&app, &name, &named(&app, &name)?)?)))
 }
 
 async fn put(
@@ -230,7 +230,7 @@ async fn put(
         no_secret_inside(url)?;
         allowed(&app, url)?;
     }
-    tokio::task::block_in_place(|| {
+    blocking(|| {
         let kept = Kept { provider, model, base_url };
         // Reading, the key and writing are one change: two writers cannot mix.
         app.settings.change(FILE, |all: &mut AllKept| {
@@ -264,20 +264,20 @@ pub(crate) fn no_secret_inside(base_url: &str) -> Result<(), ApiError> {
 }
 
 async fn test(State(app): State<App>, Named(name): Named<String>) -> Answer<Tested> {
-    let kept = tokio::task::block_in_place(|| named(&app, &name))?;
+    let kept = blocking(|| named(&app, &name))?;
     let reach = kept.base_url.as_ref().map_or(Ok(Reach::Anywhere), |url| allowed(&app, url));
     let reach = match reach {
         Ok(reach) => reach,
         Err(error) => return Ok(Json(Tested { ok: false, detail: error.detail })),
     };
     let mut request = ModelRequest { reach, ..ModelRequest::default() };
-    tokio::task::block_in_place(|| ask_kept(&app, &name, &kept, &mut request))?;
+    blocking(|| ask_kept(&app, &name, &kept, &mut request))?;
     let (ok, detail) = app.host.test_model(&request).await;
     Ok(Json(Tested { ok, detail }))
 }
 
 async fn delete(State(app): State<App>, Named(name): Named<String>) -> Answer<Deleted> {
-    tokio::task::block_in_place(|| {
+    blocking(|| {
         app.settings.change(FILE, |all: &mut AllKept| {
             let Some(kept) = all.remove(&name) else {
                 return Err(ApiError::not_found("There is no model of that name."));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use axum::extract::State;
-use lathe_host::HostError;
+use lathe_host::{HostError, blocking};
 use lathe_protocol::{Persona, Toolset};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -161,7 +161,7 @@ pub(crate) fn chosen(
     let mut mode = match (given, name) {
         (Some(given), _) => given.clone(),
         (None, Some(name)) => {
-            let all: Kept = tokio::task::block_in_place(|| app.settings.read(FILE))?;
+            let all: Kept = blocking(|| app.settings.read(FILE))?;
             all.get(name).cloned().ok_or_else(|| unknown_setting("agent_mode", name, all.keys()))?
         }
         (None, None) => AgentMode::default(),
@@ -179,12 +179,12 @@ fn kept(app: &App, name: &str) -> Result<AgentMode, ApiError> {
 }
 
 async fn list(State(app): State<App>) -> ExactAnswer<Modes> {
-    let kept: Kept = tokio::task::block_in_place(|| app.settings.read(FILE))?;
+    let kept: Kept = blocking(|| app.settings.read(FILE))?;
     Ok(Exact(Modes { modes: kept.into_values().collect() }))
 }
 
 async fn get(State(app): State<App>, Named(name): Named<String>) -> ExactAnswer<AgentMode> {
-    Ok(Exact(tokio::task::block_in_place(|| kept(&app, &name))?))
+    Ok(Exact(blocking(|| kept(&app, &name))?))
 }
 
 async fn put(
@@ -203,7 +203,7 @@ async fn put(
     check_tools(&app, mode.tool_whitelist.as_deref().unwrap_or_default()).await?;
     mode.mode_name.clone_from(&name);
     let done = mode.clone();
-    tokio::task::block_in_place(|| {
+    blocking(|| {
         app.settings.change(FILE, |kept: &mut Kept| {
             if kept.len() >= MODES_MAX && !kept.contains_key(&name) {
                 return Err(ApiError::conflict(format!("There are {MODES_MAX} agent modes already.")));
@@ -246,9 +246,7 @@ async fn check_tools(app: &App, names: &[String]) -> Result<(), ApiError> {
 }
 
 async fn delete(State(app): State<App>, Named(name): Named<String>) -> ExactAnswer<Deleted> {
-    let deleted = tokio::task::block_in_place(|| {
-        app.settings.change(FILE, |kept: &mut Kept| Ok(kept.remove(&name).is_some()))
-    })?;
+    let deleted = blocking(|| app.settings.change(FILE, |kept: &mut Kept| Ok(kept.remove(&name).is_some())))?;
     if deleted {
         Ok(Exact(Deleted { deleted }))
     } else {
@@ -265,7 +263,7 @@ async fn prompt(State(app): State<App>, Asked(asked): Asked<WhichPrompt>) -> Exa
         DOCUMENT => DOCUMENT_PROMPT.to_owned(),
         name => match of_toolset() {
             Some(toolset) => built_in(toolset),
-            None => tokio::task::block_in_place(|| kept(&app, name))?
+            None => blocking(|| kept(&app, name))?
                 .system_prompt
                 .ok_or_else(|| ApiError::not_found("That agent mode has no prompt of its own."))?,
         },

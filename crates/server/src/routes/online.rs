@@ -2,7 +2,7 @@
 //! session.
 
 use axum::extract::State;
-use lathe_host::{Document, Found, Shelf, Version};
+use lathe_host::{Document, Found, Shelf, Version, blocking};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -135,8 +135,8 @@ pub(crate) fn add(api: &mut Api) {
 }
 
 fn shelf(app: &App) -> Result<Shelf, ApiError> {
-    let plan = tokio::task::block_in_place(|| app.plans.online()).map_err(ApiError::bad)?;
-    Ok(tokio::task::block_in_place(|| app.host.shelf(&plan))?)
+    let plan = blocking(|| app.plans.online()).map_err(ApiError::bad)?;
+    Ok(blocking(|| app.host.shelf(&plan))?)
 }
 
 /// What the store or the service says of a failure.

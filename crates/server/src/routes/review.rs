@@ -2,7 +2,7 @@
 
 use axum::Extension;
 use axum::extract::State;
-use lathe_host::{FileReview, HostError, ReviewWish, Reviewed};
+use lathe_host::{FileReview, HostError, ReviewWish, Reviewed, blocking};
 use lathe_protocol::{CommandBody, Event, Fact, ReceiptAnswer, RunNo, SessionId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -69,7 +69,7 @@ async fn changes(
     Asked(asked): Asked<OfRun>,
 ) -> ExactAnswer<Vec<FileReview>> {
     let id = app.session(&id)?;
-    Ok(Exact(tokio::task::block_in_place(|| edits(&app, &id, asked.run.map(RunNo)))?))
+    Ok(Exact(blocking(|| edits(&app, &id, asked.run.map(RunNo)))?))
 }
 
 /// The edits of a session or of one of its runs. A run that was taken back may have left some.
@@ -91,7 +91,7 @@ async fn accept(
     Input(chosen): Input<Chosen>,
 ) -> ExactAnswer<Done> {
     let (id, named, wish) = (app.session(&id)?, chosen.id.clone(), wish(chosen)?);
-    let (claimed, reviewed) = tokio::task::block_in_place(|| {
+    let (claimed, reviewed) = blocking(|| {
         app.may(&identity, &id, SessionWork::Drive)?;
         let claimed = app.claim(&identity, &id, named.as_deref(), &format!("accept {wish:?}"))?;
         if claimed.is_known {
@@ -114,7 +114,7 @@ async fn reject(
     if app.sessions.get(&id).is_none() && app.host.is_running(&id) {
         return Err(ApiError::conflict("Another process works on this session."));
     }
-    let (claimed, reviewed) = tokio::task::block_in_place(|| {
+    let (claimed, reviewed) = blocking(|| {
         app.may(&identity, &id, SessionWork::Drive)?;
         let claimed = app.claim(&identity, &id, named.as_deref(), &format!("reject {wish:?}"))?;
         if claimed.is_known {
@@ -160,8 +160,8 @@ async fn record(
                 }
             }
         }
-        None => tokio::task::block_in_place(|| app.host.record_review(id, reviewed))?,
+        None => blocking(|| app.host.record_review(id, reviewed))?,
     }
-    let files = tokio::task::block_in_place(|| app.host.edits(id, run))?;
+    let files = blocking(|| app.host.edits(id, run))?;
     Ok(Exact(Done { success: true, files }))
 }

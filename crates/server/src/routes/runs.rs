@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::State;
-use lathe_host::{HostError, PROVIDERS, Projector};
+use lathe_host::{HostError, PROVIDERS, Projector, blocking};
 use lathe_protocol::{
     CommandBody, CommandId, EventStream, Fact, Mode, ReceiptAnswer, Seq, TaskFinished, Toolset, Update,
 };
@@ -395,7 +395,7 @@ async fn open_session(
         online: request.use_online_mode,
     };
     if let Some(name) = &request.model_config_name {
-        tokio::task::block_in_place(|| models::choose(app, name, &mut wish))?;
+        blocking(|| models::choose(app, name, &mut wish))?;
     }
     if let Some(url) = &wish.base_url {
         models::no_secret_inside(url)?;
@@ -403,13 +403,13 @@ async fn open_session(
     }
     if let Some(path) = request.config_file.clone().map(PathBuf::from) {
         let (host, roots) = (&app.host, &app.roots);
-        let read = tokio::task::block_in_place(|| host.named_config(roots, &path, NAMED_FILE_MAX));
+        let read = blocking(|| host.named_config(roots, &path, NAMED_FILE_MAX));
         let text = read.map_err(|error| about("config_file", error.into()))?;
         wish.config_file = Some(ConfigText { path, text });
     }
-    let mut plan = tokio::task::block_in_place(|| app.plans.plan(&wish)).map_err(ApiError::bad)?;
+    let mut plan = blocking(|| app.plans.plan(&wish)).map_err(ApiError::bad)?;
     app.host.check_tools(&plan, &wish.tools).await.map_err(unknown_name)?;
-    plan.tools.exclude.extend(tokio::task::block_in_place(|| tools::left_out(app))?);
+    plan.tools.exclude.extend(blocking(|| tools::left_out(app))?);
     // Also where the configuration says so: a session is begun only by whoever may work in it.
     plan.own_model = own_model;
     Needs { mode: plan.mode, own_model }.check(identity, SessionWork::Drive)?;

@@ -4,7 +4,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use lathe_host::{Projector, Really, Removed, Summary, Undone, What, masked_bytes, masked_file};
+use lathe_host::{Projector, Really, Removed, Summary, Undone, What, blocking, masked_bytes, masked_file};
 use lathe_protocol::{CommandBody, CommandId, Digest, Forked, ReceiptAnswer, RunNo, SessionId, StepNo};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -255,7 +255,7 @@ async fn list(State(app): State<App>, Asked(search): Asked<Search>) -> Answer<Ve
     let words: Vec<String> =
         search.q.unwrap_or_default().to_lowercase().split_whitespace().map(str::to_owned).collect();
     let most = search.limit.unwrap_or(1000) as usize;
-    let found = tokio::task::block_in_place(|| served(&app))?;
+    let found = blocking(|| served(&app))?;
     let fits = |summary: &Summary| {
         let text = format!("{} {}", summary.title, summary.workspace).to_lowercase();
         words.iter().all(|word| text.contains(word))
@@ -265,7 +265,7 @@ async fn list(State(app): State<App>, Asked(search): Asked<Search>) -> Answer<Ve
 
 async fn get(State(app): State<App>, Named(id): Named<String>) -> Answer<Row> {
     let id = app.session(&id)?;
-    let found = tokio::task::block_in_place(|| served(&app))?.into_iter().find(|summary| summary.id == id);
+    let found = blocking(|| served(&app))?.into_iter().find(|summary| summary.id == id);
     let found = found.ok_or_else(|| ApiError::not_found("Session not found."))?;
     Ok(Json(row(&app, found)))
 }
@@ -274,7 +274,7 @@ async fn get(State(app): State<App>, Named(id): Named<String>) -> Answer<Row> {
 async fn let_go(app: &App, id: &SessionId) -> Result<(), ApiError> {
     if let Some(live) = app.sessions.get(id) {
         // A run whose end its client has been told may have an end that the hub has not come to yet.
-        if let Ok(last) = tokio::task::block_in_place(|| app.host.last_seq(id)) {
+        if let Ok(last) = blocking(|| app.host.last_seq(id)) {
             live.hub.reach(last).await;
         }
         if live.hub.is_running() {
@@ -297,7 +297,7 @@ async fn rename(
         return Err(ApiError::bad("A title has between 1 and 200 characters."));
     }
     let what = format!("rename {title}");
-    let claimed = tokio::task::block_in_place(|| -> Result<_, ApiError> {
+    let claimed = blocking(|| -> Result<_, ApiError> {
         app.may(&identity, &id, SessionWork::Drive)?;
         app.claim(&identity, &id, asked.id.as_deref(), &what)
     })?;
@@ -310,9 +310,9 @@ async fn rename(
                 return Err(ApiError::conflict(reason));
             }
         }
-        None => tokio::task::block_in_place(|| app.host.rename(&id, &title, claimed.id))?,
+        None => blocking(|| app.host.rename(&id, &title, claimed.id))?,
     }
-    tokio::task::block_in_place(|| app.host.note(&id));
+    blocking(|| app.host.note(&id));
     get(State(app), Named(id.to_string())).await
 }
 
@@ -324,7 +324,7 @@ async fn fork(
 ) -> Answer<Made> {
     let id = app.session(&id)?;
     // A fork has the mode and the model of what it is made from.
-    let made = tokio::task::block_in_place(|| -> Result<SessionId, ApiError> {
+    let made = blocking(|| -> Result<SessionId, ApiError> {
         app.may(&identity, &id, SessionWork::Drive)?;
         let command = match &asked.id {
             Some(_) => {
@@ -347,7 +347,7 @@ async fn rewind(
     let what = if asked.files { What::Both } else { What::Conversation };
     let named = TakeBack { id: asked.id.as_deref(), what: format!("rewind {} {what:?}", asked.to) };
     let (really, command) = really(&app, &identity, &id, asked.preview, named).await?;
-    let done = tokio::task::block_in_place(|| app.host.rewind(&id, StepNo(asked.to), what, really, command))?;
+    let done = blocking(|| app.host.rewind(&id, StepNo(asked.to), what, really, command))?;
     Ok(Json(went_back(done)))
 }
 
@@ -360,7 +360,7 @@ async fn undo(
     let id = app.session(&id)?;
     let named = TakeBack { id: asked.id.as_deref(), what: "undo".to_owned() };
     let (really, command) = really(&app, &identity, &id, asked.preview, named).await?;
-    let done = tokio::task::block_in_place(|| app.host.undo(&id, really, command))?;
+    let done = blocking(|| app.host.undo(&id, really, command))?;
     Ok(Json(went_back(done)))
 }
 
@@ -381,7 +381,7 @@ async fn really(
     if preview {
         return Ok((Really::Preview, None));
     }
-    let claimed = tokio::task::block_in_place(|| -> Result<_, ApiError> {
+    let claimed = blocking(|| -> Result<_, ApiError> {
         app.may(identity, id, SessionWork::Drive)?;
         match command.id {
             Some(named) => Ok(Some(app.claim(identity, id, Some(named), &command.what)?.id)),
@@ -412,9 +412,9 @@ async fn remove(
     Named(id): Named<String>,
 ) -> Answer<Removed> {
     let id = app.session(&id)?;
-    tokio::task::block_in_place(|| app.may(&identity, &id, SessionWork::Drive))?;
+    blocking(|| app.may(&identity, &id, SessionWork::Drive))?;
     let_go(&app, &id).await?;
-    Ok(Json(tokio::task::block_in_place(|| app.host.remove(&id))?))
+    Ok(Json(blocking(|| app.host.remove(&id))?))
 }
 
 async fn restore(
@@ -422,13 +422,13 @@ async fn restore(
     Extension(identity): Extension<Identity>,
     Named(id): Named<String>,
 ) -> Answer<Made> {
-    let removed = tokio::task::block_in_place(|| app.host.removed_sessions());
+    let removed = blocking(|| app.host.removed_sessions());
     let is_served = |kept: &&Removed| {
         app.roots.iter().any(|root| std::path::Path::new(&kept.workspace).starts_with(root))
     };
     let kept = removed.iter().filter(is_served).find(|kept| kept.path == id);
     let kept = kept.ok_or_else(|| ApiError::not_found("No session of that id was removed."))?;
-    tokio::task::block_in_place(|| -> Result<(), ApiError> {
+    blocking(|| -> Result<(), ApiError> {
         app.may_removed(&identity, kept, SessionWork::Drive)?;
         app.host.bring_back(&kept.id)?;
         Ok(())
@@ -438,7 +438,7 @@ async fn restore(
 
 async fn messages(State(app): State<App>, Named(id): Named<String>) -> Answer<Vec<Message>> {
     let id = app.session(&id)?;
-    let (bubbles, _) = tokio::task::block_in_place(|| crate::page::bubbles(&app, &id))?;
+    let (bubbles, _) = blocking(|| crate::page::bubbles(&app, &id))?;
     let text = |bubble: &Value, key: &str| bubble[key].as_str().unwrap_or_default().to_owned();
     let messages = bubbles.into_iter().map(|bubble| Message {
         id: text(&bubble, "key"),
@@ -458,7 +458,7 @@ async fn export(
     Asked(asked): Asked<ExportAs>,
 ) -> Result<Response, ApiError> {
     let id = app.session(&id)?;
-    let (ending, text) = tokio::task::block_in_place(|| -> Result<_, ApiError> {
+    let (ending, text) = blocking(|| -> Result<_, ApiError> {
         Ok(match asked.format.unwrap_or_default() {
             Format::Jsonl => ("jsonl", masked_file(&app.host.lines(&id)?, true)),
             Format::Trajectory => ("json", masked_file(&app.host.trajectory(&id)?, false)),
@@ -490,7 +490,7 @@ async fn trajectory(
     Asked(asked): Asked<OfRun>,
 ) -> Result<Response, ApiError> {
     let id = app.session(&id)?;
-    let text = tokio::task::block_in_place(|| -> Result<_, ApiError> {
+    let text = blocking(|| -> Result<_, ApiError> {
         Ok(masked_file(&app.host.trajectory_of(&id, asked.run.map(RunNo))?, false))
     })?;
     Ok(([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], text).into_response())
@@ -502,7 +502,7 @@ async fn blob(
 ) -> Result<Response, ApiError> {
     let id = app.session(&id)?;
     let digest = Digest::parse(&digest).ok_or_else(|| ApiError::bad("A digest has 64 hex digits."))?;
-    let found = tokio::task::block_in_place(|| app.host.session_blob(&id, &digest))?;
+    let found = blocking(|| app.host.session_blob(&id, &digest))?;
     let bytes = found.ok_or_else(|| ApiError::not_found("No event of this session names these bytes."))?;
     Ok(attachment(digest.as_str(), masked_bytes(bytes)))
 }

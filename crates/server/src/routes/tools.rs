@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use axum::extract::State;
+use lathe_host::blocking;
 use lathe_protocol::Toolset;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -129,7 +130,7 @@ fn rows(app: &App, toolset: Option<Toolset>) -> Result<Vec<ToolRow>, ApiError> {
 }
 
 async fn list(State(app): State<App>, Asked(asked): Asked<WhichTools>) -> Answer<Tools> {
-    Ok(Json(Tools { tools: tokio::task::block_in_place(|| rows(&app, asked.toolset))? }))
+    Ok(Json(Tools { tools: blocking(|| rows(&app, asked.toolset))? }))
 }
 
 async fn config(State(app): State<App>, Input(asked): Input<ToolConfig>) -> Answer<ToolRow> {
@@ -143,7 +144,7 @@ async fn config(State(app): State<App>, Input(asked): Input<ToolConfig>) -> Answ
     if name == "task_done" && enabled == Some(false) {
         return Err(ApiError::unprocessable("`task_done` ends tasks; it cannot be left out."));
     }
-    tokio::task::block_in_place(|| {
+    blocking(|| {
         let is_it = |row: &ToolRow| row.name == name;
         if !Toolset::ALL
             .into_iter()

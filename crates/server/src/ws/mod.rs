@@ -9,7 +9,7 @@ use axum::Extension;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{ConnectInfo, State};
 use axum::response::{IntoResponse, Response};
-use lathe_host::Cursor;
+use lathe_host::{Cursor, blocking};
 use lathe_protocol::SessionId;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -104,7 +104,7 @@ fn attached(app: &App, id: &str, attach: &Attach) -> Result<Purpose, ApiError> {
     };
     let id = app.session(id)?;
     // Nothing would come before the session has caught up with it.
-    let last = tokio::task::block_in_place(|| app.host.last_seq(&id))?;
+    let last = blocking(|| app.host.last_seq(&id))?;
     if from.seq > last {
         return Err(ApiError::unprocessable(format!("`from`: the last event of this session is {last}.")));
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::extract::ws::{Message, WebSocket, close_code};
 use futures::SinkExt;
 use futures::stream::SplitSink;
-use lathe_host::{Cursor, FrameReader, SessionState, wire_json};
+use lathe_host::{Cursor, FrameReader, SessionState, blocking, wire_json};
 use lathe_protocol::{Seq, SessionId};
 use serde_json::{Value, json};
 use tokio::sync::{broadcast, mpsc};
@@ -116,7 +116,7 @@ impl Sending {
         }
         let mut frames = self.reader(Some(&live)).await?;
         loop {
-            let read = tokio::task::block_in_place(|| frames.read());
+            let read = blocking(|| frames.read());
             let (read, more) = read.map_err(|error| Goodbye::new(close_code::ERROR, error.to_string()))?;
             for frame in read {
                 if frame.cursor <= self.cursor {
@@ -232,7 +232,7 @@ impl Sending {
     async fn catch_up(&mut self, sink: &mut Sink, frames: &mut FrameReader) -> Result<(Then, bool), Goodbye> {
         let mut any = false;
         loop {
-            let read = tokio::task::block_in_place(|| frames.read());
+            let read = blocking(|| frames.read());
             let (read, more) = read.map_err(|error| Goodbye::new(close_code::ERROR, error.to_string()))?;
             for frame in read {
                 if frame.cursor <= self.cursor {

@@ -35,7 +35,7 @@ impl Server {
         // A server that has said no does not read on.
         let _ = stream.write_all(body).await;
         let mut answer = Vec::new();
-        let _ = tokio::time::timeout(Duration::from_secs(30), stream.read_to_end(&mut answer)).await.unwrap();
+        let _ = tokio::time::timeout(Duration::from_secs(120), stream.read_to_end(&mut answer)).await.unwrap();
         let text = String::from_utf8_lossy(&answer).into_owned();
         let status = text.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0);
         let body = text.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default();
@@ -424,7 +424,7 @@ async fn a_folder_is_searched_and_watched() {
     let mut until = async |word: &str| {
         let mut piece = vec![0; 4096];
         while !told.contains(word) {
-            let read = tokio::time::timeout(Duration::from_secs(30), stream.read(&mut piece))
+            let read = tokio::time::timeout(Duration::from_secs(120), stream.read(&mut piece))
                 .await
                 .unwrap()
                 .unwrap();

@@ -1,0 +1,11 @@
+//! The one boundary between what waits for a disk and what must never wait.
+//!
+//! Everything a host reads, writes and finds is plain blocking code. Surfaces and sessions that run on a runtime's workers
+//! call it through here.
+
+/// Runs work that may wait for the disk, while other workers of the runtime take over what waits behind it.
+///
+/// The runtime must have several workers, as [`tokio::task::block_in_place`] demands.
+pub fn blocking<T>(work: impl FnOnce() -> T) -> T {
+    tokio::task::block_in_place(work)
+}
