@@ -215,7 +215,7 @@ fn load_from(
         trae.as_ref().map(|(path, file)| TrustedTrae { path, text: &file.text, keys: &file.keys });
     let project = ProjectFiles::new(place.folder, host.home().path());
     load(Inputs {
-        user_file: Some(host.home().path().join("config.toml")),
+        user_file: Some(host.home().config()),
         project_file: Some(place.folder.join(PROJECT_FILE)),
         config_file: place.file,
         trae_file: Some(place.folder.join("trae_config.yaml")),

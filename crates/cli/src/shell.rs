@@ -120,7 +120,7 @@ async fn one(shell: &mut PersonShell, line: &str, at: At, stops: &mut Stops) -> 
 
 /// Line after line, until `exit` or the end of input.
 async fn talk(host: &Host, shell: &mut PersonShell) -> Exit {
-    let history = host.home().path().join("shell_history");
+    let history = host.home().shell_history();
     let config = Config::builder().auto_add_history(true).max_history_size(10_000);
     let editor = config.and_then(|config| Editor::<Words, FileHistory>::with_config(config.build()));
     let mut editor = match editor {

@@ -26,7 +26,7 @@ pub(crate) struct AnswerFile(PathBuf, Home);
 
 impl Host {
     pub(crate) fn answers(&self) -> AnswerFile {
-        AnswerFile(self.home().path().join("policy").join(ANSWERS), self.home().clone())
+        AnswerFile(self.home().policy().join(ANSWERS), self.home().clone())
     }
 
     /// The rules of a session without the answers, which it looks at by itself. Answers that cannot be read now are an error.

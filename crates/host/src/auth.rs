@@ -33,7 +33,7 @@ pub enum KeyFrom {
 
 impl Host {
     fn auth_file(&self) -> PathBuf {
-        self.home().path().join("auth.json")
+        self.home().auth()
     }
 
     /// What sessions remember their keys by. The folder is made for it.

@@ -15,7 +15,6 @@ use lathe_workspace::{Expect, FileKind, FileOp, Files as _, Incoming, LocalFiles
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::blocking::blocking;
 use crate::error::{FileProblem, HostError};
 use crate::removed::{Removals, Removed};
 use crate::session::Host;

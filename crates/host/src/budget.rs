@@ -12,7 +12,7 @@ impl Host {
     /// What tokens cost; `$LATHE_HOME/prices.json` overrides what Lathe knows.
     pub(crate) fn prices(&self) -> Result<Prices, HostError> {
         let prices = Prices::built_in();
-        match own_text(&self.home().path().join("prices.json")) {
+        match own_text(&self.home().prices()) {
             Ok(Some(text)) => prices.with_json(&text).map_err(|error| HostError::Prices(error.to_string())),
             Ok(None) => Ok(prices),
             // Prices that the user wrote and that cannot be read are not replaced by others.
@@ -27,10 +27,7 @@ impl Host {
         }
         match self.prices()?.price_of(&model.model) {
             Some(price) => Ok(Budget { price: Some(price.per_token()), ..budget }),
-            None => Err(HostError::NoPrice {
-                model: model.model.clone(),
-                file: self.home().path().join("prices.json"),
-            }),
+            None => Err(HostError::NoPrice { model: model.model.clone(), file: self.home().prices() }),
         }
     }
 }

@@ -123,7 +123,7 @@ impl Host {
     /// The index can always be made again, so it is, where it does not fit the journals.
     fn check_index(&self) -> Check {
         let home = self.home().path();
-        if !home.join("sessions").exists() {
+        if !self.home().sessions().exists() {
             return good("index", "nothing to list yet".to_owned());
         }
         let mended = || -> Result<String, HostError> {

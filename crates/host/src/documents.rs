@@ -9,7 +9,6 @@ use lathe_redact::Redactor;
 use lathe_tools::{DocumentAnswer, DocumentAsk, Documents};
 use tokio_util::sync::CancellationToken;
 
-use crate::blocking::blocking;
 use crate::error::HostError;
 use crate::session::Host;
 
@@ -43,7 +42,7 @@ impl Host {
             Some(options) => Kind::Service(Service::new(options).map_err(wrong)?),
             None => {
                 self.home().make()?;
-                Kind::Own(Arc::new(Store::open(&self.home().path().join("docs.db")).map_err(wrong)?))
+                Kind::Own(Arc::new(Store::open(&self.home().documents()).map_err(wrong)?))
             }
         };
         // A service may repeat the key it was asked with.

@@ -67,7 +67,7 @@ impl Host {
 
     /// Where sessions of a server have their trajectory files.
     pub fn trajectories(&self) -> PathBuf {
-        self.home().path().join("trajectories")
+        self.home().trajectories()
     }
 }
 

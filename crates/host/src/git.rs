@@ -23,7 +23,6 @@ use lathe_workspace::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::blocking::blocking;
 use crate::browse::{Browser, READ_MAX};
 use crate::error::{FileProblem, HostError};
 use crate::own::OwnFolder;

@@ -31,7 +31,7 @@ pub enum Export {
 
 impl Host {
     fn graphs(&self) -> PathBuf {
-        self.home().store().join("graph")
+        self.home().graphs()
     }
 
     /// Begins to index a session's folder beside everything else, if it is one to index.

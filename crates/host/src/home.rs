@@ -113,6 +113,7 @@ impl Home {
         })
     }
 
+    /// The journals.
     pub(crate) fn sessions(&self) -> PathBuf {
         self.store().join("sessions")
     }
@@ -122,8 +123,78 @@ impl Home {
         self.store().join("memory.md")
     }
 
+    /// The folder of large texts and of contents of files, by their digests.
+    pub(crate) fn blob_folder(&self) -> PathBuf {
+        self.store().join("blobs")
+    }
+
     pub(crate) fn blobs(&self) -> Result<Blobs, HostError> {
-        Blobs::open(self.store().join("blobs")).map_err(|error| self.broken(error.to_string()))
+        Blobs::open(self.blob_folder()).map_err(|error| self.broken(error.to_string()))
+    }
+
+    /// Copies of what no journal holds: large files, files outside of a workspace, repositories.
+    pub(crate) fn quarantine(&self) -> PathBuf {
+        self.store().join("quarantine")
+    }
+
+    /// The state of each session's workspace before its lines.
+    pub(crate) fn baselines(&self) -> PathBuf {
+        self.store().join("baselines")
+    }
+
+    /// The code graphs, one for each workspace.
+    pub(crate) fn graphs(&self) -> PathBuf {
+        self.store().join("graph")
+    }
+
+    /// The user's settings.
+    pub fn config(&self) -> PathBuf {
+        self.path.join("config.toml")
+    }
+
+    /// The user's rules, and the persistent approvals.
+    pub(crate) fn policy(&self) -> PathBuf {
+        self.path.join("policy")
+    }
+
+    /// The projects that the user trusts.
+    pub(crate) fn trust(&self) -> PathBuf {
+        self.path.join("trust")
+    }
+
+    /// The keys of providers.
+    pub(crate) fn auth(&self) -> PathBuf {
+        self.path.join("auth.json")
+    }
+
+    /// The user's prices of models.
+    pub(crate) fn prices(&self) -> PathBuf {
+        self.path.join("prices.json")
+    }
+
+    /// Sessions that were removed and can be brought back.
+    pub(crate) fn removed(&self) -> PathBuf {
+        self.path.join("removed")
+    }
+
+    /// Trajectories, where a run names no other file.
+    pub(crate) fn trajectories(&self) -> PathBuf {
+        self.path.join("trajectories")
+    }
+
+    /// The local store of documents.
+    pub(crate) fn documents(&self) -> PathBuf {
+        self.path.join("docs.db")
+    }
+
+    /// The lines typed into `lathe shell`.
+    pub fn shell_history(&self) -> PathBuf {
+        self.path.join("shell_history")
+    }
+
+    /// Tokens, settings and logs of the server.
+    pub fn server(&self) -> PathBuf {
+        self.path.join("server")
     }
 
     /// Makes the folders, for this user only.
@@ -138,7 +209,7 @@ impl Home {
 
     /// Takes from others what an older version let them see. The folder above is the user's, who may have shared it.
     fn make_private(&self) -> Result<(), HostError> {
-        for folder in [self.sessions(), self.store().join("graph")] {
+        for folder in [self.sessions(), self.graphs()] {
             let Ok(found) = folder.symlink_metadata() else { continue };
             let is_open =
                 found.is_dir() && found.mode() & 0o077 != 0 && found.uid() == nix::unistd::geteuid().as_raw();

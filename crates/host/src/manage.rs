@@ -81,7 +81,7 @@ impl Host {
 
     /// Folders of what was removed before this.
     pub(crate) fn old_removals(&self, limit: SystemTime) -> Vec<PathBuf> {
-        let places = std::fs::read_dir(self.home().path().join("removed")).into_iter().flatten().flatten();
+        let places = std::fs::read_dir(self.home().removed()).into_iter().flatten().flatten();
         let is_old = |place: &std::fs::DirEntry| {
             place.metadata().and_then(|found| found.modified()).is_ok_and(|at| at < limit)
         };

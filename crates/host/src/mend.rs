@@ -29,7 +29,7 @@ impl Host {
     }
 
     pub(crate) fn scratch(&self, id: &SessionId) -> PathBuf {
-        self.home().store().join("baselines").join(id.as_str())
+        self.home().baselines().join(id.as_str())
     }
 
     /// Knows what shell lines change. A root that is the whole machine, or holds Lathe's own folder, is too much to watch.

@@ -113,7 +113,7 @@ impl Host {
 
     /// Whether a commit of this name is in the repository around `folder`.
     pub async fn check_commit(&self, folder: &Path, name: &str) -> Result<(), HostError> {
-        let scratch = self.home().store().join("baselines");
+        let scratch = self.home().baselines();
         let wrong =
             |error: GitError| HostError::BaseCommit { name: name.to_owned(), reason: error.to_string() };
         let git = Snapshots::find(Arc::new(LocalProcesses), folder, scratch).map_err(wrong)?;

@@ -64,7 +64,7 @@ impl Host {
 
     /// The files of the user's rules: those that are read, and those that are not because of their names.
     fn rule_files(&self) -> Result<(Vec<PathBuf>, Vec<PathBuf>), HostError> {
-        let folder = self.home().path().join("policy");
+        let folder = self.home().policy();
         let wrong = |error: std::io::Error| HostError::Policy(format!("{}: {error}", folder.display()));
         let listed = match std::fs::read_dir(&folder) {
             Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>(),

@@ -35,7 +35,7 @@ pub(crate) struct Removals {
 
 impl Removals {
     pub(crate) fn new(home: &Home) -> Self {
-        Self { folder: home.path().join("removed") }
+        Self { folder: home.removed() }
     }
 
     /// Moves what is at a path of a root here.

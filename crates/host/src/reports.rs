@@ -132,7 +132,7 @@ impl Host {
         really: bool,
         garbage: &mut Garbage,
     ) {
-        for path in files_below(&self.home().path().join("blobs")) {
+        for path in files_below(&self.home().blob_folder()) {
             // The first digits of the digest are the folder, the rest is the file.
             let parts: Vec<_> = path.iter().rev().take(2).map(|part| part.to_string_lossy()).collect();
             let known = needed.contains(&parts.into_iter().rev().collect::<String>());
@@ -151,7 +151,7 @@ impl Host {
 
     /// Trees noted down for patches, of sessions that are gone.
     fn collect_baselines(&self, really: bool, garbage: &mut Garbage) {
-        let Ok(entries) = std::fs::read_dir(self.home().path().join("baselines")) else { return };
+        let Ok(entries) = std::fs::read_dir(self.home().baselines()) else { return };
         for entry in entries.flatten() {
             let id = entry.file_name().to_string_lossy().into_owned();
             let gone = garbage.sessions.iter().any(|session| session.as_str() == id)

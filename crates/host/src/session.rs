@@ -24,7 +24,6 @@ use lathe_workspace::{LocalFiles, LocalProcesses};
 use tokio::task::JoinHandle;
 
 use crate::auth::Stored;
-use crate::blocking::blocking;
 use crate::error::HostError;
 use crate::extras::Extras;
 use crate::facts::{SystemClock, facts, surroundings};
@@ -459,7 +458,7 @@ impl Host {
     }
 
     pub(crate) fn quarantine(&self) -> Quarantine {
-        Quarantine::new(self.home.store().join("quarantine"))
+        Quarantine::new(self.home.quarantine())
     }
 
     /// The gate of a place where nobody can be asked.

@@ -10,7 +10,6 @@ use lathe_protocol::{EventStream, Fact, RunNo, Seq, Timestamp, Update};
 use lathe_views::TrajectoryBuilder;
 use tokio::task::JoinHandle;
 
-use crate::blocking::blocking;
 use crate::outfile::write_output;
 use crate::session::{Session, now};
 

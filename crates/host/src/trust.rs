@@ -258,7 +258,7 @@ impl Host {
     }
 
     fn books(&self) -> PathBuf {
-        self.home().path().join("trust")
+        self.home().trust()
     }
 
     /// Named by the bytes of the path, which need not be text.

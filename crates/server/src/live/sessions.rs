@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use lathe_host::{
     Cursor, Host, HostError, Lakeview, Overrides, Session, SessionPlan, SessionState, SummingProgress,
-    blocking,
 };
 use lathe_protocol::{
     Actor, Command, CommandBody, CommandId, Event, EventStream, Receipt, ReceiptAnswer, SESSION_ENDED, Seq,
@@ -161,7 +160,7 @@ pub(crate) struct Sessions {
 
 impl Sessions {
     pub fn new(host: Arc<Host>, access: Arc<Access>) -> Self {
-        let marks = host.home().path().join("server").join("open");
+        let marks = host.home().server().join("open");
         Self {
             host,
             access,

@@ -35,7 +35,8 @@ impl Server {
         // A server that has said no does not read on.
         let _ = stream.write_all(body).await;
         let mut answer = Vec::new();
-        let _ = tokio::time::timeout(Duration::from_secs(120), stream.read_to_end(&mut answer)).await.unwrap();
+        let _ =
+            tokio::time::timeout(Duration::from_secs(120), stream.read_to_end(&mut answer)).await.unwrap();
         let text = String::from_utf8_lossy(&answer).into_owned();
         let status = text.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0);
         let body = text.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default();

@@ -47,11 +47,6 @@ pub use own::built_in_commands;
 pub(crate) use table::{COMMANDS, Command};
 pub(crate) use typed::Grammar;
 
-/// Help for a tool that stands in no table.
-pub(crate) fn whole_help(name: &str, description: &str, grammar: &Grammar) -> String {
-    help::whole(name, description, grammar, "")
-}
-
 /// Bytes of standard input a command takes.
 const INPUT: usize = 64 << 20;
 
