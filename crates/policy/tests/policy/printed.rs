@@ -140,7 +140,7 @@ fn a_pager_of_git_grep_is_a_command() {
     ] {
         assert_eq!(verdict(&rules, Mode::FullAuto, line).0, Verdict::Deny, "{line}");
     }
-    for line in ["git grep -eOfrobnicate", "git grep -neTODO", "git grep -m1 -eO frobnicate"] {
+    for line in ["git grep -eOfrobnicate", "git grep -neword", "git grep -m1 -eO frobnicate"] {
         assert_ne!(verdict(&rules, Mode::FullAuto, line).0, Verdict::Deny, "{line}");
     }
 }
