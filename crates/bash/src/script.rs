@@ -105,6 +105,8 @@ pub enum RedirectKind {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Word {
     pub pieces: Pieces,
+    /// Tells whether an expansion in it stands outside of quotes, so that bash cuts what comes of it into words.
+    pub splits: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -151,7 +153,11 @@ impl Word {
 
     /// A word of one piece.
     pub(crate) fn of(piece: Piece) -> Self {
-        Self { pieces: piece.into() }
+        let splits = matches!(
+            piece,
+            Piece::Variable { quoted: false, .. } | Piece::Operator { .. } | Piece::Substitution(_)
+        );
+        Self { pieces: piece.into(), splits }
     }
 
     /// The text, if it is known before it runs.

@@ -88,7 +88,6 @@ impl fmt::Display for Text {
 #[cfg(test)]
 mod tests {
     use super::{SHORT, Text};
-    use crate::script::Word;
 
     #[test]
     fn text_is_the_same_short_and_long() {
@@ -106,8 +105,8 @@ mod tests {
     }
 
     #[test]
-    fn a_word_is_no_larger_for_it() {
-        assert_eq!(size_of::<Word>(), size_of::<Text>());
+    fn the_pieces_of_a_word_are_no_larger_for_it() {
+        assert_eq!(size_of::<crate::pieces::Pieces>(), size_of::<Text>());
         assert_eq!(size_of::<Text>(), 32);
     }
 }

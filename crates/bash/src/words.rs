@@ -267,6 +267,7 @@ impl<'a> Scan<'a> {
 
     fn dollar(&mut self, quoted: bool) -> Scanned<()> {
         let rest = self.rest();
+        self.word.splits |= !quoted;
         if rest.starts_with('`') || rest.starts_with("$`") {
             return self.substitution();
         }

@@ -204,6 +204,8 @@ pub(crate) fn lists(name: &str, words: &[&str]) -> bool {
         }
         "7z" | "7za" | "7zr" | "7zz" | "rar" => words.iter().any(|word| word.contains('@')),
         "ar" | "gcc" | "cc" | "clang" | "ld" | "javac" => words.iter().any(|word| word.starts_with('@')),
+        "md5sum" | "sha1sum" | "sha224sum" | "sha256sum" | "sha384sum" | "sha512sum" | "b2sum" | "cksum"
+        | "shasum" => has(&['c']) || begins(&["--check"]),
         "gpg" | "gpg2" => begins(&["--multifile"]),
         "git" => match crate::git::split(words) {
             Some(("hash-object", rest)) => rest.contains(&"--stdin-paths"),

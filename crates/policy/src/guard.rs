@@ -89,7 +89,7 @@ fn each_folder(
         told(folders.len());
         let targets: Vec<String> = command.words.iter().skip(1).flat_map(|word| values.spell(word)).collect();
         if targets.is_empty() {
-            folders.extend(values.spell(&Word { pieces: Piece::Tilde(String::new()).into() }));
+            folders.extend(values.spell(&Word { pieces: Piece::Tilde(String::new()).into(), splits: false }));
         }
         for target in targets.into_iter().filter(|target| !target.starts_with('-')) {
             go(&mut folders, &mut seen, target);

@@ -147,7 +147,10 @@ impl Values<'_> {
         for (text, split) in self.alternatives(word, &OUTSIDE) {
             if split {
                 let parts = text.split(|c: char| c.is_whitespace() || separators.contains(c));
-                all.push(parts.filter(|part| !part.is_empty()).map(str::to_owned).collect());
+                // What is only known later may hold blanks: `-$(x)` may be an option, a pattern and a file.
+                let more = if word.splits && text.contains(UNKNOWN) { 2 } else { 0 };
+                let parts = parts.filter(|part| !part.is_empty()).map(str::to_owned);
+                all.push(parts.chain(std::iter::repeat_n(UNKNOWN.to_string(), more)).collect());
             } else {
                 all.push(vec![text]);
             }
@@ -276,8 +279,17 @@ impl Values<'_> {
             }
             let words = lathe_bash::prints(text);
             let within = within.into("$(");
-            texts
-                .extend(words.iter().flat_map(|word| self.alternatives(word, &within)).map(|(text, _)| text));
+            let mut whole = String::new();
+            for word in &words {
+                let ways = self.alternatives(word, &within);
+                if let Some((first, _)) = ways.first().filter(|_| words.len() > 1) {
+                    whole.push_str(if whole.is_empty() { "" } else { " " });
+                    whole.push_str(first);
+                }
+                texts.extend(ways.into_iter().map(|(text, _)| text));
+            }
+            // `-$(echo n file)` comes to `-n` and `file`.
+            texts.extend((!whole.is_empty()).then_some(whole));
         }
         texts
     }

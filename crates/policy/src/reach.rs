@@ -145,6 +145,9 @@ impl Reacher<'_> {
         let mut touches = self.redirects(command);
         self.variables(command, &mut touches);
         let mut texts: Vec<String> = command.words.iter().flat_map(|word| self.spell(word)).collect();
+        // A file of the folder may be called as an option is: `grep x *`.
+        let dashes: Vec<String> = texts.iter().skip(1).flat_map(|text| self.dashes(text)).collect();
+        texts.extend(dashes);
         if texts.len() > MOST {
             texts.truncate(MOST);
             touches.push(unknown("…", true));
@@ -206,6 +209,17 @@ impl Reacher<'_> {
             self.deleted_by_find(&words, &mut touches);
         }
         touches
+    }
+
+    /// The names beginning with a dash that a pattern stands for now.
+    fn dashes(&self, text: &str) -> Vec<String> {
+        let is_open = text.starts_with(['*', '?', '[', '@', '+', '!']) && text.contains(['*', '?', '[']);
+        let Some(disk) = self.gate.disk.get().filter(|_| is_open && !text.contains('/')) else {
+            return Vec::new();
+        };
+        let found = self.gate.joined(text, self.from).into_iter().filter_map(|path| disk.expand(&path));
+        let names = found.flatten().filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+        names.filter(|name| name.starts_with('-')).collect()
     }
 
     /// The words without the options that send a program to another folder, and the folders that it may be in.

@@ -52,7 +52,7 @@ fn place_without(word: &Word, values: &Values<'_>) -> Option<String> {
     let at = word.pieces.iter().position(|piece| may_be_empty(piece, values))?;
     let keep = |pieces: &[Piece]| {
         let kept = pieces.iter().filter(|piece| !may_be_empty(piece, values)).cloned().collect();
-        values.spell(&Word { pieces: Pieces::Many(kept) })
+        values.spell(&Word { pieces: Pieces::Many(kept), splits: word.splits })
     };
     let (before, rest) = word.pieces.split_at(at);
     let rest = keep(rest).into_iter().next().unwrap_or_default();

@@ -5,6 +5,7 @@
 mod commits;
 mod compounds;
 mod corpus;
+mod cut;
 mod denials;
 mod differential;
 mod docs;
