@@ -180,7 +180,9 @@ pub(crate) fn depth(name: &str, words: &[&str]) -> Depth {
         }
         "ls" | "dir" | "vdir" => letters(&['R']) || has(&["--recursive"]),
         "cp" | "install" => recursive(words) || letters(&['a', 'd']) || has(&["--archive"]),
-        "scp" | "diff" | "rm" | "srm" | "chmod" | "chown" | "chgrp" => recursive(words),
+        "scp" | "rm" | "srm" | "chmod" | "chown" | "chgrp" => recursive(words),
+        // Two folders are compared file by file.
+        "diff" | "sdiff" | "colordiff" => true,
         "trash" | "trash-put" => true,
         "mv" | "ln" => true,
         "gzip" | "pigz" | "bzip2" | "xz" | "zstd" | "lz4" | "brotli" => recursive(words),

@@ -13,7 +13,7 @@ pub(crate) fn links(name: &str, words: &[&str]) -> bool {
     };
     match name {
         "grep" | "egrep" | "fgrep" | "zgrep" => has(&['R']) || long(&["--dereference-recursive"]),
-        "diff" => crate::guard::recursive(words) && !words.iter().any(|word| word.starts_with("--no-d")),
+        "diff" | "sdiff" | "colordiff" => !words.iter().any(|word| word.starts_with("--no-d")),
         "find" => words.iter().any(|word| matches!(*word, "-L" | "-follow")),
         "ls" | "dir" | "vdir" => has(&['L']) || long(&["--dereference"]),
         "du" => has(&['L']) || long(&["--dereference"]),

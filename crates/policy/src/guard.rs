@@ -58,6 +58,7 @@ const AGAIN: [&str; 10] =
 
 pub(crate) fn folders(here: Option<&Path>, line: &str, script: &Script, values: &Values<'_>) -> Folders {
     let mut counts = Vec::with_capacity(script.commands.len());
+    let values = &Values { line: values.line.or(Some(line)), ..*values };
     let all = each_folder(here, script, values, |count| counts.push(count));
     // What is read into a line, as the place that a link leads to, comes last in the list.
     let is_put = |command: &Command| {
@@ -79,7 +80,7 @@ fn each_folder(
     let mut folders: Vec<String> = text_of(here);
     let mut seen: std::collections::HashSet<String> = folders.iter().map(|folder| plain(folder)).collect();
     for command in &script.commands {
-        if !matches!(command.program_name(), Some("cd" | "pushd")) {
+        if !matches!(command.program_name(), Some("cd" | "pushd" | "popd")) {
             for target in elsewhere(command, values) {
                 go(&mut folders, &mut seen, target);
             }
@@ -88,14 +89,35 @@ fn each_folder(
         }
         told(folders.len());
         let targets: Vec<String> = command.words.iter().skip(1).flat_map(|word| values.spell(word)).collect();
-        if targets.is_empty() {
+        if targets.is_empty() && command.program_name() == Some("cd") {
             folders.extend(values.spell(&Word { pieces: Piece::Tilde(String::new()).into(), splits: false }));
         }
+        // Where the shell was before no line tells, nor what a loop reads.
+        let is_back = |target: &String| crate::reach::is_back(target);
+        let is_read = || command.words.iter().any(|word| is_read(word, script));
+        let unknown = command.program_name() == Some("popd") || targets.iter().any(is_back) || is_read();
         for target in targets.into_iter().filter(|target| !target.starts_with('-')) {
             go(&mut folders, &mut seen, target);
         }
+        if unknown {
+            go(&mut folders, &mut seen, UNKNOWN.to_string());
+        }
     }
     folders
+}
+
+/// Tells whether a word holds a variable that the line reads from somewhere.
+fn is_read(word: &Word, script: &Script) -> bool {
+    let names = |name: &str| {
+        let reads =
+            |command: &&Command| matches!(command.program_name(), Some("read" | "mapfile" | "readarray"));
+        let mut words = script.commands.iter().filter(reads).flat_map(|command| command.words.iter().skip(1));
+        words.any(|word| word.literal() == Some(name))
+    };
+    word.pieces.iter().any(|piece| match piece {
+        Piece::Variable { name, .. } | Piece::Operator { name, .. } => names(name),
+        _ => false,
+    })
 }
 
 /// Adds the folders that a line may be in after it went to another one.
@@ -493,7 +515,9 @@ fn starts(command: &Command, values: &Values<'_>) -> Vec<String> {
     let words: Vec<String> = command.words.iter().skip(1).flat_map(|word| values.spell(word)).collect();
     let dir = words.iter().any(|word| word == "-execdir" || word == "-okdir");
     let starts = words.iter().take_while(|word| !word.starts_with(['-', '(', '!']));
-    starts.filter(|_| dir).cloned().collect()
+    let starts: Vec<String> = starts.filter(|_| dir).cloned().collect();
+    let beneath: Vec<String> = starts.iter().map(|start| format!("{start}/{UNKNOWN}")).collect();
+    starts.into_iter().chain(beneath).collect()
 }
 
 /// The words of a command as a person reads them.

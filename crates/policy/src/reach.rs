@@ -187,6 +187,11 @@ impl Reacher<'_> {
         }
         let (words, folders) = self.folders(name, words);
         let there = Reacher { from: &folders, ..*self };
+        // In the place of a text, or of an option's value, the files behind the first are words of their own: `grep -v a/*`.
+        let globbed = command.words.iter().skip(1).filter(|word| is_pattern(word) && name != "find");
+        for text in globbed.flat_map(|word| self.spell(word)) {
+            there.add(&mut touches, &text, depth(name, &words), !NO_CONTENT.contains(&name));
+        }
         there.words(name, &words, &mut touches);
         there.named_by_options(name, &words, &mut touches);
         let gone: Vec<String> = folders.iter().skip(self.from.len().max(1)).cloned().collect();
@@ -451,7 +456,8 @@ impl Reacher<'_> {
             return What::Unknown;
         }
         let names = self.gate.joined(spelling, self.from);
-        if names.is_empty() {
+        // `cd "$(x)"; cat k`: the folder is known only when the line runs.
+        if names.is_empty() || names.iter().any(|name| name.contains(UNKNOWN)) {
             return What::Unknown;
         }
         let is_pattern = |text: &str| text.contains(['*', '?', '[']);
@@ -516,8 +522,13 @@ impl Reacher<'_> {
     }
 }
 
+/// Tells whether bash looks for files that a word fits.
+fn is_pattern(word: &Word) -> bool {
+    word.pieces.iter().any(|piece| matches!(piece, Piece::Glob(_)))
+}
+
 /// `cd -`, `pushd +1`
-fn is_back(word: &str) -> bool {
+pub(crate) fn is_back(word: &str) -> bool {
     word == "-" || word.strip_prefix(['+', '-']).is_some_and(|rest| rest.parse::<usize>().is_ok())
 }
 

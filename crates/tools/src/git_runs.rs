@@ -46,7 +46,22 @@ pub fn git_runs(folder: &Path) -> Option<String> {
         .iter()
         .filter(|file| file.symlink_metadata().is_ok())
         // What cannot be read, or is no file, may hold anything.
-        .find_map(|file| plain(file).map_or(Some(format!("{}", file.display())), |text| named(&text)))
+        .find_map(|file| {
+            let Some(text) = plain(file) else { return Some(format!("{}", file.display())) };
+            named(&text).or_else(|| leaves(&text, file.parent()?, root))
+        })
+}
+
+/// The setting by which files outside of a work tree are taken for files of it.
+fn leaves(text: &str, git: &Path, root: &Path) -> Option<String> {
+    let settings = parse_settings(text).ok()?;
+    let mut trees = settings.iter().filter(|setting| setting.is("core", "worktree"));
+    let root = root.canonicalize().ok()?;
+    let is_inside = |setting: &Setting| {
+        let place = git.join(setting.value.as_deref().unwrap_or_default());
+        place.canonicalize().is_ok_and(|place| place.starts_with(&root))
+    };
+    trees.any(|setting| !is_inside(setting)).then(|| "core.worktree".to_owned())
 }
 
 /// Where the repository of a `.git` is: itself, or where it leads to as a file.
@@ -168,6 +183,13 @@ fn runs(setting: &Setting) -> bool {
         ("merge", "driver") | ("diff", "submodule") => true,
         // What is in there is not looked at.
         ("include" | "includeif", "path") => true,
+        // Another file is read, and lines of it are printed where they make no sense.
+        ("blame", "ignorerevsfile")
+        | ("mailmap", "file")
+        | ("diff", "orderfile")
+        | ("core", "excludesfile" | "attributesfile") => {
+            value.starts_with(['/', '~', ':', '%']) || value.split('/').any(|part| part == "..")
+        }
         _ => false,
     }
 }
@@ -185,6 +207,9 @@ mod tests {
             ("[filter \"a]b\"]\nclean=x", Some("filter.a]b.clean")),
             ("[gpg \"ssh\"]\nprogram = x", Some("gpg.ssh.program")),
             ("[include]\npath = x", Some("include.path")),
+            ("[blame]\nignoreRevsFile = /root/.ssh/id_rsa", Some("blame.ignorerevsfile")),
+            ("[blame]\nignoreRevsFile = .git-blame-ignore-revs", None),
+            ("[core]\nattributesFile = ../x", Some("core.attributesfile")),
             ("[includeIf \"gitdir:x\"]\npath = y", Some("includeif.gitdir:x.path")),
             ("[remote \"o\"]\nurl = x\npromisor = true", Some("remote.o.promisor")),
             ("[extensions]\npartialClone = o", Some("extensions.partialclone")),

@@ -20,6 +20,9 @@ const READERS: &str = " : [ [[ apply_patch ask awk basename break case cat cd cm
     json_edit let list local ls memory nl od paste popd printf ps pushd pwd read readlink realpath return rg search sed seq set \
     shift sleep sort stat tail test think time todo tr true type uname unset until view wait wc which while whoami write ";
 
+/// Programs that write nothing whatever their words are.
+const NEVER: &str = " : [ [[ basename cat comm cut dirname echo egrep fgrep grep head ls nl printf pwd rg seq tail test true wc ";
+
 /// Names that a line can write, in its own spelling: any file with such a name at its end, or in its way, may be meant.
 pub(crate) struct Certain(Vec<String>);
 
@@ -35,6 +38,11 @@ impl Certain {
             }
             let named = BY_NAME.contains(&program);
             if !named && !program.contains('=') && !READERS.contains(&format!(" {program} ")) {
+                return None;
+            }
+            // What a word comes to may be an option, or several words.
+            let is_open = |word: &String| word.contains(['$', '`', '…']);
+            if command.words.iter().skip(1).any(is_open) && !NEVER.contains(&format!(" {program} ")) {
                 return None;
             }
             // A backup has a name that the line does not say.
