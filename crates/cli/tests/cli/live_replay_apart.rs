@@ -300,3 +300,24 @@ fn rules_that_name_the_workspace_and_excluded_tools_hold_for_the_copy() {
         );
     }
 }
+
+/// Where a line goes shows only when it runs, and it may be the real workspace.
+#[test]
+fn a_line_that_goes_where_a_file_says_does_not_write_in_the_real_workspace() {
+    for text in [
+        "(cd $(cat where); touch REAL)",
+        "cd \"$(cat where)\" && echo x > REAL",
+        "pushd \"$(cat where)\"; touch REAL",
+        "read d < where; cd \"$d\"; touch REAL",
+        "cp -$(echo f f $(cat where)/REAL)",
+    ] {
+        let temporary = TempRepo::new(&[]);
+        let ws = TempRepo::new(&[("f", "f\n")]);
+        std::fs::write(ws.join("where"), ws.path().to_str().unwrap()).unwrap();
+        let run = ran(ws.path(), &temporary, &[line(text)]);
+        std::fs::remove_file(ws.join("REAL")).unwrap();
+        let before = listing(ws.path());
+        let _ = replay(&run, &temporary, &[]);
+        assert_eq!(listing(ws.path()), before, "{text}");
+    }
+}

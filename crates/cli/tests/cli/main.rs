@@ -10,6 +10,7 @@ mod broken_files;
 mod checked;
 mod config_links;
 mod connect;
+mod cut;
 mod damage;
 mod denials;
 mod denials_behind;
