@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use crate::read::{Around, Job, Reader};
 use crate::script::{Command, Piece, RedirectKind, Word};
-use crate::{escapes, foreign, hidden, known, programs, shells, wrap};
+use crate::{env, escapes, foreign, hidden, known, programs, shells, wrap};
 
 /// Values of a variable that are put into a text one after the other.
 const MOST_VALUES: usize = 64;
@@ -69,6 +69,7 @@ impl Reader {
             {
                 Some(Evaluates::Perhaps)
             }
+            _ if env::splits_later(command) => Some(Evaluates::Surely),
             "make" | "gmake" if input(command).next().is_some() => Some(Evaluates::Perhaps),
             _ if wrap::SHELLS.contains(&name) => {
                 let given = shells::given(words);
@@ -197,6 +198,11 @@ impl Reader {
                 texts.add(&literals.join(" "));
                 texts.add(&literals.concat());
             }
+        }
+        if self.script.commands.iter().any(env::splits_later) {
+            let split = |text: &String| env::split(&Word::text(text.as_str()));
+            let cut: Vec<Vec<Word>> = texts.found.iter().filter_map(split).collect();
+            cut.iter().for_each(|words| texts.one(&wrap::spelled(words)));
         }
         texts.found
     }

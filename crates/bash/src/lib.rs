@@ -13,6 +13,7 @@ mod carried;
 mod characters;
 mod checks;
 mod compound;
+mod env;
 mod escapes;
 mod finish;
 mod foreign;

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use crate::pipes::Stages;
 use crate::read::{Around, Job, Reader};
 use crate::script::{Command, Piece, RedirectKind, Word, base_name};
-use crate::{foreign, known, shells, wrap};
+use crate::{env, foreign, known, shells, wrap};
 
 /// Pairs of a thing made and a command that may use it that are looked at; what has more is never done.
 const MOST: usize = 1 << 20;
@@ -108,7 +108,7 @@ impl Reader {
             let targets = written(name, command);
             if !targets.is_empty() {
                 let stages: &Stages = stages.get_or_insert_with(|| self.stages());
-                let text = self.text_of(command, stages).filter(|text| is_shell(text));
+                let text = self.text_of(command, stages);
                 for path in text.iter().flat_map(|_| &targets) {
                     let text = text.clone().unwrap_or_default();
                     made.push((path.clone(), Made::Script { text }));
@@ -250,7 +250,12 @@ fn is_shell(text: &str) -> bool {
 fn ran(command: &Command, text: &str) -> Vec<wrap::Inner> {
     let name = command.program_name().unwrap_or("");
     if !RUNNERS.iter().any(|(runner, _)| *runner == name) {
-        return vec![wrap::Inner::Text(text.to_owned())];
+        // The kernel starts what the first line names; to a shell it is a comment.
+        let evaluates = wrap::SHELLS.contains(&name) || matches!(name, "source" | "." | "eval" | "cat");
+        let path = command.words.first().filter(|_| !evaluates);
+        let started = path.and_then(|path| env::interpreter(text, path)).map(wrap::Inner::Words);
+        let lines = Some(text).filter(|text| is_shell(text)).map(|text| wrap::Inner::Text(text.to_owned()));
+        return lines.into_iter().chain(started).collect();
     }
     // The recipes of a makefile, and a deletion wherever else it stands.
     let recipes = text.lines().filter_map(|line| line.strip_prefix(['\t', ' ']));

@@ -29,6 +29,7 @@ mod regexes;
 mod rules;
 mod runs_behind;
 mod sets;
+mod split;
 mod texts;
 mod twice;
 mod values;
