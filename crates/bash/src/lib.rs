@@ -12,6 +12,7 @@ mod braces;
 mod carried;
 mod characters;
 mod checks;
+mod composed;
 mod compound;
 mod env;
 mod escapes;

@@ -258,13 +258,30 @@ fn ran(command: &Command, text: &str) -> Vec<wrap::Inner> {
         return lines.into_iter().chain(started).collect();
     }
     // The recipes of a makefile, and a deletion wherever else it stands.
-    let recipes = text.lines().filter_map(|line| line.strip_prefix(['\t', ' ']));
-    let recipes = recipes.map(|line| line.trim_start().trim_start_matches(['@', '-', '+']).to_owned());
+    let recipes = text.lines().filter_map(recipe).chain(ran_by_make(text)).map(str::to_owned);
     let values = assigned(text);
     let recipes =
         recipes.map(|line| if name.ends_with("make") { with_variables(&line, &values) } else { line });
     let recipes = recipes.filter(|line| !line.is_empty() && name != "npm");
     wrap::within(recipes.map(wrap::Inner::Text).chain(foreign::lines(text)))
+}
+
+/// The command in a line of a makefile: behind a tab, or behind `x: ;`.
+pub(crate) fn recipe(line: &str) -> Option<&str> {
+    let behind = || line.split_once(':').and_then(|(_, rest)| rest.split_once(';')).map(|(_, rest)| rest);
+    let recipe = line.strip_prefix(['\t', ' ']).or_else(behind)?;
+    Some(recipe.trim_start_matches(['@', '-', '+', ' ', '\t']))
+}
+
+/// The commands that make runs while it reads: `$(shell x)`, `a != x`.
+fn ran_by_make(text: &str) -> impl Iterator<Item = &str> {
+    let shell = text.split("(shell ").skip(1).map(|rest| rest.split(')').next().unwrap_or(rest));
+    shell.chain(text.lines().filter_map(|line| line.split_once("!=")).map(|(_, rest)| rest.trim_start()))
+}
+
+/// The files that a program runs without being told.
+pub(crate) fn by_itself(name: &str) -> &'static [&'static str] {
+    RUNNERS.iter().find(|(runner, _)| *runner == name).map_or(&[], |(_, files)| files)
 }
 
 /// A line of a makefile with the values of its variables. One that is set elsewhere has some value, whatever it is.

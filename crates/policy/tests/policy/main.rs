@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 mod commits;
+mod composed;
 mod compounds;
 mod corpus;
 mod denials;
