@@ -22,6 +22,7 @@ mod funsub;
 mod hidden;
 mod input;
 mod known;
+mod listed;
 mod loose;
 mod made;
 mod names;
@@ -44,6 +45,7 @@ mod wrap;
 
 pub use characters::{is_stray_mark, visible};
 pub use known::prints;
+pub use listed::takes_lists;
 pub use pieces::Pieces;
 pub use programs::normal_words;
 pub use read::read;

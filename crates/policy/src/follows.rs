@@ -203,14 +203,13 @@ pub(crate) fn lists(name: &str, words: &[&str]) -> bool {
             words.first().is_some_and(|word| !word.starts_with('-') && word.contains('T')) || has(&['T', 'I'])
         }
         "7z" | "7za" | "7zr" | "7zz" | "rar" => words.iter().any(|word| word.contains('@')),
-        "ar" | "gcc" | "cc" | "clang" | "ld" | "javac" => words.iter().any(|word| word.starts_with('@')),
         "gpg" | "gpg2" => begins(&["--multifile"]),
         "git" => match crate::git::split(words) {
             Some(("hash-object", rest)) => rest.contains(&"--stdin-paths"),
             Some(("update-index" | "checkout-index", rest)) => rest.contains(&"--stdin"),
             _ => false,
         },
-        _ => false,
+        _ => lathe_bash::takes_lists(name) && words.iter().any(|word| word.starts_with('@')),
     }
 }
 

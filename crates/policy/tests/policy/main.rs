@@ -13,6 +13,7 @@ mod eased;
 mod generated;
 mod git_files;
 mod guarded;
+mod handed;
 mod inside;
 mod kind_lines;
 mod kinds;
