@@ -149,7 +149,7 @@ fn without_marks(format: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// What follows behind a mark that is no number.
+/// The text behind a mark that is no number.
 fn behind_mark<'a>(text: &'a str, out: &mut Vec<u8>) -> &'a str {
     let text = text.trim_start_matches(['+', '-', ' ', '.', '#', '>', '<', '|']);
     let text = text.trim_start_matches(|c: char| c.is_ascii_digit());
