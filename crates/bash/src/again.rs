@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use crate::read::{Around, Job, Reader};
 use crate::script::{Command, Piece, RedirectKind, Word};
-use crate::{escapes, foreign, hidden, known, programs, shells, wrap};
+use crate::{composed, env, escapes, foreign, hidden, known, made, programs, shells, wrap};
 
 /// Values of a variable that are put into a text one after the other.
 const MOST_VALUES: usize = 64;
@@ -69,6 +69,7 @@ impl Reader {
             {
                 Some(Evaluates::Perhaps)
             }
+            _ if env::splits_later(command) => Some(Evaluates::Surely),
             "make" | "gmake" if input(command).next().is_some() => Some(Evaluates::Perhaps),
             _ if wrap::SHELLS.contains(&name) => {
                 let given = shells::given(words);
@@ -85,7 +86,7 @@ impl Reader {
                 let perhaps = || runs_any(command, made).then_some(Evaluates::Perhaps);
                 (text || reads || fed || file).then_some(Evaluates::Surely).or_else(perhaps)
             }
-            _ if runs_any(command, made) => Some(Evaluates::Perhaps),
+            _ if runs_any(command, made) || composed::pipes_to_shell(command) => Some(Evaluates::Perhaps),
             _ => {
                 // `env BASH_ENV=<(…)` may be cut in two words.
                 let given = words.iter().any(has_process) && (name == "env" || !programs::reads(words));
@@ -97,7 +98,16 @@ impl Reader {
     /// The files that the line may write in parts. One that it writes at once is followed by itself.
     fn made_files(&self) -> HashSet<&str> {
         let prints = |command: &&Command| matches!(command.program_name(), Some("echo" | "printf"));
-        if self.script.commands.iter().filter(prints).nth(1).is_none() {
+        let commands = self.script.commands.as_slice();
+        let count = commands.iter().filter(prints).count();
+        // `cat <(x) <(y)`, `{ printf x; cat; }`
+        let joins = |command: &Command| match command.program_name() {
+            Some("cat" | "paste") => {
+                known::readings(command).len() > 1 || (count > 0 && input(command).next().is_none())
+            }
+            _ => !composed::texts(command).is_empty(),
+        };
+        if count < 2 && !commands.iter().any(joins) {
             return HashSet::new();
         }
         let files = self.script.commands.iter().flat_map(|command| {
@@ -160,10 +170,12 @@ impl Reader {
     fn texts(&self) -> Vec<String> {
         let mut texts = Texts::default();
         // A text may be printed in parts.
-        let mut printed: Vec<String> = Vec::new();
+        let (mut printed, mut stray): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
         for command in &self.script.commands {
             let name = command.program_name().unwrap_or("");
             let words = command.words.iter().skip(1).chain(input(command));
+            // `{ x; cat; } <<< y`: the input of a group.
+            stray.extend(input(command).filter(|_| command.broken).map(Word::show));
             let set = command.assignments.iter().filter_map(|set| set.value.as_ref());
             words.chain(set).for_each(|word| self.filled(word).iter().for_each(|text| texts.add(text)));
             match name {
@@ -186,10 +198,25 @@ impl Reader {
                     }
                     self.filled(&whole).iter().for_each(|text| texts.add(text));
                 }
-                _ => {}
+                "cat" | "paste" => {
+                    let readings = known::readings(command);
+                    readings.iter().for_each(|text| texts.add(text));
+                    printed.extend(readings.into_iter().next_back());
+                }
+                _ => {
+                    let composed = composed::texts(command);
+                    composed.iter().for_each(|text| texts.add(text));
+                    printed.extend(composed.into_iter().next());
+                }
             }
         }
-        known::in_one(&printed).iter().for_each(|text| texts.add(text));
+        stray.dedup();
+        // Groups and substitutions are not met in the order in which they print.
+        let backwards: Vec<String> = printed.iter().rev().cloned().collect();
+        for parts in [[printed.as_slice(), &stray].concat(), [stray.as_slice(), &printed].concat(), backwards]
+        {
+            known::in_one(&parts).iter().for_each(|text| texts.add(text));
+        }
         for values in self.script.values.values() {
             let literals: Vec<&str> = values.iter().filter_map(Word::literal).collect();
             literals.iter().for_each(|text| texts.add(text));
@@ -197,6 +224,11 @@ impl Reader {
                 texts.add(&literals.join(" "));
                 texts.add(&literals.concat());
             }
+        }
+        if self.script.commands.iter().any(env::splits_later) {
+            let split = |text: &String| env::split(&Word::text(text.as_str()));
+            let cut: Vec<Vec<Word>> = texts.found.iter().filter_map(split).collect();
+            cut.iter().for_each(|words| texts.one(&wrap::spelled(words)));
         }
         texts.found
     }
@@ -291,6 +323,9 @@ fn runs_any(command: &Command, files: &HashSet<&str>) -> bool {
     let evaluates = wrap::SHELLS.contains(&name) || matches!(name, "source" | ".");
     let read = command.redirects.iter().filter(|redirect| evaluates && redirect.kind == RedirectKind::Read);
     let words = command.words.iter().take(if evaluates { usize::MAX } else { 1 });
+    if made::by_itself(name).iter().any(|file| files.contains(file)) {
+        return true;
+    }
     words.chain(read.map(|redirect| &redirect.word)).filter_map(bare).any(|file| files.contains(file))
 }
 
@@ -344,8 +379,8 @@ impl Texts {
         if let Some((_, value)) = text.split_once('=') {
             self.one(value);
         }
-        for recipe in text.lines().filter_map(|line| line.strip_prefix('\t')) {
-            self.one(recipe.trim_start_matches(['@', '-', '+', ' ']));
+        for recipe in text.lines().filter_map(made::recipe) {
+            self.one(recipe);
         }
     }
 

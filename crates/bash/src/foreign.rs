@@ -138,10 +138,19 @@ pub(crate) fn inner(name: &str, command: &Command) -> Vec<Inner> {
     inner
 }
 
-fn in_language(name: &str, command: &Command) -> Vec<Inner> {
+/// An interpreter by its name, which may end with a version.
+fn interpreter(name: &str) -> Option<&'static (&'static str, &'static [&'static str])> {
     let versioned = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let interpreter = INTERPRETERS.iter().find(|(known, _)| *known == name || *known == versioned);
-    match interpreter {
+    INTERPRETERS.iter().find(|(known, _)| *known == name || *known == versioned)
+}
+
+/// Tells whether a name is one of an interpreter.
+pub(crate) fn is_interpreter(name: &str) -> bool {
+    interpreter(name).is_some()
+}
+
+fn in_language(name: &str, command: &Command) -> Vec<Inner> {
+    match interpreter(name) {
         Some((_, options)) => texts(command, options).iter().flat_map(|text| in_each_way(text)).collect(),
         None if HOLDERS.contains(&name) => {
             let spoken = if name == "git" { spoken(command) } else { usize::MAX };
@@ -191,13 +200,11 @@ fn spoken(command: &Command) -> usize {
 /// Whether what a pipe brings is a program to it, or a list of commands.
 pub(crate) fn takes_text(command: &Command) -> bool {
     let Some(name) = command.program_name() else { return false };
-    let versioned = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let known = |(known, _): &(&str, &[&str])| *known == name || *known == versioned;
     let operands = || command.words.iter().skip(1).filter_map(Word::literal);
     match name {
         "at" | "batch" | "crontab" | "ed" | "ex" | "gdb" | "sqlite3" => true,
         "make" | "gmake" => operands().any(|word| word == "-f" || word == "-f-" || word == "--file=-"),
-        _ => INTERPRETERS.iter().any(known) && operands().all(|word| word == "-" || !word.starts_with("-c")),
+        _ => is_interpreter(name) && operands().all(|word| word == "-" || !word.starts_with("-c")),
     }
 }
 
@@ -378,7 +385,7 @@ fn is_in_git(text: &str, path: &str) -> bool {
 }
 
 /// A text with literals joined that are put together where they stand: `".g" + "it"`, `".g" . "it"`, `".g" "it"`.
-fn concatenated(text: &str) -> String {
+pub(crate) fn concatenated(text: &str) -> String {
     let blanks = [' ', '\t', '\n'];
     let (mut out, mut rest, mut open) = (String::with_capacity(text.len()), text.chars(), None);
     while let Some(c) = rest.next() {

@@ -168,6 +168,13 @@ pub(crate) fn readings(command: &Command) -> Vec<String> {
             let Some((format, words)) = words.split_first() else { return vec![plain] };
             escapes::formatted(format, words)
         }
+        // `cat <(x) <(y)`: what is printed first need not end its line.
+        Some("cat" | "paste") => {
+            let texts = processes(command);
+            let joined =
+                || texts.iter().map(|text| text.trim_end()).collect::<Vec<_>>().join(&delimiter(command));
+            return [plain].into_iter().chain((texts.len() > 1).then(joined)).collect();
+        }
         _ => return vec![plain],
     };
     // A zero byte parts words for `xargs -0`; bash drops it.
@@ -219,12 +226,8 @@ fn undecoded(command: &Command) -> Option<String> {
             Some(wrap::spelled(std::slice::from_ref(&text.word)))
         }
         // `cat <(x)`
-        "cat" => {
-            let processes = operands().filter_map(|word| match &*word.pieces {
-                [Piece::Process(Some(text))] => Some(Word::of(Piece::Substitution(Some(text.clone())))),
-                _ => None,
-            });
-            let texts: Vec<String> = processes.map(|word| wrap::spelled(&[word])).collect();
+        "cat" | "paste" => {
+            let texts = processes(command);
             (!texts.is_empty()).then(|| texts.join("\n"))
         }
         "find" => {
@@ -238,6 +241,31 @@ fn undecoded(command: &Command) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// The texts that a command is given as `<(x)`.
+fn processes(command: &Command) -> Vec<String> {
+    let processes = command.words.iter().skip(1).filter_map(|word| match &*word.pieces {
+        [Piece::Process(Some(text))] => Some(Word::of(Piece::Substitution(Some(text.clone())))),
+        _ => None,
+    });
+    processes.map(|word| wrap::spelled(&[word])).collect()
+}
+
+/// The text that `paste` puts between lines; nothing with `cat`.
+fn delimiter(command: &Command) -> String {
+    let words: Vec<String> = command.words.iter().skip(1).map(Word::show).collect();
+    let glued = |word: &String| {
+        let short = word.strip_prefix("-d").or_else(|| word.strip_prefix("-sd"));
+        let long = || word.strip_prefix("--d").and_then(|rest| rest.split_once('=')).map(|(_, value)| value);
+        short.or_else(long).map(str::to_owned)
+    };
+    let Some(at) = words.iter().position(|word| glued(word).is_some() || word.starts_with("--d")) else {
+        return if command.program_name() == Some("paste") { "\t".to_owned() } else { String::new() };
+    };
+    let value = words.get(at).and_then(glued).filter(|value| !value.is_empty());
+    let value = value.or_else(|| words.get(at + 1).cloned()).unwrap_or_default();
+    if value == "\\0" { String::new() } else { value }
 }
 
 /// Whether what comes in goes out again, if not all of it.

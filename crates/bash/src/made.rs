@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use crate::pipes::Stages;
 use crate::read::{Around, Job, Reader};
 use crate::script::{Command, Piece, RedirectKind, Word, base_name};
-use crate::{foreign, known, shells, wrap};
+use crate::{env, foreign, known, shells, wrap};
 
 /// Pairs of a thing made and a command that may use it that are looked at; what has more is never done.
 const MOST: usize = 1 << 20;
@@ -108,7 +108,7 @@ impl Reader {
             let targets = written(name, command);
             if !targets.is_empty() {
                 let stages: &Stages = stages.get_or_insert_with(|| self.stages());
-                let text = self.text_of(command, stages).filter(|text| is_shell(text));
+                let text = self.text_of(command, stages);
                 for path in text.iter().flat_map(|_| &targets) {
                     let text = text.clone().unwrap_or_default();
                     made.push((path.clone(), Made::Script { text }));
@@ -250,16 +250,38 @@ fn is_shell(text: &str) -> bool {
 fn ran(command: &Command, text: &str) -> Vec<wrap::Inner> {
     let name = command.program_name().unwrap_or("");
     if !RUNNERS.iter().any(|(runner, _)| *runner == name) {
-        return vec![wrap::Inner::Text(text.to_owned())];
+        // The kernel starts what the first line names; to a shell it is a comment.
+        let evaluates = wrap::SHELLS.contains(&name) || matches!(name, "source" | "." | "eval" | "cat");
+        let path = command.words.first().filter(|_| !evaluates);
+        let started = path.and_then(|path| env::interpreter(text, path)).map(wrap::Inner::Words);
+        let lines = Some(text).filter(|text| is_shell(text)).map(|text| wrap::Inner::Text(text.to_owned()));
+        return lines.into_iter().chain(started).collect();
     }
     // The recipes of a makefile, and a deletion wherever else it stands.
-    let recipes = text.lines().filter_map(|line| line.strip_prefix(['\t', ' ']));
-    let recipes = recipes.map(|line| line.trim_start().trim_start_matches(['@', '-', '+']).to_owned());
+    let recipes = text.lines().filter_map(recipe).chain(ran_by_make(text)).map(str::to_owned);
     let values = assigned(text);
     let recipes =
         recipes.map(|line| if name.ends_with("make") { with_variables(&line, &values) } else { line });
     let recipes = recipes.filter(|line| !line.is_empty() && name != "npm");
     wrap::within(recipes.map(wrap::Inner::Text).chain(foreign::lines(text)))
+}
+
+/// The command in a line of a makefile: behind a tab, or behind `x: ;`.
+pub(crate) fn recipe(line: &str) -> Option<&str> {
+    let behind = || line.split_once(':').and_then(|(_, rest)| rest.split_once(';')).map(|(_, rest)| rest);
+    let recipe = line.strip_prefix(['\t', ' ']).or_else(behind)?;
+    Some(recipe.trim_start_matches(['@', '-', '+', ' ', '\t']))
+}
+
+/// The commands that make runs while it reads: `$(shell x)`, `a != x`.
+fn ran_by_make(text: &str) -> impl Iterator<Item = &str> {
+    let shell = text.split("(shell ").skip(1).map(|rest| rest.split(')').next().unwrap_or(rest));
+    shell.chain(text.lines().filter_map(|line| line.split_once("!=")).map(|(_, rest)| rest.trim_start()))
+}
+
+/// The files that a program runs without being told.
+pub(crate) fn by_itself(name: &str) -> &'static [&'static str] {
+    RUNNERS.iter().find(|(runner, _)| *runner == name).map_or(&[], |(_, files)| files)
 }
 
 /// A line of a makefile with the values of its variables. One that is set elsewhere has some value, whatever it is.

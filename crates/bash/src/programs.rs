@@ -6,7 +6,7 @@ use lathe_protocol::Effects;
 
 use crate::names::ByName;
 use crate::script::{Command, Floor, FloorRule, Piece, RedirectKind, Word, base_name};
-use crate::{awk, names, special, toolchains};
+use crate::{awk, listed, names, special, toolchains};
 
 /// What a program does by its nature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -452,6 +452,11 @@ fn options(
             floors.push(Floor::at(FloorRule::Option, why, index));
         } else if let Some(floor) = dynamic(word, index, safe, ended) {
             floors.push(floor);
+        } else if listed::may_be_list(word) && listed::takes_lists(program) {
+            let why = format!("{} may name a file with more words", word.show());
+            let globbed = word.pieces.iter().all(|piece| matches!(piece, Piece::Text(_) | Piece::Glob(_)));
+            let rule = if globbed { FloorRule::Glob } else { FloorRule::Dynamic };
+            floors.push(Floor::at(rule, why, index));
         } else if index >= end && entry.is_some_and(|entry| entry.few) {
             let why = format!("{} {}", word.show(), Nature::Write.verb());
             floors.push(Floor::at(FloorRule::Glob, why, index));
@@ -462,6 +467,7 @@ fn options(
 /// Words that are no options, and yet make a program run another or write.
 fn other(program: &str, text: &str) -> Option<Nature> {
     toolchains::other(program, text).map(|other| match other {
+        toolchains::Other::Reads => Nature::Read,
         toolchains::Other::Runs => Nature::Run,
         toolchains::Other::Writes => Nature::Write,
     })

@@ -6,6 +6,8 @@ use crate::script::{Command, Floor, FloorRule, Piece, Word, base_name};
 /// Why a word of a program that is not dangerous by the table is one all the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Other {
+    /// More of its words stand in a file, files to read among them.
+    Reads,
     Runs,
     Writes,
 }
@@ -14,6 +16,9 @@ pub(crate) enum Other {
 pub(crate) fn other(program: &str, text: &str) -> Option<Other> {
     if program == "git" && (writes_of_git(text) || takes_back(text)) {
         return Some(Other::Writes);
+    }
+    if text.starts_with('@') && crate::takes_lists(program) {
+        return Some(Other::Reads);
     }
     let runs = match program {
         // In a format it makes git run gpg to check signatures; help is shown by another program.
@@ -28,8 +33,8 @@ pub(crate) fn other(program: &str, text: &str) -> Option<Other> {
         "cargo" | "rustc" => text.ends_with(".json"),
         // Variables of the command line go before those of the file: `make SHELL=x`.
         "make" | "gmake" | "ninja" | "cmake" => text.contains('='),
-        // Tests that are somewhere else are not the project's, and a file of options may hold any.
-        "pytest" | "py.test" => text.starts_with('@') || is_outside(text),
+        // Tests that are somewhere else are not the project's.
+        "pytest" | "py.test" => is_outside(text),
         // Its options are found in any case and behind one dash too; a switch takes `false` and `null`.
         "tsc" => {
             let bare = text.trim_start_matches('-').to_ascii_lowercase();
@@ -45,11 +50,9 @@ pub(crate) fn other(program: &str, text: &str) -> Option<Other> {
                 "p",
                 "project",
             ];
-            text.starts_with('@')
-                || matches!(bare.as_str(), "false" | "null" | "undefined")
+            matches!(bare.as_str(), "false" | "null" | "undefined")
                 || (text.starts_with('-') && !known.contains(&bare.as_str()))
         }
-        "mypy" | "javac" | "gcc" | "clang" => text.starts_with('@'),
         _ => false,
     };
     runs.then_some(Other::Runs)

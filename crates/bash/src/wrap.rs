@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use crate::script::{Command, Piece, Redirect, RedirectKind, Word, base_name};
-use crate::{foreign, hidden, known, names, shells};
+use crate::{env, foreign, hidden, known, names, shells};
 
 pub(crate) struct Wrapped {
     pub(crate) why: String,
@@ -90,7 +90,8 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 /// What runs behind the command, if it is a wrapper.
 pub(crate) fn unwrap(command: &Command) -> Option<Wrapped> {
     let name = command.program_name()?;
-    let words = command.words.as_slice();
+    let split = Some(&command.words).filter(|_| env::is_env(name)).and_then(|words| env::expanded(words));
+    let words = split.as_ref().map_or(command.words.as_slice(), |split| split.words.as_slice());
     let meaning = names::meaning(name);
     if meaning.shell {
         return Some(shell(name, command));
@@ -107,7 +108,7 @@ pub(crate) fn unwrap(command: &Command) -> Option<Wrapped> {
         "coproc" if group(words).is_some() => group(words).map(Inner::Words).into_iter().collect(),
         "command" if is_query(words) => return None,
         "jobs" => vec![Inner::Words(executed(words)?)],
-        "env" if words.len() == 1 => return None,
+        "env" if command.words.len() == 1 => return None,
         _ => match TABLE.get(name) {
             Some(entry) => {
                 let mut found = behind(entry, words);
@@ -127,9 +128,10 @@ pub(crate) fn unwrap(command: &Command) -> Option<Wrapped> {
     };
     // `env x=y z`: what the command behind it finds.
     let bound = match name {
-        "env" | "sudo" | "doas" => words.iter().skip(1).filter_map(assigned).collect(),
+        "env" | "genv" | "sudo" | "doas" => words.iter().skip(1).filter_map(assigned).collect(),
         _ => Vec::new(),
     };
+    let found = found.into_iter().chain(split.into_iter().flat_map(|split| split.inner)).collect();
     Some(Wrapped { why: format!("{name} runs another command"), inner: found, bound })
 }
 
@@ -170,9 +172,6 @@ fn after_equals(word: &Word) -> Option<String> {
 
 fn behind(entry: &Entry, words: &[Word]) -> Vec<Inner> {
     let (mut at, mut positionals, mut inner, mut unsure) = (1, 0, Vec::new(), false);
-    // What `env -S` cuts into words goes before the others.
-    let mut cut = String::new();
-    let splits = entry.values.contains(&"--unset");
     while let Some(word) = words.get(at) {
         let Some(text) = word.literal() else {
             // Which words are options cannot be known any more: every one of them could be the program.
@@ -185,36 +184,15 @@ fn behind(entry: &Entry, words: &[Word]) -> Vec<Inner> {
         }
         if text.starts_with('-') && text.len() > 1 {
             let value = words.get(at + 1).and_then(Word::literal);
-            if text == "-S" || text == "--split-string" {
-                inner.extend(value.filter(|_| entry.vars).map(|text| Inner::Text(text.to_owned())));
-            }
-            let glued = text.strip_prefix("-S").or_else(|| text.strip_prefix("--split-string="));
-            inner.extend(
-                glued
-                    .filter(|glued| entry.vars && !glued.is_empty())
-                    .map(|text| Inner::Text(text.to_owned())),
-            );
             if entry.dash_c {
                 inner.extend(option_c(text, value).map(|text| Inner::Text(text.to_owned())));
-            }
-            // Harmless letters may stand before it: `env -vS text`.
-            let letters = text.strip_prefix('-').filter(|rest| splits && !rest.starts_with('-'));
-            let text_of = letters.and_then(|letters| letters.split_once('S')).map(|(_, rest)| rest);
-            if text_of == Some("") || (splits && text == "--split-string") {
-                cut = value.unwrap_or("").to_owned();
-                at += 2;
-                inner.push(Inner::Text(cut.clone()));
-                continue;
-            }
-            if let Some(glued) = text_of.or(glued).filter(|_| splits) {
-                cut = glued.to_owned();
-                inner.push(Inner::Text(cut.clone()));
             }
             // `-uroot` carries its value, `-u root` takes the next word; so does the last of several letters.
             at += 1 + usize::from(takes_value(entry, text));
             continue;
         }
-        if entry.vars && text.contains('=') && !text.starts_with('=') {
+        // A dash alone empties the environment.
+        if entry.vars && (text == "-" || (text.contains('=') && !text.starts_with('='))) {
             at += 1;
             continue;
         }
@@ -239,9 +217,6 @@ fn behind(entry: &Entry, words: &[Word]) -> Vec<Inner> {
     let rest = words.get(at..).unwrap_or(&[]);
     if rest.is_empty() {
         return inner;
-    }
-    if !cut.is_empty() {
-        inner.push(Inner::Text(format!("{cut} {}", spelled(rest))));
     }
     if entry.first {
         inner.extend(rest.first().and_then(Word::literal).map(|text| Inner::Text(text.to_owned())));
@@ -290,7 +265,9 @@ fn option_c<'a>(option: &'a str, value: Option<&'a str>) -> Option<&'a str> {
 }
 
 fn takes_value(entry: &Entry, text: &str) -> bool {
-    if entry.values.contains(&text) {
+    // A long one may be shortened.
+    let long = text.len() > 2 && text.starts_with("--");
+    if entry.values.iter().any(|value| *value == text || (long && value.starts_with(text))) {
         return true;
     }
     if text.starts_with("--") || text.len() < 3 {

@@ -82,11 +82,16 @@ impl Fed {
                     let Some(run) = sources::run_by_xargs(command) else { continue };
                     let stage = command.stage.filter(|stage| stage.index > 0 && stage.alone);
                     let source = stage.and_then(|stage| sources::of_pipe(script, stage, &own));
-                    let sound = |source: &Source| {
-                        let cut = if source.zero && run.zero { Cut::Never } else { Cut::ByXargs };
-                        run.usual && judged(&run) && sources::takes_names(&run) && holds(source, cut)
+                    let sound = |(source, zero): &(Source, bool)| {
+                        let cut = if source.zero { Cut::Never } else { Cut::ByXargs };
+                        // Parted in another way than they come, several names are one.
+                        *zero == run.zero
+                            && run.usual
+                            && judged(&run)
+                            && sources::takes_names(&run)
+                            && holds(source, cut)
                     };
-                    (source.filter(sound), run.mark.clone())
+                    (source.filter(sound).map(|(source, _)| source), run.mark.clone())
                 }
                 Some("find") => {
                     let Some((runs, left)) = sources::run_by_find(command) else { continue };
@@ -209,7 +214,11 @@ fn is_sound(disk: &dyn Disk, gate: &Gate, from: &[String], source: &Source, cut:
             Cut::ByXargs => c.is_whitespace() || c.is_control() || "'\"\\".contains(c),
             Cut::ByShell => c.is_whitespace() || c.is_control() || "'\"\\*?[".contains(c),
         };
-        name.contains(parts) || (source.bare && name.starts_with('-'))
+        // Git puts such a name in quotes, which makes another of it, in another folder.
+        let quoted = |c: char| !c.is_ascii() || c.is_control() || "\"\\".contains(c);
+        name.contains(parts)
+            || (source.index && !source.zero && name.contains(quoted))
+            || (source.bare && name.starts_with('-'))
     };
     let is_pattern = |text: &str| text.contains(['*', '?', '[']);
     if cut == Cut::Never && !source.bare {

@@ -203,7 +203,6 @@ pub(crate) fn lists(name: &str, words: &[&str]) -> bool {
             words.first().is_some_and(|word| !word.starts_with('-') && word.contains('T')) || has(&['T', 'I'])
         }
         "7z" | "7za" | "7zr" | "7zz" | "rar" => words.iter().any(|word| word.contains('@')),
-        "ar" | "gcc" | "cc" | "clang" | "ld" | "javac" => words.iter().any(|word| word.starts_with('@')),
         "md5sum" | "sha1sum" | "sha224sum" | "sha256sum" | "sha384sum" | "sha512sum" | "b2sum" | "cksum"
         | "shasum" => has(&['c']) || begins(&["--check"]),
         "gpg" | "gpg2" => begins(&["--multifile"]),
@@ -212,7 +211,7 @@ pub(crate) fn lists(name: &str, words: &[&str]) -> bool {
             Some(("update-index" | "checkout-index", rest)) => rest.contains(&"--stdin"),
             _ => false,
         },
-        _ => false,
+        _ => lathe_bash::takes_lists(name) && words.iter().any(|word| word.starts_with('@')),
     }
 }
 

@@ -56,7 +56,6 @@ const UNIQ: Known = plain("udiz", "", &[]);
 /// Not `-c`: it cuts names.
 const HEAD: Known = plain("0123456789qz", "n", &[]);
 const TAIL: Known = plain("0123456789qz", "n", &[]);
-const NOTHING: Known = plain("", "", &[]);
 /// As a filter it must not print parts of lines or anything beside them.
 const GREP_LINES: Known = plain(
     "viEFGPwxzyas",
@@ -166,8 +165,9 @@ const FIND_VALUED: [&str; 23] = [
 ];
 
 /// Programs that read the files they are given and nothing else, whatever these are called, as long as no name is an
-/// option. Not those that write a second operand (`uniq`, `xxd`), read one as a program (`awk`, `find`) or as a pathspec.
-const READERS: [&str; 40] = [
+/// option. Not those that write a second operand (`uniq`, `xxd`), read one as a program (`awk`, `find`), as a pathspec or
+/// as a list of words (`strings @x`).
+const READERS: [&str; 39] = [
     "cat",
     "tac",
     "nl",
@@ -195,7 +195,6 @@ const READERS: [&str; 40] = [
     "base64",
     "od",
     "hexdump",
-    "strings",
     "ls",
     "stat",
     "du",
@@ -291,26 +290,26 @@ fn is_quiet(command: &Command) -> bool {
     thrown && command.assignments.is_empty() && !command.broken && !command.again
 }
 
-/// The names that a whole text prints.
+/// The names that a whole text prints. Bash leaves zero bytes out, which would make one of several names.
 pub(crate) fn of_text(text: &str, own: Own<'_>) -> Option<Source> {
     let script = lathe_bash::read(text);
     if !script.floors.is_empty() || !script.functions.is_empty() || script.endless {
         return None;
     }
     match script.commands.as_slice() {
-        [command] if command.stage.is_none() => produced(command, own),
+        [command] if command.stage.is_none() => produced(command, own).filter(|source| !source.zero),
         [.., last] => {
             let stage = last.stage?;
             let behind = Stage { index: stage.index + 1, ..stage };
-            let source = of_pipe(&script, behind, own)?;
-            (script.commands.len() == behind.index).then_some(source)
+            let (source, zero) = of_pipe(&script, behind, own)?;
+            (script.commands.len() == behind.index && !zero).then_some(source)
         }
         [] => None,
     }
 }
 
-/// The names that come to a place in a pipe.
-pub(crate) fn of_pipe(script: &Script, at: Stage, own: Own<'_>) -> Option<Source> {
+/// The names that come to a place in a pipe, and whether they end with a zero byte there.
+pub(crate) fn of_pipe(script: &Script, at: Stage, own: Own<'_>) -> Option<(Source, bool)> {
     let stage = |index: usize| {
         let here = |command: &&Command| {
             command.behind.is_none()
@@ -321,15 +320,16 @@ pub(crate) fn of_pipe(script: &Script, at: Stage, own: Own<'_>) -> Option<Source
         commands.next().is_none().then_some(only)
     };
     let mut source = produced(stage(0)?, own)?;
+    let mut zero = source.zero;
     for index in 1..at.index {
-        let zero = passed_on(stage(index)?)?;
+        zero = passed_on(stage(index)?, zero)?;
         source.zero &= zero;
     }
-    Some(source)
+    Some((source, zero))
 }
 
-/// Tells whether a filter hands on whole names only; tells whether it parts them by zero bytes.
-fn passed_on(command: &Command) -> Option<bool> {
+/// Tells whether a filter hands on whole names only, parted as they come (`zero`); tells how it parts them itself.
+fn passed_on(command: &Command, zero: bool) -> Option<bool> {
     let words = texts(&command.words).filter(|_| is_quiet(command))?;
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let (name, rest) = words.split_first()?;
@@ -338,7 +338,7 @@ fn passed_on(command: &Command) -> Option<bool> {
         "uniq" => (&UNIQ, 0),
         "head" => (&HEAD, 0),
         "tail" => (&TAIL, 0),
-        "cat" | "tac" => (&NOTHING, 0),
+        "cat" | "tac" => return (rest.is_empty()).then_some(zero),
         "grep" | "egrep" | "fgrep" => (&GREP_LINES, 1),
         // `find . | xargs grep -l x | xargs wc`: some of the names.
         "xargs" => {
@@ -348,14 +348,15 @@ fn passed_on(command: &Command) -> Option<bool> {
             let grep =
                 GREP_NAMES.read(rest).filter(|_| matches!(*name, "grep" | "egrep" | "fgrep") && !mark)?;
             let pattern = usize::from(!grep.letters.contains('e'));
-            let lists = grep.has(&['l', 'L'], &["files-with-matches", "files-without-match"]);
+            let lists = grep.has(&['l', 'L'], &["files-with-matches", "files-without-match"])
+                && given.has(&['0'], &["null"]) == zero;
             return (lists && grep.operands.len() == pattern).then(|| grep.has(&['Z'], &["null"]));
         }
         _ => return None,
     };
     let given = known.read(rest)?;
     let operands = if given.letters.contains('e') { 0 } else { operands };
-    (given.operands.len() == operands).then(|| given.has(&['z'], &["null-data"]))
+    (given.operands.len() == operands && given.has(&['z'], &["null-data"]) == zero).then_some(zero)
 }
 
 /// The names that a command prints.
@@ -494,8 +495,10 @@ pub(crate) fn run_by_xargs(command: &Command) -> Option<Run> {
         values.next_back().map(|(_, value)| *value)
     };
     let mark = of('I').map(str::to_owned);
-    let usual = of('d').is_none_or(|value| matches!(value, "\\n" | "\n" | "\\0"));
-    let zero = given.has(&['0'], &["null"]);
+    // With both, the last one counts.
+    let null = given.has(&['0'], &["null"]);
+    let usual = of('d').is_none_or(|value| !null && matches!(value, "\\n" | "\n" | "\\0"));
+    let zero = null || of('d') == Some("\\0");
     let words = given.operands.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
     // `2>&1`; anything else may be another input.
     let quiet = command.redirects.iter().all(|redirect| match redirect.kind {

@@ -141,8 +141,7 @@ fn is_plain_wrapper(command: &Command) -> bool {
     ];
     let splits = |word: &Word| {
         let text = word.show();
-        text.starts_with("--split-string")
-            || (text.starts_with('-') && !text.starts_with("--") && text.contains('S'))
+        text.starts_with("--s") || (text.starts_with('-') && !text.starts_with("--") && text.contains('S'))
     };
     command.program_name().is_some_and(|program| plain.contains(&program))
         && !(command.program_name() == Some("env") && command.words.iter().any(splits))

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 mod commits;
+mod composed;
 mod compounds;
 mod corpus;
 mod cut;
@@ -13,6 +14,7 @@ mod eased;
 mod generated;
 mod git_files;
 mod guarded;
+mod handed;
 mod inside;
 mod kind_lines;
 mod kinds;
@@ -30,6 +32,7 @@ mod regexes;
 mod rules;
 mod runs_behind;
 mod sets;
+mod split;
 mod texts;
 mod twice;
 mod values;

@@ -1,0 +1,140 @@
+//! The words that `env -S` makes of a text are judged as those of the command that runs.
+
+use lathe_policy::{Rulebook, Tier};
+use lathe_protocol::{Mode, Verdict};
+
+use crate::twice::{DENIED, rules, verdict};
+
+/// Lines with `@T@` for the text that is taken apart. They are only judged here.
+const SPELLINGS: &str = r#"env -S '@T@'
+%%
+env -S'@T@'
+%%
+env -iS '@T@'
+%%
+env -vS'@T@'
+%%
+env -i -u X -S '@T@'
+%%
+env - -S '@T@'
+%%
+env --split-string='@T@'
+%%
+env --split-string '@T@'
+%%
+env --split='@T@'
+%%
+env --s '@T@'
+%%
+env --uns Y --split-str '@T@'
+%%
+env -S '-S "@T@"'
+%%
+env -S '-i\_A=1\_@T@'
+%%
+env -S '-S\_-S "@T@"'
+%%
+env $x -S '@T@'
+%%
+genv -S '@T@'
+%%
+/usr/bin/env -S '@T@'
+%%
+sudo -n env -S '@T@'
+%%
+nice timeout 5 env -S '@T@'
+%%
+busybox env -S '@T@'
+%%
+find . -maxdepth 0 -exec env -S '@T@' ';'
+%%
+echo a | xargs env -S '@T@'
+%%
+bash -c "env -S '@T@'"
+%%
+printf '%s\n' '#!/usr/bin/env -S @T@' > s; chmod +x s; ./s
+%%
+cat > s <<'E'
+#!/usr/bin/env -S @T@
+E
+chmod +x s; ./s
+%%
+x='@T@'; env -S "$x"
+%%
+x='@T@'; env -iS"$x"
+%%
+env -S "$(printf %s '@T@')""#;
+
+/// Ways to write the words of a command for env.
+fn texts(payload: &str) -> Vec<String> {
+    let words: Vec<&str> = payload.split(' ').collect();
+    vec![
+        payload.to_owned(),
+        words.join("\\_"),
+        format!("{}\\c of no use", words.join("\\_")),
+        format!("{} # of no use", words.join(" ")),
+        words.join(" \\_ "),
+    ]
+}
+
+/// The commands that are denied, as env runs them: no redirections, no home but by its variable.
+fn payloads() -> Vec<String> {
+    DENIED.iter().map(|line| line.replace("echo x >", "tee").replace('~', "${HOME}")).collect()
+}
+
+#[test]
+fn what_is_denied_is_denied_where_env_takes_it_apart() {
+    let rules = rules();
+    let mut wrong = Vec::new();
+    for spelling in SPELLINGS.split("\n%%\n") {
+        for payload in payloads() {
+            for text in texts(&payload) {
+                let line = spelling.replace("@T@", &text);
+                let (verdict, why) = verdict(&rules, Mode::FullAuto, &line);
+                if verdict != Verdict::Deny {
+                    wrong.push(format!("{line}: {why}"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} lines:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn words_of_env_that_follow_a_text_belong_to_it() {
+    let rules = rules();
+    for line in [
+        "env -S 'git' push",
+        "env -S 'rm\\_-rf' /",
+        "env -S \"rm -rf ${X}/\"",
+        "env -S '\"git\" \"push\"'",
+        "env -S \"'git' pu'sh'\"",
+        "env -S 'git \\qx'",
+        "env -S 'git $x'",
+        "env - git push",
+        "env --uns X git push",
+        "echo a | xargs --eof touch",
+        "echo a | xargs --replace touch",
+        "echo a | xargs -l touch",
+    ] {
+        let (verdict, why) = verdict(&rules, Mode::FullAuto, line);
+        assert_eq!(verdict, Verdict::Deny, "{line}: {why}");
+    }
+}
+
+#[test]
+fn everyday_lines_with_a_text_for_env_are_no_harm() {
+    let text = "[[rule]]\ndecision = \"deny\"\ncommand = [\"touch\"]\nkind = [\"delete\"]\n";
+    let rules = Rulebook::builtin().with(Tier::User, "m.toml", text).unwrap();
+    for line in [
+        "env -S 'python3 -u' x",
+        "env -S 'node --test' a.js",
+        "env -iS 'A=1 cargo test' --all",
+        "env -S \"echo 'touch x'\"",
+        "env -S 'echo a # touch x'",
+        "printf '%s\\n' '#!/usr/bin/env -S python3 -u' 'print(1)' > s; chmod +x s; ./s",
+    ] {
+        let (verdict, why) = verdict(&rules, Mode::FullAuto, line);
+        assert_eq!(verdict, Verdict::Allow, "{line}: {why}");
+    }
+}
