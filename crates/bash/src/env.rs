@@ -120,7 +120,7 @@ fn begin(word: &Word) -> Option<&str> {
 
 /// A word without so many bytes of the text at its beginning.
 fn behind(word: &Word, bytes: usize) -> Word {
-    let mut rest = Word::default();
+    let mut rest = Word { splits: word.splits, ..Word::default() };
     for (index, piece) in word.pieces.iter().enumerate() {
         match piece {
             Piece::Text(text) if index == 0 => {
