@@ -79,7 +79,7 @@ pub use frames::FrameReader;
 pub use git::{CommitWish, GitCommit, GitFile, GitPlace, GitStatus};
 pub use graph::{Asked, Export, QUESTIONS};
 pub use home::Home;
-pub use keys::{AddressFrom, same_address};
+pub use keys::{AddressFrom, kept_as, same_address};
 pub use lakeview::{Keep, LakeviewPlan, SummingProgress};
 pub use lathe_tools::{CHANGED_BY_OTHERS, CheckRule, check_entry as check_tool_entry};
 pub use limits::fit_limits;

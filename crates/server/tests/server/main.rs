@@ -6,6 +6,7 @@
 mod access;
 mod approvals;
 mod documented;
+mod entries;
 mod faults;
 mod files;
 mod fragments;
