@@ -83,7 +83,10 @@ impl Live {
         self.access.check(identity)?;
         self.needs.check(identity, SessionWork::of(&body))?;
         self.touch();
-        let receipt = self.handle.submit(Command { id, actor: Actor::Person, body }).await;
+        let receipt = self.handle.submit(Command { id: id.clone(), actor: Actor::Person, body }).await;
+        if matches!(receipt.answer, ReceiptAnswer::Accepted { .. }) {
+            self.claims.lock().unwrap_or_else(PoisonError::into_inner).keep(&id);
+        }
         match &receipt.answer {
             ReceiptAnswer::Refused { reason } if reason == SESSION_ENDED => {
                 self.fault().await?;
