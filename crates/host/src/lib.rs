@@ -23,6 +23,7 @@ mod guarded;
 mod home;
 mod keys;
 mod lakeview;
+mod layouts;
 mod limits;
 mod local;
 mod lookup;

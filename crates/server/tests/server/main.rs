@@ -17,6 +17,7 @@ mod grounds;
 mod ids;
 mod kit;
 mod lakeview;
+mod layouts;
 mod limits;
 mod masked;
 mod matrix;
