@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use crate::error::HostError;
 use crate::keys::Marks;
-use crate::ownfile::own_text;
+use crate::ownfile::{own_lock, own_text};
 use crate::providers::{PROVIDERS, Provider, provider, variable};
 use crate::session::Host;
 
@@ -72,6 +72,7 @@ impl Host {
         if key.chars().any(|c| c.is_control() || !c.is_ascii()) {
             return Err(wrong("a key is one line of plain ASCII characters, and this is not"));
         }
+        let _one = self.one_writer()?;
         let mut stored = self.stored_keys()?;
         stored.insert(variable(known_name(name), "API_KEY"), key.to_owned());
         self.store(&stored)
@@ -79,8 +80,13 @@ impl Host {
 
     /// Forgets a key. Whether there was one.
     pub fn logout(&self, name: &str) -> Result<bool, HostError> {
+        let variable = variable(known_name(name), "API_KEY");
+        if !self.stored_keys()?.contains_key(&variable) {
+            return Ok(false);
+        }
+        let _one = self.one_writer()?;
         let mut stored = self.stored_keys()?;
-        let had = stored.remove(&variable(known_name(name), "API_KEY")).is_some();
+        let had = stored.remove(&variable).is_some();
         if had {
             self.store(&stored)?;
         }
@@ -104,11 +110,17 @@ impl Host {
         Ok(PROVIDERS.iter().map(|provider| (provider.name, state(provider))).collect())
     }
 
-    fn store(&self, stored: &Stored) -> Result<PathBuf, HostError> {
+    /// Lets nobody else change the keys: two who read the same ones would undo each other's change.
+    fn one_writer(&self) -> Result<std::fs::File, HostError> {
         self.home().refuse_inside_session("lathe auth")?;
+        self.home().make()?;
+        let path = self.home().path().join("auth.lock");
+        own_lock(&path).map_err(|error| HostError::Home { path, reason: error.to_string() })
+    }
+
+    fn store(&self, stored: &Stored) -> Result<PathBuf, HostError> {
         let path = self.auth_file();
         let wrong = |error: std::io::Error| HostError::Home { path: path.clone(), reason: error.to_string() };
-        self.home().make()?;
         // Written beside and renamed, so that a full disk cannot lose the other keys. A new file is made 0600.
         let mut file = tempfile::NamedTempFile::new_in(self.home().path()).map_err(wrong)?;
         file.write_all(serde_json::to_string_pretty(stored).unwrap_or_default().as_bytes()).map_err(wrong)?;

@@ -5,6 +5,8 @@
 //! `--` or is checked before; paths are literal, stay in the folder and out of Lathe's own. Nothing is committed, and nothing
 //! staged, that nobody asked for.
 
+mod landing;
+
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
@@ -280,6 +282,7 @@ impl GitPlace {
         if let Some(plain) = named.iter().find(|plain| is_protected_in(self.browser.root(), plain)) {
             return Err(WorkspaceError::Protected(plain.clone()).into());
         }
+        self.check_layout(&named)?;
         self.check_pipes().await?;
         self.run(&["ls-files", "--error-unmatch"], &specs).await?;
         self.check_filters(&named).await?;
@@ -303,7 +306,7 @@ impl GitPlace {
         }
         let done = match failed {
             Some(error) => Err(error),
-            None => self.run(&["checkout", "--quiet", "--no-recurse-submodules"], &specs).await.map(drop),
+            None => self.write_out(&named, &specs).await,
         };
         if let Err(error) = done {
             for one in &kept {

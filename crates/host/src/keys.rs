@@ -17,7 +17,7 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use lathe_protocol::{Digest, KeyMark};
+use lathe_protocol::{Digest, KeyMark, ModelChoice};
 
 use crate::auth::Stored;
 use crate::providers::{CUSTOM_PROVIDER, PROVIDERS, Provider, variable};
@@ -68,6 +68,12 @@ pub(crate) const GIVEN: &str = "configuration or flag";
 /// The beginning of the name of a key's place.
 pub(crate) const FROM_VARIABLE: &str = "environment ";
 pub(crate) const FROM_STORE: &str = "stored ";
+pub(crate) const FROM_ENTRY: &str = "model of the server ";
+
+/// The name under which a server kept the model of a session, where the session's key was that model's.
+pub fn kept_as(choice: &ModelChoice) -> Option<&str> {
+    choice.key.as_ref()?.source.strip_prefix(FROM_ENTRY)
+}
 
 /// The variable of a key for whatever provider is chosen.
 const OWN_VARIABLE: &str = "LATHE_API_KEY";

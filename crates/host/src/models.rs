@@ -6,7 +6,8 @@ use lathe_protocol::{KeyMark, ModelChoice, plain_address};
 
 use crate::error::HostError;
 use crate::keys::{
-    AddressFrom, Endpoint, Env, FROM_STORE, FROM_VARIABLE, GIVEN, KeyRing, NotTheSameKey, OfferedKeys, join,
+    AddressFrom, Endpoint, Env, FROM_ENTRY, FROM_STORE, FROM_VARIABLE, GIVEN, KeyRing, NotTheSameKey,
+    OfferedKeys, join,
 };
 use crate::local;
 use crate::providers::{CUSTOM, PROVIDERS, Provider, provider, variable};
@@ -36,6 +37,8 @@ pub struct ModelRequest {
     pub other_keys: Vec<String>,
     /// The origin of its key that a resumed session remembers.
     pub recorded_key: Option<KeyMark>,
+    /// The name under which a server keeps this model. A session remembers it in the place of its key's origin.
+    pub kept_as: Option<String>,
     pub patience: Patience,
     /// The version of the interface (Azure).
     pub api_version: Option<String>,
@@ -137,7 +140,10 @@ pub(crate) fn find(request: &ModelRequest, ring: &KeyRing<'_>) -> Result<FoundMo
     };
     let images = request.params.images.or_else(|| takes_text_only(&model).then_some(false));
     let params = Params { quirks: provider.quirks, images, ..request.params.clone() };
-    let mark = ring.marks.mark(&url, key.as_ref());
+    let mark = ring.marks.mark(&url, key.as_ref()).map(|mark| match &request.kept_as {
+        Some(name) => KeyMark { source: format!("{FROM_ENTRY}{name}"), ..mark },
+        None => mark,
+    });
     let client = ClientOptions {
         form: Form::new(provider.wire, params),
         base_url: url,

@@ -3,7 +3,9 @@
 //! Their links are followed, because the user made them. What is read is the file that was opened: a pipe is not waited for, a
 //! device not read, and a huge file refused.
 
+use std::fs::File;
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use lathe_workspace::read_regular;
@@ -17,6 +19,14 @@ pub fn own_text(path: &Path) -> io::Result<Option<String>> {
     String::from_utf8(bytes)
         .map(Some)
         .map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is not UTF-8 text"))
+}
+
+/// Takes the one lock of this name, and waits for it. It is the kernel's, so it holds between processes and threads, and one
+/// that dies leaves none.
+pub fn own_lock(path: &Path) -> io::Result<File> {
+    let file = File::options().create(true).append(true).mode(0o600).open(path)?;
+    file.lock()?;
+    Ok(file)
 }
 
 /// The same for a file that must be there.

@@ -8,6 +8,7 @@ use lathe_protocol::{AgentId, Message, Raw, StepNo, ToolSpec, calls_of};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::browse::blocking;
 use crate::doctor::{Check, CheckState};
 use crate::guarded::told;
 use crate::keys::{KeyRing, Marks};
@@ -45,7 +46,9 @@ impl Host {
             Err(_) => format!("did not answer in {} seconds", PATIENCE.as_secs()),
         };
         // What a server repeats of the key is not shown.
-        let words = told(&redactor(key, &configured(self.home().path())), &words);
+        let home = self.home().path().to_owned();
+        let told = blocking(move || Ok(told(&redactor(key, &configured(&home)), &words))).await;
+        let words = told.unwrap_or_else(|error| error.to_string());
         Some(check(CheckState::Broken, format!("{name}: {words}")))
     }
 }

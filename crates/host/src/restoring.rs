@@ -15,9 +15,11 @@ use lathe_protocol::{
     Seq, SessionId, SessionOpened, StepNo,
 };
 use lathe_tools::recorded;
+use lathe_workspace::landing;
 use serde::{Deserialize, Serialize};
 
 use crate::error::HostError;
+use crate::layouts::leave_repositories;
 use crate::place::{folder_or_gone, identity};
 use crate::quarantine::{Exchanged, left_whole};
 use crate::session::{Host, beginning, now};
@@ -123,8 +125,11 @@ impl Host {
             let taken = quarantine.take_again(id, by);
             exchanged.again.push(taken.unwrap_or_else(|error| left_whole(id, error)));
         }
-        let plan = restore::plan_again(&wanted, &blobs, root).map_err(wrong)?;
+        let one = landing();
+        let mut plan = restore::plan_again(&wanted, &blobs, root).map_err(wrong)?;
+        leave_repositories(&mut plan, root);
         let mut applied = restore::apply(&plan, &blobs, root).map_err(wrong)?;
+        drop(one);
         // What an earlier try put back is its doing too; what it began counts from where it began.
         for (planned, change) in plan.iter().zip(&changes) {
             match applied.changes.iter_mut().find(|done| done.path == change.path) {

@@ -19,10 +19,12 @@ use lathe_protocol::{
     SessionOpened,
 };
 use lathe_tools::recorded;
+use lathe_workspace::landing;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::HostError;
+use crate::layouts::leave_repositories;
 use crate::place::{opened_in, same_folder};
 use crate::session::{Host, now};
 
@@ -123,7 +125,9 @@ impl Host {
                 wanted.push(Wanted { path: path.clone(), now: edited.last.clone(), want, foreign: false });
             }
         }
-        let plan = restore::plan(&wanted, &review.blobs, &review.root).map_err(wrong)?;
+        let one = landing();
+        let mut plan = restore::plan(&wanted, &review.blobs, &review.root).map_err(wrong)?;
+        leave_repositories(&mut plan, &review.root);
         if let Some(planned) = plan.iter().find(|planned| planned.step != Step::Restore) {
             let path = review.name(&planned.wanted.path);
             return Err(HostError::Review(match &planned.step {
@@ -132,10 +136,12 @@ impl Host {
                         "{path} was changed meanwhile: it is not what the agent left, so nothing was rejected"
                     )
                 }
+                Step::Failed { why } => format!("{path} cannot be put back ({why}), so nothing was rejected"),
                 step => format!("{path} cannot be put back ({step:?}), so nothing was rejected"),
             }));
         }
         let applied = restore::apply(&plan, &review.blobs, &review.root).map_err(wrong)?;
+        drop(one);
         let by = CallId::new("review");
         let (mut done, screen) = (applied.changes, self.screen());
         let mut reviewed = Vec::new();

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::claims::Claim;
 use crate::error::HostError;
+use crate::layouts::leave_repositories;
 use crate::place::{folder_or_gone, opened_in};
 use crate::quarantine::Exchange;
 use crate::restoring::{Restoring, shown};
@@ -231,7 +232,8 @@ impl Host {
         let mut wanted = net(changes);
         let (id, events) = (&story.opened.session, (story.all.as_slice(), told));
         let claims = self.leave_to_other_sessions(id, root, events, &mut wanted);
-        let plan = restore::plan(&wanted, &blobs, root).map_err(wrong)?;
+        let mut plan = restore::plan(&wanted, &blobs, root).map_err(wrong)?;
+        leave_repositories(&mut plan, root);
         for planned in &plan {
             note(root, planned, &claims, undone);
         }

@@ -58,11 +58,28 @@ const ABOVE: usize = 32;
 ///
 /// Links are followed here, other than where these files are used as configuration: a line that prints the file follows them
 /// too. Nothing of what is read is shown, kept or sent; it is only replaced where it appears, so a link to a foreign file
-/// hides more and tells nothing. A pipe is not waited for, and what is too large is left.
+/// hides more and tells nothing. A pipe is not waited for, and what is too large is left: a project that nobody trusts says
+/// what is in these files, so it must not say how much work every session has with them.
 pub(crate) fn found(folder: &Path) -> Secrets {
     let files = folder.ancestors().take(ABOVE).flat_map(|folder| PROJECT_FILES.map(|name| folder.join(name)));
-    files.filter_map(|file| small_text(&file)).flat_map(|text| keys_in_file(&text)).collect()
+    let mut room = PROJECT_BYTES;
+    let mut fits = |(_, value): &(String, String)| {
+        let left = room.checked_sub(value.len());
+        room = left.unwrap_or(room);
+        left.is_some()
+    };
+    let all = files.filter_map(|file| small_text(&file)).flat_map(|text| keys_in_file(&text));
+    let mut known = std::collections::HashSet::new();
+    all.filter(|(_, value)| known.insert(value.clone()))
+        .filter(|secret| secret.1.len() <= PROJECT_VALUE && fits(secret))
+        .take(PROJECT_VALUES)
+        .collect()
 }
+
+/// Bytes of a value of a project's files, of all of them together, and how many these are.
+const PROJECT_VALUE: usize = 4096;
+const PROJECT_BYTES: usize = 16 << 10;
+const PROJECT_VALUES: usize = 256;
 
 /// The text of an ordinary file that is no larger than a configuration.
 fn small_text(path: &Path) -> Option<String> {
@@ -160,6 +177,22 @@ pub(crate) fn cleaned(redactor: Option<&Redactor>, content: Option<Vec<u8>>) -> 
 mod tests {
     use super::*;
     use crate::trust::TOLD;
+
+    #[test]
+    fn a_project_does_not_say_how_much_is_looked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let key = |at: usize, length: usize| format!("k{at}_api_key: \"{at:05}{}\"\n", "x".repeat(length));
+        let long: String = (0..500).map(|at| key(at, 1000)).collect();
+        let many: String = (0..9000).map(|at| key(at, 10)).collect();
+        for text in [long, many, key(1, 900_000)] {
+            std::fs::write(folder.path().join("trae_config.yaml"), text + &key(7, 2)).unwrap();
+            let found = found(folder.path());
+            assert!(found.len() <= PROJECT_VALUES);
+            assert!(found.iter().map(|(_, value)| value.len()).sum::<usize>() <= PROJECT_BYTES);
+        }
+        // What is too long does not hide what stands behind it.
+        assert!(found(folder.path()).iter().any(|(_, value)| value == "00007xx"));
+    }
 
     #[test]
     fn instructions_of_a_project_lose_their_secrets_before_they_are_cut() {

@@ -33,6 +33,11 @@ pub(crate) fn json(value: &str) -> Vec<String> {
     forms
 }
 
+/// As most programs write it.
+pub(crate) fn json_plain(value: &str) -> String {
+    json_once(value, Numbers::No, false, false)
+}
+
 fn json_once(value: &str, numbers: Numbers, slashes: bool, upper: bool) -> String {
     let number = |c: char| -> String {
         let units = c.encode_utf16(&mut [0; 2]).to_vec();

@@ -11,16 +11,27 @@ const LINE: usize = 20;
 /// Of longer values, only the forms that are not much longer still.
 const LONG: usize = 512;
 
-/// The value itself and all else it is known by. Some may be there twice.
-pub(crate) fn of(value: &str) -> Vec<String> {
+/// No form is longer: a longer one is looked for in pieces.
+pub(crate) const PIECE: usize = 4096;
+
+/// Bytes of all forms of all values, besides the values themselves.
+pub(crate) const ROOM: usize = 1 << 20;
+
+/// A byte of a value comes to about this many in all its forms, in those of a long one, and in the few that are tried last.
+const ALL: usize = 256;
+const MANY: usize = 128;
+const FEW: usize = 24;
+
+/// The value itself and all else it is known by, as far as there is room. Some may be there twice.
+pub(crate) fn of(value: &str, room: usize) -> Vec<String> {
     let whole = value.trim_end_matches(['\r', '\n']);
     let whole = if whole.len() < SHORTEST { value } else { whole };
     if !whole.contains('\n') {
-        return spelled(whole);
+        return spelled(whole, room);
     }
     let plain = whole.replace("\r\n", "\n");
-    let mut forms = spelled(&plain);
-    forms.extend(spelled(&plain.replace('\n', "\r\n")));
+    let mut forms = spelled(&plain, room / 2);
+    forms.extend(spelled(&plain.replace('\n', "\r\n"), room / 2));
     // What frames a key is no secret, and a line of words or of settings is like those of others.
     let is_alone = |line: &&str| {
         line.len() >= LINE && !line.starts_with("-----") && line.bytes().all(|byte| byte.is_ascii_graphic())
@@ -29,8 +40,43 @@ pub(crate) fn of(value: &str) -> Vec<String> {
     forms
 }
 
+/// A form in pieces that are short enough. All begin at the same places, so forms that begin alike have the same pieces.
+pub(crate) fn pieces(form: &str) -> Vec<&str> {
+    let mut pieces = Vec::new();
+    let mut rest = form;
+    while rest.len() > PIECE {
+        let (piece, behind) = rest.split_at(rest.floor_char_boundary(PIECE));
+        pieces.push(piece);
+        rest = behind;
+    }
+    if pieces.is_empty() || rest.len() >= SHORTEST_FORM {
+        pieces.push(rest);
+    }
+    pieces
+}
+
+/// The forms there is room for.
+fn spelled(value: &str, room: usize) -> Vec<String> {
+    let fits = |factor: usize| value.len().saturating_mul(factor) <= room;
+    if fits(if value.len() <= LONG { ALL } else { MANY }) {
+        return every(value);
+    }
+    let mut forms = if fits(FEW) { few(value) } else { Vec::new() };
+    forms.push(value.to_owned());
+    forms
+}
+
+/// Base64, hex and JSON: what programs do to a value without being asked.
+fn few(value: &str) -> Vec<String> {
+    let mut forms: Vec<String> = (0..3).map(|before| inside_base64(value.as_bytes(), before)).collect();
+    forms.push(hex(value, "", false));
+    forms.push(escapes::json_plain(value));
+    forms.retain(|form| form.len() >= SHORTEST_FORM);
+    forms
+}
+
 /// Not all forms differ from the value: it depends on what is in it.
-fn spelled(value: &str) -> Vec<String> {
+fn every(value: &str) -> Vec<String> {
     let mut forms = base64(value);
     if value.len() <= LONG {
         forms.extend([true, false].map(|upper| hex(value, "%", upper)));

@@ -26,9 +26,10 @@ pub use stream::Stream;
 pub use words::{mask_command, mask_words};
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::ops::Range;
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
 use crate::shadow::{Reading, Shadow};
 
@@ -61,18 +62,32 @@ struct Looked {
 
 impl Redactor {
     /// Takes pairs of name and value. Short values are left alone.
+    ///
+    /// The cost is linear in the size of the values, and those that come first are known in the most forms.
     pub fn new(secrets: impl IntoIterator<Item = (String, String)>) -> Self {
-        let long = |(_, value): &(String, String)| value.len() >= SHORTEST;
-        let dressed = |(name, value): (String, String)| {
+        let mut known: HashSet<String> = HashSet::new();
+        let mut forms: Vec<(String, String)> = Vec::new();
+        let mut room = forms::ROOM;
+        for (name, value) in secrets {
+            if value.len() < SHORTEST || !known.insert(value.clone()) {
+                continue;
+            }
             let placeholder = format!("«secret:{name}»");
-            forms::of(&value).into_iter().map(move |form| (form, placeholder.clone()))
-        };
-        let mut forms: Vec<(String, String)> = secrets.into_iter().filter(long).flat_map(dressed).collect();
+            let dressed = forms::of(&value, room);
+            room = room.saturating_sub(dressed.iter().map(String::len).sum());
+            let pieces = dressed.iter().flat_map(|form| forms::pieces(form));
+            forms.extend(pieces.map(|piece| (piece.to_owned(), placeholder.clone())));
+        }
         // The first name of a value stays.
         forms.sort_by(|(one, _), (other, _)| one.cmp(other));
         forms.dedup_by(|(next, _), (first, _)| next == first);
         let (forms, placeholders): (Vec<String>, Vec<String>) = forms.into_iter().unzip();
-        let build = || AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&forms).ok();
+        // A table of all states costs kilobytes for every byte of a value, and far more time for one that repeats itself.
+        let build = || {
+            let mut builder = AhoCorasick::builder();
+            builder.match_kind(MatchKind::LeftmostLongest).kind(Some(AhoCorasickKind::ContiguousNFA));
+            builder.build(&forms).ok()
+        };
         let finder = if forms.is_empty() { None } else { build() };
         let longest = forms.iter().map(String::len).max().unwrap_or(0);
         Self { finder, forms, placeholders, longest }
@@ -252,6 +267,57 @@ mod tests {
             assert!(clean.contains("«secret:KEY»"), "{text}: {clean}");
         }
         assert_eq!(redactor.text("c2stMTIvMzQ"), "c2stMTIvMzQ", "a part of it is not it");
+    }
+
+    /// A value without a pattern in it.
+    fn random(length: usize) -> String {
+        let mut state = 7_u32;
+        let mut next = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            char::from(b'a' + u8::try_from(state >> 24).unwrap() % 26)
+        };
+        (0..length).map(|_| next()).collect()
+    }
+
+    #[test]
+    fn what_is_looked_for_stays_small_whatever_the_values() {
+        let many = |count: usize| (0..count).map(|at| format!("{at:05}{}", random(40))).collect::<Vec<_>>();
+        for values in [
+            vec![random(500)],
+            vec![random(4000)],
+            vec!["a/".repeat(2000)],
+            vec!["A".repeat(500)],
+            vec!["<\"&'\u{1}".repeat(4000)],
+            vec![random(1 << 17)],
+            many(200),
+        ] {
+            let own: usize = values.iter().map(String::len).sum();
+            let redactor = Redactor::new(values.into_iter().map(|value| ("KEY".to_owned(), value)));
+            let size: usize = redactor.forms.iter().map(String::len).sum();
+            assert!(redactor.longest <= forms::PIECE, "{}", redactor.longest);
+            assert!(size <= forms::ROOM + 2 * own, "{size} of {own}");
+            let memory = redactor.finder.as_ref().unwrap().memory_usage();
+            assert!(memory <= 32 * size, "{memory} for {size}");
+        }
+    }
+
+    #[test]
+    fn a_long_value_is_hidden_piece_by_piece() {
+        let value = random(3 * forms::PIECE + 100);
+        let redactor = Redactor::new([("KEY".to_owned(), value.clone())]);
+        assert_eq!(redactor.text(&format!("x {value} y")), format!("x {} y", "«secret:KEY»".repeat(4)));
+        let in_two = redactor.text(&value[100..2 * forms::PIECE]).into_owned();
+        assert!(in_two.ends_with("«secret:KEY»"), "a whole piece is known alone");
+    }
+
+    #[test]
+    fn the_first_values_are_known_in_every_form_whatever_comes_behind() {
+        let own = "sk-own-0123456789abcdef";
+        let behind = (0..100).map(|at| ("BEHIND".to_owned(), format!("{at:05}{}", random(200))));
+        let redactor = Redactor::new(std::iter::once(("OWN".to_owned(), own.to_owned())).chain(behind));
+        let backwards: String = own.chars().rev().collect();
+        assert_eq!(redactor.text(&backwards), "«secret:OWN»");
+        assert_eq!(redactor.text(&format!("00099{}", random(200))), "«secret:BEHIND»");
     }
 
     #[test]

@@ -4,9 +4,9 @@
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use lathe_host::own_text;
+use lathe_host::{own_lock, own_text};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -15,13 +15,11 @@ use crate::error::ApiError;
 
 pub(crate) struct Settings {
     folder: PathBuf,
-    /// One change at a time.
-    one: Mutex<()>,
 }
 
 impl Settings {
     pub fn new(home: &Path) -> Self {
-        Self { folder: home.join("server"), one: Mutex::default() }
+        Self { folder: home.join("server") }
     }
 
     /// What is kept under this name; nothing if there is no such file.
@@ -35,25 +33,29 @@ impl Settings {
         }
     }
 
-    /// Changes what is kept. Nothing is written if the change is refused.
+    /// Changes what is kept, one change at a time, also where two servers share a home. Nothing is written if the change is
+    /// refused.
     pub fn change<T: DeserializeOwned + Default + Serialize, R>(
         &self,
         name: &str,
         change: impl FnOnce(&mut T) -> Result<R, ApiError>,
     ) -> Result<R, ApiError> {
-        let _one = self.one.lock().unwrap_or_else(PoisonError::into_inner);
+        let wrong = |error: std::io::Error| ApiError::own_file(&format!("{name} cannot be written"), &error);
+        make_folder(&self.folder).map_err(wrong)?;
+        let _one = own_lock(&self.folder.join("settings.lock")).map_err(wrong)?;
         let mut kept: T = self.read(name)?;
         let done = change(&mut kept)?;
         let text =
             serde_json::to_string_pretty(&kept).map_err(|error| ApiError::internal(error.to_string()))?;
-        self.write(name, &text)
-            .map_err(|error| ApiError::own_file(&format!("{name} cannot be written"), &error))?;
+        self.write(name, &text).map_err(wrong)?;
         Ok(done)
     }
 
     fn write(&self, name: &str, text: &str) -> std::io::Result<()> {
-        make_folder(&self.folder)?;
-        let beside = self.folder.join(format!(".{name}.new"));
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        // A name that no other writer has, whatever became of the lock; one of a process that died may be left.
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let beside = self.folder.join(format!(".{name}.{}.{count}", std::process::id()));
         let _ = std::fs::remove_file(&beside);
         let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
         file.write_all(text.as_bytes())?;
@@ -85,4 +87,42 @@ pub(crate) fn unknown_setting<'a>(
     };
     let name: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
     ApiError::unprocessable(format!("`{field}`: `{name}` is not known; {known}."))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use lathe_host::{Home, Host};
+
+    use super::*;
+
+    #[test]
+    fn two_servers_of_one_home_lose_nothing() {
+        let home = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            for server in 0..4 {
+                let settings = Settings::new(home.path());
+                let host = Host::new(Home::at(home.path().to_owned()));
+                scope.spawn(move || {
+                    for at in 0..15 {
+                        let name = format!("m{server}x{at}");
+                        let change = |all: &mut BTreeMap<String, usize>| Ok(all.insert(name.clone(), at));
+                        assert!(settings.change("models.json", change).is_ok(), "{name}");
+                        // Not under the lock of the settings: `lathe auth` knows nothing of it.
+                        host.login(&name, "sk-0123456789").unwrap();
+                        if at % 2 == 1 {
+                            assert!(host.logout(&name).unwrap());
+                        }
+                    }
+                });
+            }
+        });
+        let kept: BTreeMap<String, usize> = Settings::new(home.path()).read("models.json").ok().unwrap();
+        assert_eq!(kept.len(), 60);
+        let host = Host::new(Home::at(home.path().to_owned()));
+        for (name, at) in kept {
+            assert_eq!(host.stored_key(&name).unwrap().is_some(), at % 2 == 0, "{name}");
+        }
+    }
 }

@@ -11,7 +11,7 @@
 
 mod beneath;
 mod closed;
-mod layout;
+pub(crate) mod layout;
 mod root;
 mod steps;
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lathe_host::own_text;
+use lathe_host::{own_lock, own_text};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
@@ -72,11 +72,7 @@ impl Tokens {
         let wrong =
             |error: std::io::Error| ServerError::File { path: path.clone(), reason: error.to_string() };
         make_folder(&home.join("server")).map_err(wrong)?;
-        let mut options = std::fs::File::options();
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.create(true).append(true).open(&path).map_err(wrong)?;
-        file.lock().map_err(wrong)?;
-        Ok(file)
+        own_lock(&path).map_err(wrong)
     }
 
     fn save(&self, home: &Path) -> Result<(), ServerError> {

@@ -52,6 +52,12 @@ impl Claims {
         }
         Ok(id.bound(&binding))
     }
+
+    /// Keeps the id of a command that was accepted: the journal holds it from now on, so it is never forgotten.
+    pub fn keep(&mut self, id: &CommandId) {
+        self.recent.retain(|recent| recent != id.spoken());
+        self.bindings.insert(id.spoken().to_owned(), id.binding());
+    }
 }
 
 /// A command of a client over HTTP, with the id that the session knows it by.

@@ -8,11 +8,13 @@ use std::time::{Duration, Instant};
 
 use lathe_host::{
     Cursor, Host, HostError, Lakeview, Overrides, Session, SessionPlan, SessionState, SummingProgress,
+    blocking,
 };
 use lathe_protocol::{
     Actor, Command, CommandBody, CommandId, Event, EventStream, Receipt, ReceiptAnswer, SESSION_ENDED, Seq,
     SessionHandle, SessionId, SessionOptions,
 };
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 use super::{Claims, Hub, Needs, SessionWork};
@@ -81,7 +83,10 @@ impl Live {
         self.access.check(identity)?;
         self.needs.check(identity, SessionWork::of(&body))?;
         self.touch();
-        let receipt = self.handle.submit(Command { id, actor: Actor::Person, body }).await;
+        let receipt = self.handle.submit(Command { id: id.clone(), actor: Actor::Person, body }).await;
+        if matches!(receipt.answer, ReceiptAnswer::Accepted { .. }) {
+            self.claims.lock().unwrap_or_else(PoisonError::into_inner).keep(&id);
+        }
         match &receipt.answer {
             ReceiptAnswer::Refused { reason } if reason == SESSION_ENDED => {
                 self.fault().await?;
@@ -192,7 +197,8 @@ impl Sessions {
 
     pub async fn start(&self, plan: SessionPlan, opener: &Opener) -> Result<Arc<Live>, HostError> {
         let folder = plan.folder.clone();
-        let session = self.host.start(plan).await?;
+        // All of it reads, writes and prepares what is secret: no worker of the runtime waits for that.
+        let session = blocking(|| Handle::current().block_on(self.host.start(plan)))?;
         // The folder was looked at before: one that is behind a link by now may lead out of what is served.
         if session.workspace != folder.to_string_lossy() {
             session.close().await?;
@@ -245,9 +251,11 @@ impl Sessions {
         if let Some(live) = self.get(id) {
             return Ok(live);
         }
-        let folder = self.host.workspace(id)?;
-        let session = self.host.resume(id, overrides).await?;
-        self.keep(session, folder, opener)
+        blocking(|| {
+            let folder = self.host.workspace(id)?;
+            let session = Handle::current().block_on(self.host.resume(id, overrides))?;
+            self.keep(session, folder, opener)
+        })
     }
 
     fn keep(&self, session: Session, folder: PathBuf, opener: &Opener) -> Result<Arc<Live>, HostError> {

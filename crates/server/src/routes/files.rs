@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use super::multipart::{Parts, Pieces};
 use super::workplace::Workplace;
-use crate::access::{Share, WATCHES};
+use crate::access::{Identity, Share, WATCHES};
 use crate::api::{Api, Asked, Endpoint, Exact, ExactAnswer, Input, Named};
 use crate::app::App;
 use crate::error::ApiError;
@@ -409,6 +409,7 @@ fn value(request: &Request, name: header::HeaderName) -> Option<String> {
 
 async fn upload(
     State(app): State<App>,
+    Extension(identity): Extension<Identity>,
     Asked(asked): Asked<UploadTo>,
     request: Request,
 ) -> ExactAnswer<Uploaded> {
@@ -443,6 +444,8 @@ async fn upload(
             return Err(too_large());
         }
     }
+    // The token may have been removed while the file came.
+    blocking(|| app.access.check(&identity))?;
     let (saved, size) = receiving.finish(asked.overwrite.unwrap_or(false)).await?;
     let filename = saved.path.rsplit('/').next().unwrap_or_default().to_owned();
     Ok(Exact(Uploaded { filename, path: saved.path, size, version: saved.version }))

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use axum::extract::State;
-use lathe_host::{ModelRequest, ModelSource, Overrides, Reach, blocking};
+use lathe_host::{ModelRequest, ModelSource, Overrides, Reach, blocking, kept_as};
 use lathe_protocol::{Digest, ModelChoice, plain_address};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -148,17 +148,32 @@ pub(crate) fn choose(app: &App, name: &str, wish: &mut Wish) -> Result<(), ApiEr
 }
 
 /// The model of a session that is opened again, where it is one of these: its key is not in the journal.
+///
+/// A session of a kept model remembers its name, and gets the key of that one and of no other. One that does not is given the
+/// keys of models like its own to choose from: it takes the one that it had, or none.
 pub(crate) fn known_again(
     app: &App,
     choice: &ModelChoice,
     overrides: &mut Overrides,
 ) -> Result<(), ApiError> {
     let ModelSource::Ask(request) = &mut overrides.source else { return Ok(()) };
-    let kept: AllKept = app.settings.read(FILE)?;
-    match kept.iter().find(|(_, kept)| is_it(kept, choice)) {
-        Some((name, kept)) => ask_kept(app, name, kept, request),
-        None => Ok(()),
+    let all: AllKept = app.settings.read(FILE)?;
+    if let Some(name) = kept_as(choice) {
+        let kept = all.get(name).filter(|kept| is_it(kept, choice)).ok_or_else(|| gone(name))?;
+        return ask_kept(app, name, kept, request);
     }
+    for (name, kept) in all.iter().filter(|(_, kept)| is_it(kept, choice)) {
+        request.other_keys.extend(app.host.stored_key(&key_name(name, kept))?);
+    }
+    Ok(())
+}
+
+/// Refuses a session whose model is not kept any more: no other key is for it.
+fn gone(name: &str) -> ApiError {
+    let name: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
+    ApiError::conflict(format!(
+        "This session asks the model that was kept as `{name}`, which is gone or has another address, provider or model by now. Keep it again under that name, with its key, or begin another session."
+    ))
 }
 
 fn is_it(kept: &Kept, choice: &ModelChoice) -> bool {
@@ -175,6 +190,7 @@ fn ask_kept(app: &App, name: &str, kept: &Kept, request: &mut ModelRequest) -> R
     let owners = kept.base_url.as_ref().map(|url| app.plans.named_address(&kept.provider, url));
     let (from, key) = owners.unwrap_or_default();
     request.address_from = from;
+    request.kept_as = Some(name.to_owned());
     request.api_key = app.host.stored_key(&key_name(name, kept))?.or(key);
     Ok(())
 }

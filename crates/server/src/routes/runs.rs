@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::State;
-use lathe_host::{HostError, PROVIDERS, Projector, blocking};
+use lathe_host::{HostError, ModelSource, PROVIDERS, Projector, blocking};
 use lathe_protocol::{
     CommandBody, CommandId, EventStream, Fact, Mode, ReceiptAnswer, Seq, TaskFinished, Toolset, Update,
 };
@@ -408,6 +408,9 @@ async fn open_session(
         wish.config_file = Some(ConfigText { path, text });
     }
     let mut plan = blocking(|| app.plans.plan(&wish)).map_err(ApiError::bad)?;
+    if let ModelSource::Ask(asking) = &mut plan.source {
+        asking.kept_as.clone_from(&request.model_config_name);
+    }
     app.host.check_tools(&plan, &wish.tools).await.map_err(unknown_name)?;
     plan.tools.exclude.extend(blocking(|| tools::left_out(app))?);
     // Also where the configuration says so: a session is begun only by whoever may work in it.

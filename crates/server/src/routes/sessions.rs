@@ -257,7 +257,9 @@ async fn list(State(app): State<App>, Asked(search): Asked<Search>) -> Answer<Ve
     let most = search.limit.unwrap_or(1000) as usize;
     let found = blocking(|| served(&app))?;
     let fits = |summary: &Summary| {
-        let text = format!("{} {}", summary.title, summary.workspace).to_lowercase();
+        // Only what is shown: who may not read a secret must not find it out letter by letter.
+        let title = Projector::shown(&summary.title);
+        let text = format!("{title} {}", summary.workspace).to_lowercase();
         words.iter().all(|word| text.contains(word))
     };
     Ok(Json(found.into_iter().filter(fits).take(most).map(|summary| row(&app, summary)).collect()))

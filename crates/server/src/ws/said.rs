@@ -68,7 +68,13 @@ pub(super) fn understand(text: &str) -> Result<Heard, ApiError> {
             message.entry(key).or_insert(value);
         });
     }
-    let id = message.remove("id").and_then(|id| id.as_str().map(CommandId::new));
+    let id = match message.remove("id") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(id)) => Some(CommandId::new(id)),
+        // Whoever counts means the digits.
+        Some(Value::Number(id)) if id.is_u64() || id.is_i64() => Some(CommandId::new(id.to_string())),
+        Some(_) => return Err(ApiError::unprocessable("`id` is a text or a whole number.")),
+    };
     let said = serde_path_to_error::deserialize(Value::Object(message))
         .map_err(|error| ApiError::unprocessable(error.to_string()))?;
     Ok(Heard { id, said })
@@ -126,6 +132,14 @@ mod tests {
     }
 
     #[test]
+    fn an_id_that_is_a_number_is_the_id_of_its_digits() {
+        for (text, id) in [("5", Some("5")), ("-1", Some("-1")), ("\"5\"", Some("5")), ("null", None)] {
+            let heard = understand(&format!(r#"{{"type":"input","id":{text},"text":"hello"}}"#)).unwrap();
+            assert_eq!(heard.id, id.map(CommandId::new), "{text}");
+        }
+    }
+
+    #[test]
     fn what_is_not_understood_is_said() {
         for text in [
             "",
@@ -134,6 +148,9 @@ mod tests {
             "{}",
             r#"{"type":"dance"}"#,
             r#"{"type":"input"}"#,
+            r#"{"type":"input","id":["k"],"text":"x"}"#,
+            r#"{"type":"input","id":1.5,"text":"x"}"#,
+            r#"{"type":"input","id":true,"text":"x"}"#,
             r#"{"type":"approve","call_id":"c","answer":"maybe"}"#,
         ] {
             assert!(understand(text).is_err(), "{text}");

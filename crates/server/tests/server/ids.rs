@@ -326,3 +326,30 @@ async fn each_command_of_a_surface_that_is_repeated_has_one_effect_and_one_recei
     }
     opened.close().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_id_of_the_journal_is_not_forgotten_for_refused_ones() {
+    let server = Server::start(cassette([json!([done("d1", "done")])]), Mode::Default).await;
+    let hands = Tokens::add(&server.home, "hands", Role::Operator).unwrap();
+    let others = Tokens::add(&server.home, "others", Role::Operator).unwrap();
+    let (_, body) = server.ask_as(&hands, "POST", "/agent/interactive/start", Some(&json!({}))).await;
+    let query = format!("?session_id={}", body["session_id"].as_str().unwrap());
+    let task = json!({ "type": "task", "id": "k", "task": "first" });
+    let mut socket = server.socket_as(&hands, &query).await;
+    let first = receipt(&mut socket, &task).await;
+    assert_eq!(first["accepted"], true, "{first}");
+    server.socket_as(&hands, &query).await.until("completed").await;
+    for hundred in 0..42 {
+        let cancel =
+            |at: usize| json!({ "type": "cancel", "id": format!("c{hundred}-{at}"), "call_id": "nope" });
+        for at in 0..99 {
+            socket.say(&cancel(at)).await;
+        }
+        let last = receipt(&mut socket, &cancel(99)).await;
+        assert_eq!(last["accepted"], false, "{last}");
+    }
+    let mut stranger = server.socket_as(&others, &query).await;
+    let refused = receipt(&mut stranger, &task).await;
+    assert_eq!(refused["accepted"], false, "{refused}");
+    assert_eq!(receipt(&mut socket, &task).await, first);
+}

@@ -6,6 +6,7 @@
 mod access;
 mod approvals;
 mod documented;
+mod entries;
 mod faults;
 mod files;
 mod fragments;
@@ -16,6 +17,7 @@ mod grounds;
 mod ids;
 mod kit;
 mod lakeview;
+mod layouts;
 mod limits;
 mod masked;
 mod matrix;

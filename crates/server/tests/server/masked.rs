@@ -213,3 +213,17 @@ async fn a_question_is_answered_by_the_masked_id_of_its_call() {
         server.stop().await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_finds_only_what_a_title_shows() {
+    let server = Server::start(cassette([json!([done("d1", "done")])]), Mode::FullAuto).await;
+    let viewer = Tokens::add(&server.home, "eyes", Role::Viewer).unwrap();
+    let (status, said) = server.post("/agent/run", json!({ "task": format!("fix {}", PLANTED[1]) })).await;
+    assert_eq!(status, 200, "{said}");
+    for (words, rows) in
+        [("", 1), ("fix", 1), ("secret", 1), ("ghp_", 0), ("ghp_planted0", 0), ("abcdefghij", 0)]
+    {
+        let (_, found) = server.ask_as(&viewer, "GET", &format!("/api/sessions?q={words}"), None).await;
+        assert_eq!(found.as_array().map(Vec::len), Some(rows), "{words}: {found}");
+    }
+}

@@ -525,10 +525,19 @@ async fn a_list_of_tools_has_at_most_256_names() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_that_ends_after_its_token_was_removed_is_not_acted_on() {
     let server = Server::start(busy(), Mode::Default).await;
+    let json = json!({ "path": "late.txt", "content": "late" }).to_string();
+    ends_late(&server, "PUT /api/file", "application/json", &json).await;
+    let upload = "POST /files/upload?relative_path=late.txt";
+    ends_late(&server, upload, "application/octet-stream", "late").await;
+    let form = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"late.txt\"\r\n\r\nlate\r\n--b--\r\n";
+    ends_late(&server, "POST /files/upload", "multipart/form-data; boundary=b", form).await;
+}
+
+/// Removes the token of a request between its head and its body.
+async fn ends_late(server: &Server, request: &str, kind: &str, body: &str) {
     let operator = Tokens::add(&server.home, "hands", Role::Operator).unwrap();
-    let body = json!({ "path": "late.txt", "content": "late" }).to_string();
     let head = format!(
-        "PUT /api/file HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {operator}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n",
+        "{request} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {operator}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n",
         server.address,
         body.len()
     );
@@ -542,6 +551,6 @@ async fn a_body_that_ends_after_its_token_was_removed_is_not_acted_on() {
     stream.write_all(body.as_bytes()).await.unwrap();
     let mut answer = String::new();
     let _ = stream.read_to_string(&mut answer).await;
-    assert!(!answer.starts_with("HTTP/1.1 200"), "{answer}");
-    assert!(!server.root.join("late.txt").exists());
+    assert!(!answer.starts_with("HTTP/1.1 200"), "{request}: {answer}");
+    assert!(!server.root.join("late.txt").exists(), "{request}");
 }

@@ -140,7 +140,7 @@ fn live_frame(frame: &Frame, session: &SessionId, at: &Projector) -> String {
     #[derive(Serialize)]
     #[serde(untagged)]
     enum Data<'a> {
-        Delta { step: Option<u32>, session_step: Option<StepNo>, kind: &'a str, text: &'a str },
+        Delta { step: Option<u32>, session_step: Option<StepNo>, kind: &'a str, text: Cow<'a, str> },
         Output { call_id: Option<Cow<'a, str>>, stream: lathe_protocol::OutputStream, text: &'a str },
         Retry { attempt: u32, wait_ms: u64, reason: Cow<'a, str> },
         Words { message: Cow<'a, str> },
@@ -148,9 +148,15 @@ fn live_frame(frame: &Frame, session: &SessionId, at: &Projector) -> String {
     let numbers = at.numbers(at.run(), frame.step);
     let (step, session_step) = (numbers.map(|step| step.in_run), numbers.map(|step| step.in_session));
     let (kind, data) = match &frame.body {
-        FrameBody::Text(text) => ("delta", Data::Delta { step, session_step, kind: "text", text }),
-        FrameBody::Thinking(text) => ("delta", Data::Delta { step, session_step, kind: "thinking", text }),
-        FrameBody::CallForming(text) => ("delta", Data::Delta { step, session_step, kind: "call", text }),
+        FrameBody::Text(text) => {
+            ("delta", Data::Delta { step, session_step, kind: "text", text: text.into() })
+        }
+        FrameBody::Thinking(text) => {
+            ("delta", Data::Delta { step, session_step, kind: "thinking", text: text.into() })
+        }
+        FrameBody::CallForming(text) => {
+            ("delta", Data::Delta { step, session_step, kind: "call", text: shape(text) })
+        }
         FrameBody::Output { stream, text } => {
             let call_id = frame.call.as_ref().map(|call| shape(call.as_str()));
             ("tool_output", Data::Output { call_id, stream: *stream, text })
@@ -281,4 +287,28 @@ const HIDDEN: &str = "«secret»";
 
 pub(super) fn raw(value: &impl Serialize) -> Box<RawValue> {
     RawValue::from_string(text(value)).unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use lathe_protocol::{AgentId, Seq};
+
+    use super::*;
+
+    #[test]
+    fn a_name_that_looks_like_a_secret_is_masked_while_its_call_is_forming() {
+        let (session, name) = (SessionId::new("s"), "ghp_planted0123456789abcdefghij");
+        let at = Projector::new(session.clone(), "");
+        let frame = |name: &str| Frame {
+            after: Seq(1),
+            agent: AgentId::main(),
+            step: None,
+            call: None,
+            body: FrameBody::CallForming(name.to_owned()),
+        };
+        let mut live = LiveFrames::default();
+        let masked = live.take(frame(name), &session, &at).unwrap();
+        assert!(masked.contains("«secret»") && !masked.contains("planted"), "{masked}");
+        assert!(live.take(frame("bash"), &session, &at).unwrap().contains("bash"));
+    }
 }

@@ -11,11 +11,30 @@ use crate::protected::{from_top, steers};
 /// written in the same transaction. The real path counts as a whole, because a root may be the `hooks` of such a folder; above
 /// the top of the repository that the root lies in, nothing does.
 pub(super) fn makes_repository(root: &Path, real: &Path, with: &[PathBuf]) -> bool {
+    repository_of(root, real, with).is_some()
+}
+
+/// The folder that is such a repository then.
+pub(crate) fn repository_of(root: &Path, real: &Path, with: &[PathBuf]) -> Option<PathBuf> {
     let depth = root.components().count() - from_top(root).components().count();
     let names: Vec<Component<'_>> = real.components().collect();
-    names.iter().enumerate().skip(depth).any(|(at, name)| {
+    names.iter().enumerate().skip(depth).find_map(|(at, name)| {
         let name = name.as_os_str().to_string_lossy().to_lowercase();
-        steers(&name) && is_repository(&names.iter().take(at).collect::<PathBuf>(), &name, with)
+        let folder: PathBuf = names.iter().take(at).collect();
+        (steers(&name) && is_repository(&folder, &name, with)).then_some(folder)
+    })
+}
+
+/// Whether a folder is such a repository as it is.
+pub(crate) fn is_laid_out(folder: &Path) -> bool {
+    is_repository(folder, "", &[])
+}
+
+/// Whether something stands in a folder that would make or steer a repository, besides these paths.
+pub(crate) fn is_begun(folder: &Path, besides: &[PathBuf]) -> bool {
+    let inside = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    inside.into_iter().any(|entry| {
+        steers(&entry.file_name().to_string_lossy().to_lowercase()) && !besides.contains(&entry.path())
     })
 }
 

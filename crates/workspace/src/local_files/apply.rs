@@ -28,6 +28,7 @@ use super::intent::{Intent, Noted};
 use super::spot::{Folder, Hold, Like, Private, is_unsupported, private_name};
 use super::{PERMISSIONS, holds, read_range};
 use crate::guard::{Found, Guard, Last, NotOpened, Place, ROUNDS};
+use crate::landing::landing;
 use crate::{Applied, Content, Expect, FileOp, WorkspaceError};
 
 /// So many folders of one transaction are held open.
@@ -51,9 +52,11 @@ pub(super) fn apply(
     }
     let together: Vec<PathBuf> =
         plans.iter().filter(|plan| plan.after.is_some()).map(|plan| guard.real(&plan.place)).collect();
-    if let Some(plan) = plans.iter().find(|plan| guard.makes_repository(&plan.place, &together)) {
-        return Err(WorkspaceError::Protected(plan.path.clone()));
-    }
+    let lays_out = || match plans.iter().find(|plan| guard.makes_repository(&plan.place, &together)) {
+        Some(plan) => Err(WorkspaceError::Protected(plan.path.clone())),
+        None => Ok(()),
+    };
+    lays_out()?;
     let mut intent = note(guard, notes, &plans)?;
     let mut folders = Folders { guard, open: BTreeMap::new(), made: Vec::new() };
     let mut staged = Vec::with_capacity(plans.len());
@@ -72,6 +75,9 @@ pub(super) fn apply(
     for (plan, staged) in plans.iter().zip(&staged) {
         plan.check_again(guard, staged)?;
     }
+    // Others may have given names since; from here on nobody does.
+    let landing = landing();
+    lays_out()?;
     if let Some(intent) = &mut intent {
         intent.go()?;
     }
@@ -82,6 +88,7 @@ pub(super) fn apply(
             Err(error) => return Err(put_back(done, error)),
         }
     }
+    drop(landing);
     if let Err(error) = folders.sync() {
         return Err(put_back(done, error));
     }

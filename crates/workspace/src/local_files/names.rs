@@ -20,6 +20,7 @@ use nix::unistd::{UnlinkatFlags, symlinkat, unlinkat};
 use super::spot::private_name;
 use super::{LocalFiles, PERMISSIONS, names};
 use crate::guard::{Found, Guard, Last, NotOpened, Place, kind};
+use crate::landing::landing;
 use crate::{FileKind, WorkspaceError};
 
 /// Bytes copied at a time.
@@ -43,6 +44,7 @@ struct Spot {
 impl LocalFiles {
     /// Makes a folder, and those above it.
     pub fn make_folder(&self, path: &Path) -> Result<(), WorkspaceError> {
+        let _one = landing();
         let place = self.writable(path, Last::Followed)?;
         if place.missing == 0 {
             return Err(WorkspaceError::Exists(path.to_owned()));
@@ -52,6 +54,7 @@ impl LocalFiles {
 
     /// Gives a file, folder or link another name in the same root. Nothing is ever replaced.
     pub fn rename(&self, from: &Path, to: &Path) -> Result<(), WorkspaceError> {
+        let _one = landing();
         let (old, found) = self.existing(from)?;
         let place = self.absent(to)?;
         if found.is_folder() {
@@ -89,6 +92,7 @@ impl LocalFiles {
 
     /// Brings back what was taken away, to a path where nothing is.
     pub fn bring_back(&self, from: &Path, path: &Path) -> Result<(), WorkspaceError> {
+        let _one = landing();
         let place = self.absent(path)?;
         let failed = |error| WorkspaceError::io(path, error);
         let old = outside(from).map_err(failed)?;
@@ -238,6 +242,7 @@ impl Incoming {
         let failed = |error: io::Error| WorkspaceError::io(&self.path, error);
         self.file.set_permissions(std::fs::Permissions::from_mode(self.mode)).map_err(failed)?;
         self.file.sync_all().map_err(failed)?;
+        let _one = landing();
         let place = self.files.absent(&self.path)?;
         let new = self.files.spot_of_new(&place).map_err(|error| error.or_stale(&self.path))?;
         if let Some(spot) = &self.spot {
