@@ -144,7 +144,7 @@ impl Host {
 
 /// Denials of changes to what protected names lead to where they are links, as rules. None if there are no such links.
 fn behind_protected_rules(root: &Path) -> Option<String> {
-    let places = path_patterns(&lathe_workspace::behind_protected(root));
+    let places = path_patterns(&lathe_workspace::behind_protected(root, |_, _| Vec::new()));
     (!places.is_empty()).then(|| {
         format!(
             "[[rule]]\ndecision = \"deny\"\nkind = [\"edit\", \"delete\", \"move\"]\npath = [{}]\n\

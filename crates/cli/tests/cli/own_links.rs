@@ -94,3 +94,38 @@ fn where_a_protected_name_leads_is_as_protected_as_the_name() {
         assert_eq!((repo.read("free.txt"), repo.read("ide/other.json")), ("x\n".into(), "x\n".into()));
     }
 }
+
+#[test]
+fn where_a_protected_name_leads_is_protected_before_anything_is_there() {
+    let links = [
+        (".envrc", "env.sh", "env.sh"),
+        (".claude", "claude.d", "claude.d/settings.json"),
+        (".bashrc", "later/x", "later/x"),
+        (".vscode/settings.json", "../vs.json", "vs.json"),
+        ("sub/.bashrc", "../rc", "rc"),
+        ("nested/.git/hooks", "../nh", "nested/nh/pre-commit"),
+    ];
+    let repo = TempRepo::with_git(&[("sub/keep", "x\n"), ("nested/.git/HEAD", "ref: refs/heads/main\n")]);
+    let mut script = Script::new();
+    for (at, (name, leads, file)) in links.into_iter().enumerate() {
+        let link = repo.path().join(name);
+        std::fs::create_dir_all(link.parent().unwrap()).unwrap();
+        symlink(leads, link).unwrap();
+        let line = format!("mkdir -p later claude.d nested/nh; echo x > {file}");
+        script = script
+            .answer(call(&format!("w{at}"), "write", json!({ "path": file, "content": "x\n" })))
+            .answer(call(
+                &format!("f{at}"),
+                "write",
+                json!({ "path": format!("free{at}"), "content": "x\n" }),
+            ))
+            .answer(call(&format!("b{at}"), "bash", json!({ "command": line })));
+    }
+    let model = FakeModel::serving(script.answer(done("ok")));
+    let words = ["run", "go", "--mode", "full-auto", "--output", "stream-json"];
+    lathe().in_dir(repo.path()).args(words).with_model(&model).run().expect_code(0);
+    for (at, (name, _, file)) in links.into_iter().enumerate() {
+        assert!(!repo.exists(file), "{name}: {file}");
+        assert!(repo.exists(&format!("free{at}")), "{name}: what is beside is free");
+    }
+}
