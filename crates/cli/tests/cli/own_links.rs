@@ -129,3 +129,38 @@ fn where_a_protected_name_leads_is_protected_before_anything_is_there() {
         assert!(repo.exists(&format!("free{at}")), "{name}: what is beside is free");
     }
 }
+
+#[test]
+fn what_the_configuration_of_git_names_is_protected() {
+    let repo = TempRepo::with_git(&[("hh/pre-commit", "kept\n"), ("src/a.txt", "a\n")]);
+    repo.git(&["config", "core.hooksPath", "hh"]);
+    repo.git(&["config", "include.path", "../team.cfg"]);
+    repo.git(&["config", "includeIf.onbranch:x.path", "../later/more.cfg"]);
+    repo.write("team.cfg", "[core]\n\thooksPath = deep/hooks\n");
+    let files = ["hh/pre-commit", "hh/post-checkout", "team.cfg", "later/more.cfg", "deep/hooks/pre-push"];
+    let mut script = Script::new();
+    for (at, file) in files.iter().enumerate() {
+        let line = format!("mkdir -p later deep; mkdir -p src/{at}; echo x > {file}");
+        script = script
+            .answer(call(&format!("w{at}"), "write", json!({ "path": file, "content": "x\n" })))
+            .answer(call(
+                &format!("f{at}"),
+                "write",
+                json!({ "path": format!("src/{at}.txt"), "content": "x\n" }),
+            ))
+            .answer(call(&format!("b{at}"), "bash", json!({ "command": line })));
+    }
+    let model = FakeModel::serving(script.answer(done("ok")));
+    let words = ["run", "go", "--mode", "full-auto", "--output", "stream-json"];
+    let ran = lathe().in_dir(repo.path()).args(words).with_model(&model).run().expect_code(0);
+    let events = ran.events();
+    for (at, file) in files.iter().enumerate() {
+        for id in [format!("w{at}"), format!("b{at}")] {
+            let told = result(&events, &id);
+            assert!(told.contains("denied") || told.contains("126"), "{id} {file}: {told}");
+        }
+        assert!(repo.exists(&format!("src/{at}.txt")), "{file}: what is beside is free");
+    }
+    assert_eq!(repo.read("hh/pre-commit"), "kept\n");
+    assert_eq!(repo.read("team.cfg"), "[core]\n\thooksPath = deep/hooks\n");
+}
