@@ -259,7 +259,11 @@ impl Guard {
     }
 
     pub(crate) fn file(&self, path: &Path) -> Result<(File, Found), WorkspaceError> {
-        self.reach(path, |way| way.file())
+        let (file, found) = self.reach(path, |way| way.file())?;
+        match self.is_own_file(&found) {
+            true => Err(WorkspaceError::Outside(path.to_owned())),
+            false => Ok((file, found)),
+        }
     }
 
     /// A folder, open for listing, and where it is.
@@ -283,7 +287,13 @@ impl Guard {
     }
 
     pub(crate) fn file_at(&self, place: &Place) -> Result<(File, Found), NotOpened> {
-        self.way(place)?.file()
+        let (file, found) = self.way(place)?.file()?;
+        if self.is_own_file(&found) { Err(Errno::EACCES.into()) } else { Ok((file, found)) }
+    }
+
+    /// Tells whether a file is one of the closed folder, by another name.
+    fn is_own_file(&self, found: &Found) -> bool {
+        self.closed.as_ref().is_some_and(|closed| closed.has_file(found))
     }
 
     /// The file that a link at a place leads to.

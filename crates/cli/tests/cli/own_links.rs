@@ -164,3 +164,28 @@ fn what_the_configuration_of_git_names_is_protected() {
     assert_eq!(repo.read("hh/pre-commit"), "kept\n");
     assert_eq!(repo.read("team.cfg"), "[core]\n\thooksPath = deep/hooks\n");
 }
+
+#[test]
+fn a_hard_link_to_a_file_of_lathes_own_folder_is_not_read() {
+    let repo = TempRepo::new(&[("plain.txt", "OF-THE-WORKSPACE\n")]);
+    let home = lathe();
+    std::fs::create_dir_all(home.home().join("policy")).unwrap();
+    for (own, name) in [("config.toml", "linked.txt"), ("policy/a.toml", "rules.txt")] {
+        std::fs::write(home.home().join(own), "# OF-THE-HOME\n").unwrap();
+        std::fs::hard_link(home.home().join(own), repo.path().join(name)).unwrap();
+    }
+    let script = Script::new()
+        .answer(call("c1", "view", json!({ "path": "linked.txt" })))
+        .answer(call("c2", "view", json!({ "path": "rules.txt" })))
+        .answer(call("c3", "search", json!({ "pattern": "OF-THE-[A-Z]*" })))
+        .answer(call("c4", "search", json!({ "pattern": "OF-THE-[A-Z]*", "path": "linked.txt" })))
+        .answer(done("ok"));
+    let model = FakeModel::serving(script);
+    let words = ["run", "go", "--mode", "full-auto", "--output", "stream-json"];
+    let ran = home.in_dir(repo.path()).args(words).with_model(&model).run().expect_code(0);
+    let events = ran.events();
+    for id in ["c1", "c2", "c3", "c4"] {
+        assert!(!result(&events, id).contains("OF-THE-HOME"), "{id}: {}", result(&events, id));
+    }
+    assert!(result(&events, "c3").contains("OF-THE-WORKSPACE"), "{}", result(&events, "c3"));
+}
