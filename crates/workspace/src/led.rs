@@ -123,7 +123,10 @@ impl Led {
         if names.is_repository {
             places.extend(self.of_repository(folder, folder));
         }
-        places.retain(|place| !folder.starts_with(place));
+        // Nobody runs what is in a device: a link to `/dev/null` says that there is nothing.
+        let is_device =
+            |place: &PathBuf| place.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir());
+        places.retain(|place| !folder.starts_with(place) && !is_device(place));
         places
     }
 

@@ -260,3 +260,16 @@ fn no_folder_gets_a_name_that_a_protected_name_leads_to() {
     assert!(matches!(done, Err(WorkspaceError::Protected(_))), "{done:?}");
     files.rename(Path::new("other"), Path::new("new")).unwrap();
 }
+
+#[test]
+fn a_device_that_is_led_to_stays_free() {
+    let dir = tempfile::tempdir().unwrap();
+    let base = dir.path().canonicalize().unwrap();
+    fs::create_dir(base.join(".git")).unwrap();
+    link(&base, ".envrc", "/dev/null");
+    let named = |_: &Path, _: &Path| vec!["/dev/null".into()];
+    let places = lathe_workspace::behind_protected(&base, named);
+    assert!(!places.contains(&"/dev/null".into()), "{places:?}");
+    let named = |top: &Path, _: &Path| vec![top.join("hh")];
+    assert!(lathe_workspace::behind_protected(&base, named).contains(&base.join("hh")));
+}
