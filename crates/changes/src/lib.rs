@@ -33,6 +33,7 @@ mod health;
 mod layout;
 mod links;
 mod manifest;
+mod named;
 mod pack;
 mod parts;
 mod pledge;

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use lathe_git::{Setting, parse_settings, read_regular};
 
 use crate::layout::led_to;
+use crate::named;
 use crate::repository::{Repositories, is_same};
 
 /// The end of the name under which something is set aside. No hook is called so.
@@ -130,6 +131,9 @@ impl Repositories {
                 }
                 (true | false, false) | (false, true) => {}
             }
+            if let Some(folder) = copy.parent() {
+                named::look(folder, &mut aside);
+            }
             if !is_folder(copy) {
                 continue;
             }
@@ -144,10 +148,13 @@ impl Repositories {
 /// Looks at one folder of a repository.
 fn look(path: &Path, copy: &Path, aside: &mut Vec<SetAside>) {
     for name in ["config", "config.worktree"] {
-        let (theirs, ours) = (path.join(name), copy.join(name));
-        if theirs.symlink_metadata().is_ok() && !is_same(&ours, &theirs) && names_more(&ours, &theirs) {
-            aside.push(put_back(&theirs, &ours));
-        }
+        look_at_config(&path.join(name), &copy.join(name), aside);
+    }
+    // The commands of a rebase that waits to be continued.
+    let todo = "rebase-merge/git-rebase-todo";
+    let (theirs, ours) = (path.join(todo), copy.join(todo));
+    if theirs.symlink_metadata().is_ok() && !is_same(&ours, &theirs) && runs_more(&ours, &theirs) {
+        aside.push(put_back(&theirs, &ours));
     }
     // Another folder with a configuration of its own.
     let (theirs, ours) = (path.join("commondir"), copy.join("commondir"));
@@ -156,20 +163,51 @@ fn look(path: &Path, copy: &Path, aside: &mut Vec<SetAside>) {
     }
     let (theirs, ours) = (path.join("hooks"), copy.join("hooks"));
     match theirs.symlink_metadata() {
-        Ok(found) if found.is_dir() => {
-            for hook in entries(&theirs) {
-                let name = hook.file_name().unwrap_or_default();
-                let ends = |end: &str| name.to_string_lossy().contains(end);
-                let before = ours.join(name);
-                let runs = is_executable(&hook) && !is_executable(&before);
-                if !ends(".sample") && !ends(ASIDE) && (!is_same(&before, &hook) || runs) {
-                    aside.push(put_back(&hook, &before));
-                }
-            }
-        }
+        Ok(found) if found.is_dir() => look_at_hooks(&theirs, &ours, |_| true, aside),
         Ok(_) if !is_same(&ours, &theirs) => aside.push(put_back(&theirs, &ours)),
         Ok(_) | Err(_) => {}
     }
+}
+
+/// Looks at a file of configuration.
+pub(crate) fn look_at_config(theirs: &Path, ours: &Path, aside: &mut Vec<SetAside>) {
+    if theirs.symlink_metadata().is_ok() && !is_same(ours, theirs) && names_more(ours, theirs) {
+        aside.push(put_back(theirs, ours));
+    }
+}
+
+/// Looks at those hooks of a folder that count.
+pub(crate) fn look_at_hooks(
+    theirs: &Path,
+    ours: &Path,
+    counts: impl Fn(&Path) -> bool,
+    aside: &mut Vec<SetAside>,
+) {
+    for hook in entries(theirs).into_iter().filter(|hook| counts(hook)) {
+        let name = hook.file_name().unwrap_or_default();
+        let ends = |end: &str| name.to_string_lossy().contains(end);
+        let before = ours.join(name);
+        let runs = is_executable(&hook) && !is_executable(&before);
+        if !ends(".sample") && !ends(ASIDE) && (!is_same(&before, &hook) || runs) {
+            aside.push(put_back(&hook, &before));
+        }
+    }
+}
+
+/// Tells whether the list of a rebase has a command to run that the one before had not.
+fn runs_more(ours: &Path, theirs: &Path) -> bool {
+    let commands = |path: &Path| -> Option<Vec<Vec<u8>>> {
+        let content = read_regular(path, LONGEST).ok()?.unwrap_or_default();
+        let lines = content.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_start);
+        let runs = |line: &&[u8]| {
+            let word = line.split(u8::is_ascii_whitespace).next().unwrap_or_default();
+            matches!(word, b"exec" | b"x")
+        };
+        Some(lines.filter(runs).map(<[u8]>::to_owned).collect())
+    };
+    let before = commands(ours).unwrap_or_default();
+    // What cannot be read may hold anything.
+    commands(theirs).is_none_or(|now| now.iter().any(|line| !before.contains(line)))
 }
 
 /// Tells whether a configuration has a setting that the one before had not and that may name a program.
@@ -217,13 +255,13 @@ fn is_executable(path: &Path) -> bool {
     path.metadata().is_ok_and(|found| found.permissions().mode() & 0o111 != 0)
 }
 
-fn entries(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn entries(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(MOST);
     entries.map(|entry| entry.path()).collect()
 }
 
 /// Renames what a line left and copies what was there before to its place.
-fn put_back(theirs: &Path, ours: &Path) -> SetAside {
+pub(crate) fn put_back(theirs: &Path, ours: &Path) -> SetAside {
     let moved = free_name(theirs).and_then(|aside| {
         fs::rename(theirs, &aside)?;
         match ours.symlink_metadata() {

@@ -22,6 +22,7 @@ use lathe_protocol::Digest;
 use crate::begun::Watched;
 use crate::health;
 use crate::layout::{all, around, is_loose, led_to, repository_of};
+use crate::named;
 use crate::parts;
 use crate::programs::SetAside;
 use crate::putback::{PutBack, move_back};
@@ -338,6 +339,7 @@ fn bring_up(path: &Path, copy: &Path) -> io::Result<bool> {
     let _ = set_time(folder, SystemTime::now());
     let mut copying = Copying { now: SystemTime::now(), seen: 0, copied: 0 };
     copying.entry(path, copy, How::Top)?;
+    named::keep(path, folder)?;
     Ok(true)
 }
 

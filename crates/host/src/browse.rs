@@ -123,7 +123,8 @@ impl Host {
     /// The folder of exactly this path, which has no links. One that is swapped for a link after somebody looked at it is not
     /// there. Lathe's own folder is closed, wherever it lies.
     pub fn browse(&self, folder: &Path) -> Result<Browser, HostError> {
-        let files = LocalFiles::confined(folder.to_owned(), self.home().path());
+        let files =
+            LocalFiles::confined(folder.to_owned(), self.home().path()).naming(lathe_git::named_places);
         if !files.is_there() {
             let reason = "there is no such folder, or a link stands on the way to it".to_owned();
             return Err(HostError::Folder { path: folder.to_owned(), reason });

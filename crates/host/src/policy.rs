@@ -142,13 +142,14 @@ impl Host {
     }
 }
 
-/// Denials of changes to what protected names lead to where they are links, as rules. None if there are no such links.
+/// Denials of changes to what protected names lead to where they are links, and to what git's configuration names, as rules.
+/// None if there is nothing of that.
 fn behind_protected_rules(root: &Path) -> Option<String> {
-    let places = path_patterns(&lathe_workspace::behind_protected(root));
+    let places = path_patterns(&lathe_workspace::behind_protected(root, lathe_git::named_places));
     (!places.is_empty()).then(|| {
         format!(
             "[[rule]]\ndecision = \"deny\"\nkind = [\"edit\", \"delete\", \"move\"]\npath = [{}]\n\
-             reason = \"a protected name is a link that leads there\"\n",
+             reason = \"a protected name is a link that leads there, or the configuration of git names it\"\n",
             places.join(", ")
         )
     })

@@ -445,7 +445,7 @@ impl Host {
 
     /// The files of a folder, with what an earlier crash left in it put back or finished.
     pub(crate) fn files(&self, root: &Path) -> Result<LocalFiles, HostError> {
-        let files = LocalFiles::confined(root.to_owned(), self.home.path());
+        let files = LocalFiles::confined(root.to_owned(), self.home.path()).naming(lathe_git::named_places);
         files.recovering(self.home.store().join("recovery")).map_err(|error| HostError::Folder {
             path: root.to_owned(),
             reason: format!("what an earlier crash left cannot be mended: {error}"),

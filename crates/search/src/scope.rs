@@ -1,5 +1,6 @@
 //! Which files are looked at.
 
+use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -33,21 +34,37 @@ pub struct Scope {
     pub unread: UnreadRules,
 }
 
+/// Folders in the one that is left out whose files are left out by every name.
+const OWN_FOLDERS: [&str; 4] = ["", "policy", "server", "trust"];
+
 /// The folder that is left out.
 #[derive(Debug)]
 struct Closed {
     real: PathBuf,
     /// Device and inode.
     id: Option<(u64, u64)>,
+    /// Device and inode of its files that have a second name, which may stand anywhere.
+    files: HashSet<(u64, u64)>,
 }
 
 impl Closed {
     fn new(folder: &Path) -> Self {
-        Self { real: folder.to_owned(), id: id(folder) }
+        let inside =
+            OWN_FOLDERS.iter().flat_map(|name| std::fs::read_dir(folder.join(name)).into_iter().flatten());
+        let found = inside.flatten().filter_map(|entry| entry.metadata().ok());
+        let linked = found.filter(|found| found.is_file() && found.nlink() > 1);
+        let files = linked.map(|found| (found.dev(), found.ino())).collect();
+        Self { real: folder.to_owned(), id: id(folder), files }
+    }
+
+    /// Tells whether a file is one of its files, by another name.
+    fn has_file(&self, path: &Path) -> bool {
+        let is_own = |found: std::fs::Metadata| self.files.contains(&(found.dev(), found.ino()));
+        !self.files.is_empty() && path.symlink_metadata().is_ok_and(is_own)
     }
 
     fn holds(&self, path: &Path) -> bool {
-        path.ancestors().any(|above| self.is(above))
+        path.ancestors().any(|above| self.is(above)) || self.has_file(path)
     }
 
     /// Whether a folder is the one. Its entry is not asked: that names the inode beneath a mount.
@@ -157,7 +174,10 @@ impl Scope {
                 || entry.depth() == 0
                 || included.as_ref().is_none_or(|globs| globs.matched(entry.path(), false).is_whitelist());
             entry.file_name() != ".git"
-                && !(is_folder && closed.as_ref().is_some_and(|closed| closed.is(entry.path())))
+                && !closed.as_ref().is_some_and(|closed| match is_folder {
+                    true => closed.is(entry.path()),
+                    false => closed.has_file(entry.path()),
+                })
                 && is_wanted
                 && !(entry.depth() > 0
                     && is_folder

@@ -32,7 +32,8 @@ use self::closed::Closed;
 pub use self::root::open_exact;
 use self::root::{Held, Root};
 use self::steps::{Steps, Stop};
-use crate::{FileKind, WorkspaceError, behind_protected, is_protected, is_protected_in};
+use crate::led::Led;
+use crate::{ConfigPlaces, FileKind, WorkspaceError, is_protected, is_protected_in};
 
 /// Longest path that is looked at, as the kernel has it.
 const MAX_PATH: usize = 4096;
@@ -48,6 +49,7 @@ pub(crate) struct Guard {
     pub(crate) exchanges: bool,
     /// The folder that no path may lead into.
     closed: Option<Closed>,
+    led: Led,
 }
 
 /// What to do with a link in the last name.
@@ -183,7 +185,7 @@ impl Guard {
     pub(crate) fn new(root: PathBuf, more: Vec<PathBuf>) -> Self {
         let how = How::probe();
         let roots = std::iter::once(root).chain(more).map(|root| Root::new(root, how)).collect();
-        Self { roots, how, exchanges: true, closed: None }
+        Self { roots, how, exchanges: true, closed: None, led: Led::default() }
     }
 
     /// A guard of one root whose path has no links, so that a link put on the way later leads nowhere. No path leads into
@@ -192,7 +194,7 @@ impl Guard {
         let how = How::probe();
         let roots = vec![Root::exact(root, how)];
         let closed = Some(Closed::new(closed, roots.iter().map(|root| root.path.as_path())));
-        Self { roots, how, exchanges: true, closed }
+        Self { roots, how, exchanges: true, closed, led: Led::default() }
     }
 
     /// Whether there is a folder of the first root's name.
@@ -257,7 +259,11 @@ impl Guard {
     }
 
     pub(crate) fn file(&self, path: &Path) -> Result<(File, Found), WorkspaceError> {
-        self.reach(path, |way| way.file())
+        let (file, found) = self.reach(path, |way| way.file())?;
+        match self.is_own_file(&found) {
+            true => Err(WorkspaceError::Outside(path.to_owned())),
+            false => Ok((file, found)),
+        }
     }
 
     /// A folder, open for listing, and where it is.
@@ -281,7 +287,13 @@ impl Guard {
     }
 
     pub(crate) fn file_at(&self, place: &Place) -> Result<(File, Found), NotOpened> {
-        self.way(place)?.file()
+        let (file, found) = self.way(place)?.file()?;
+        if self.is_own_file(&found) { Err(Errno::EACCES.into()) } else { Ok((file, found)) }
+    }
+
+    /// Tells whether a file is one of the closed folder, by another name.
+    fn is_own_file(&self, found: &Found) -> bool {
+        self.closed.as_ref().is_some_and(|closed| closed.has_file(found))
     }
 
     /// The file that a link at a place leads to.
@@ -324,8 +336,21 @@ impl Guard {
     pub(crate) fn is_protected(&self, place: &Place) -> bool {
         is_protected_in(self.root_path(place), &place.below) || {
             let real = self.real(place);
-            behind_protected(self.root_path(place)).iter().any(|led| real.starts_with(led))
+            self.led.places(self.root_path(place), &real).iter().any(|led| real.starts_with(led))
         }
+    }
+
+    /// The real places below a folder, or holding it, that protected names lead to.
+    pub(crate) fn led_near(&self, place: &Place) -> Vec<PathBuf> {
+        let real = self.real(place);
+        let mut places = self.led.places(self.root_path(place), &real);
+        places.retain(|led| led.starts_with(&real) || real.starts_with(led));
+        places
+    }
+
+    /// Protects the places that the configuration of repositories names, in addition.
+    pub(crate) fn naming(&self, named: ConfigPlaces) {
+        self.led.naming(named);
     }
 
     /// Whether writing a place makes a folder a repository, together with other real paths that are written with it.

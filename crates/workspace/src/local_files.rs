@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::guard::{Found, Guard, Last, NotOpened, Place, kind};
-use crate::{Applied, Boxed, Entry, FileKind, FileOp, Files, Named, Stat, WorkspaceError};
+use crate::{Applied, Boxed, ConfigPlaces, Entry, FileKind, FileOp, Files, Named, Stat, WorkspaceError};
 
 /// Up to this size a file is read where the caller is: handing the work to
 /// another thread would take longer than the work.
@@ -59,6 +59,12 @@ impl LocalFiles {
     pub fn confined(root: PathBuf, closed: &Path) -> Self {
         let guard = Arc::new(Guard::confined(root, closed));
         Self { guard, notes: None, recovered: Vec::new(), writing: Arc::default() }
+    }
+
+    /// Protects the places that the configuration of repositories names, in addition.
+    pub fn naming(self, named: ConfigPlaces) -> Self {
+        self.guard.naming(named);
+        self
     }
 
     /// Whether the root is there.

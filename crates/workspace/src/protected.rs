@@ -5,10 +5,10 @@
 //! wide and styled letters as plain ones, without trailing dots and blanks, and by their short 8.3 form. The list is one
 //! for all systems, because a folder made here may be mounted there. Reading is not restricted.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, Path};
 
 /// Protected with everything below, wherever they stand.
-const NAMES: &[&str] = &[
+pub(crate) const NAMES: &[&str] = &[
     ".git",
     ".lathe",
     ".bashrc",
@@ -71,7 +71,7 @@ const NAMES: &[&str] = &[
 const BEGINNINGS: &[&str] = &[".aider"];
 
 /// Protected in this folder only; the rest of the folder is ordinary project configuration.
-const PAIRS: &[(&str, &str)] = &[
+pub(crate) const PAIRS: &[(&str, &str)] = &[
     (".vscode", "settings.json"),
     (".vscode", "tasks.json"),
     (".vscode", "launch.json"),
@@ -123,30 +123,16 @@ pub fn is_protected_ground(folder: &Path) -> bool {
     is_protected(below) || below.iter().any(|name| holds(&folded(&name.to_string_lossy())))
 }
 
-/// Parts of a `.git` that run something, or say what is run.
-const GIT_PARTS: &[&str] = &["hooks", "config", "config.worktree", "info", "info/attributes"];
-
-/// The real places that protected names of a folder lead to where they are links, as `.git/hooks -> ../shared-hooks`. What
-/// stands there is run all the same. The folder's own place is none of them: such a link says nothing about a file.
-pub fn behind_protected(folder: &Path) -> Vec<PathBuf> {
-    let real = |name: &Path| folder.join(name).canonicalize().ok();
-    let led = |name: &Path| folder.join(name).is_symlink().then(|| real(name))?;
-    let parts = GIT_PARTS.iter().map(|part| Path::new(".git").join(part));
-    let files = PAIRS.iter().map(|(holder, name)| Path::new(holder).join(name));
-    let names = NAMES.iter().map(PathBuf::from).chain(parts).chain(files);
-    let in_led = PAIRS.iter().filter_map(|(holder, name)| Some(led(Path::new(holder))?.join(name)));
-    let mut places: Vec<PathBuf> = names.filter_map(|name| led(&name)).chain(in_led).collect();
-    // A folder that holds the one worked in would protect everything.
-    places.retain(|place| !folder.starts_with(place));
-    places
-}
-
 /// A real folder from the top of the repository on that it lies in, or its whole path where it lies in none. Nobody works in a
 /// `.git`, nor in git's own parts of a bare repository, so what looks like a repository in there is none.
 pub(crate) fn from_top(folder: &Path) -> &Path {
+    tops(folder).next().and_then(|top| folder.strip_prefix(top).ok()).unwrap_or(folder)
+}
+
+/// The tops of the repositories that a real folder lies in, the nearest first.
+pub(crate) fn tops(folder: &Path) -> impl Iterator<Item = &Path> {
     let in_git = |above: &Path| above.iter().any(|name| is_same(&folded(&name.to_string_lossy()), ".git"));
-    let top = folder.ancestors().find(|above| is_top(above) && !in_git(above) && !is_in_parts(above));
-    top.and_then(|top| folder.strip_prefix(top).ok()).unwrap_or(folder)
+    folder.ancestors().filter(move |above| is_top(above) && !in_git(above) && !is_in_parts(above))
 }
 
 /// Names in a folder that make it a repository, steer one, or hold what is its own.
@@ -200,7 +186,7 @@ fn is_top(folder: &Path) -> bool {
 }
 
 /// The name as a file system that ignores most differences sees it.
-fn folded(name: &str) -> String {
+pub(crate) fn folded(name: &str) -> String {
     let drawn = name.chars().filter(|c| !is_ignorable(*c)).map(plain);
     // The dot above is what lower-casing leaves of a Turkish capital I.
     let lower = drawn.flat_map(char::to_lowercase).filter(|c| *c != '\u{307}');
@@ -211,7 +197,7 @@ fn folded(name: &str) -> String {
 }
 
 /// Names are folded already.
-fn is_same(name: &str, protected: &str) -> bool {
+pub(crate) fn is_same(name: &str, protected: &str) -> bool {
     name == protected || is_short_form(name, protected)
 }
 

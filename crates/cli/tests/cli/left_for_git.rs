@@ -105,6 +105,50 @@ fn what_a_line_leaves_for_git_to_run_is_set_aside() {
     }
 }
 
+/// Parts that stand outside of the repository because its configuration names them, or a link leads there.
+const LEFT_OUTSIDE: [(&str, &str); 7] = [
+    ("python3 leave.py write ../hh/pre-push 'exit 1'", "../hh/pre-push"),
+    ("python3 leave.py write ../hh/old 'changed'", "../hh/old"),
+    ("python3 leave.py chmod ../hh/off", "../hh/off"),
+    ("python3 leave.py write ../shared/old 'changed'", "../shared/old"),
+    ("python3 leave.py write ../team.cfg '[core]\\n\\tpager = evil\\n'", "../team.cfg"),
+    ("python3 leave.py write ../later.cfg '[alias]\\n\\tst = !evil\\n'", "../later.cfg"),
+    (
+        "python3 leave.py write rebase-merge/git-rebase-todo 'pick 1\\nx evil\\n'",
+        "rebase-merge/git-rebase-todo",
+    ),
+];
+
+#[test]
+fn what_a_line_leaves_where_the_configuration_leads_is_set_aside() {
+    let config = "[core]\n\thooksPath = hh\n[include]\n\tpath = ../team.cfg\n[includeIf \"onbranch:x\"]\n\tpath = ../later.cfg\n";
+    for (line, part) in LEFT_OUTSIDE {
+        let place = place();
+        let known = fs::read_to_string(place.repo().join(".git/config")).unwrap();
+        place.write(".git/config", &format!("{known}{config}"));
+        place.write("team.cfg", "[user]\n\tname = team\n");
+        fs::rename(place.repo().join(".git/hooks"), place.repo().join("shared")).unwrap();
+        std::os::unix::fs::symlink("../shared", place.repo().join(".git/hooks")).unwrap();
+        for (name, mode) in [("old", 0o755), ("off", 0o644)] {
+            place.write(&format!("hh/{name}"), "exit 0\n");
+            fs::set_permissions(place.repo().join("hh").join(name), fs::Permissions::from_mode(mode))
+                .unwrap();
+        }
+        let before = seen(&place, part);
+        let inert = "python3 leave.py add ../team.cfg '[push]\\n\\tdefault = current\\n'";
+        let (_, events) = place.run("full-auto", &["python3 leave.py write ../src/a 'free'", line, inert]);
+        assert!(!result(&events, "c0").contains("aside"), "{events:#?}");
+        let told = result(&events, "c1");
+        assert!(told.contains("may make git run a program later"), "{line}: {told}");
+        assert!(!result(&events, "c2").contains("aside"), "{events:#?}");
+        if part != "../team.cfg" {
+            assert_eq!(seen(&place, part), before, "{line}: {events:#?}");
+        }
+        let aside = place.repo().join(".git").join(format!("{part}.set-aside-by-lathe"));
+        assert!(aside.symlink_metadata().is_ok(), "{line}: nothing is lost");
+    }
+}
+
 #[test]
 fn what_a_process_writes_after_its_line_is_set_aside_with_the_next_line() {
     let place = place();

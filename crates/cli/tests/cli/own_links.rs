@@ -94,3 +94,98 @@ fn where_a_protected_name_leads_is_as_protected_as_the_name() {
         assert_eq!((repo.read("free.txt"), repo.read("ide/other.json")), ("x\n".into(), "x\n".into()));
     }
 }
+
+#[test]
+fn where_a_protected_name_leads_is_protected_before_anything_is_there() {
+    let links = [
+        (".envrc", "env.sh", "env.sh"),
+        (".claude", "claude.d", "claude.d/settings.json"),
+        (".bashrc", "later/x", "later/x"),
+        (".vscode/settings.json", "../vs.json", "vs.json"),
+        ("sub/.bashrc", "../rc", "rc"),
+        ("nested/.git/hooks", "../nh", "nested/nh/pre-commit"),
+    ];
+    let repo = TempRepo::with_git(&[("sub/keep", "x\n"), ("nested/.git/HEAD", "ref: refs/heads/main\n")]);
+    let mut script = Script::new();
+    for (at, (name, leads, file)) in links.into_iter().enumerate() {
+        let link = repo.path().join(name);
+        std::fs::create_dir_all(link.parent().unwrap()).unwrap();
+        symlink(leads, link).unwrap();
+        let line = format!("mkdir -p later claude.d nested/nh; echo x > {file}");
+        script = script
+            .answer(call(&format!("w{at}"), "write", json!({ "path": file, "content": "x\n" })))
+            .answer(call(
+                &format!("f{at}"),
+                "write",
+                json!({ "path": format!("free{at}"), "content": "x\n" }),
+            ))
+            .answer(call(&format!("b{at}"), "bash", json!({ "command": line })));
+    }
+    let model = FakeModel::serving(script.answer(done("ok")));
+    let words = ["run", "go", "--mode", "full-auto", "--output", "stream-json"];
+    lathe().in_dir(repo.path()).args(words).with_model(&model).run().expect_code(0);
+    for (at, (name, _, file)) in links.into_iter().enumerate() {
+        assert!(!repo.exists(file), "{name}: {file}");
+        assert!(repo.exists(&format!("free{at}")), "{name}: what is beside is free");
+    }
+}
+
+#[test]
+fn what_the_configuration_of_git_names_is_protected() {
+    let repo = TempRepo::with_git(&[("hh/pre-commit", "kept\n"), ("src/a.txt", "a\n")]);
+    repo.git(&["config", "core.hooksPath", "hh"]);
+    repo.git(&["config", "include.path", "../team.cfg"]);
+    repo.git(&["config", "includeIf.onbranch:x.path", "../later/more.cfg"]);
+    repo.write("team.cfg", "[core]\n\thooksPath = deep/hooks\n");
+    let files = ["hh/pre-commit", "hh/post-checkout", "team.cfg", "later/more.cfg", "deep/hooks/pre-push"];
+    let mut script = Script::new();
+    for (at, file) in files.iter().enumerate() {
+        let line = format!("mkdir -p later deep; mkdir -p src/{at}; echo x > {file}");
+        script = script
+            .answer(call(&format!("w{at}"), "write", json!({ "path": file, "content": "x\n" })))
+            .answer(call(
+                &format!("f{at}"),
+                "write",
+                json!({ "path": format!("src/{at}.txt"), "content": "x\n" }),
+            ))
+            .answer(call(&format!("b{at}"), "bash", json!({ "command": line })));
+    }
+    let model = FakeModel::serving(script.answer(done("ok")));
+    let words = ["run", "go", "--mode", "full-auto", "--output", "stream-json"];
+    let ran = lathe().in_dir(repo.path()).args(words).with_model(&model).run().expect_code(0);
+    let events = ran.events();
+    for (at, file) in files.iter().enumerate() {
+        for id in [format!("w{at}"), format!("b{at}")] {
+            let told = result(&events, &id);
+            assert!(told.contains("denied") || told.contains("126"), "{id} {file}: {told}");
+        }
+        assert!(repo.exists(&format!("src/{at}.txt")), "{file}: what is beside is free");
+    }
+    assert_eq!(repo.read("hh/pre-commit"), "kept\n");
+    assert_eq!(repo.read("team.cfg"), "[core]\n\thooksPath = deep/hooks\n");
+}
+
+#[test]
+fn a_hard_link_to_a_file_of_lathes_own_folder_is_not_read() {
+    let repo = TempRepo::new(&[("plain.txt", "OF-THE-WORKSPACE\n")]);
+    let home = lathe();
+    std::fs::create_dir_all(home.home().join("policy")).unwrap();
+    for (own, name) in [("config.toml", "linked.txt"), ("policy/a.toml", "rules.txt")] {
+        std::fs::write(home.home().join(own), "# OF-THE-HOME\n").unwrap();
+        std::fs::hard_link(home.home().join(own), repo.path().join(name)).unwrap();
+    }
+    let script = Script::new()
+        .answer(call("c1", "view", json!({ "path": "linked.txt" })))
+        .answer(call("c2", "view", json!({ "path": "rules.txt" })))
+        .answer(call("c3", "search", json!({ "pattern": "OF-THE-[A-Z]*" })))
+        .answer(call("c4", "search", json!({ "pattern": "OF-THE-[A-Z]*", "path": "linked.txt" })))
+        .answer(done("ok"));
+    let model = FakeModel::serving(script);
+    let words = ["run", "go", "--mode", "full-auto", "--output", "stream-json"];
+    let ran = home.in_dir(repo.path()).args(words).with_model(&model).run().expect_code(0);
+    let events = ran.events();
+    for id in ["c1", "c2", "c3", "c4"] {
+        assert!(!result(&events, id).contains("OF-THE-HOME"), "{id}: {}", result(&events, id));
+    }
+    assert!(result(&events, "c3").contains("OF-THE-WORKSPACE"), "{}", result(&events, "c3"));
+}

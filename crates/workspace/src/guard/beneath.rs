@@ -64,6 +64,8 @@ pub(crate) struct Found {
     pub gid: u32,
     pub device: u64,
     pub inode: u64,
+    /// The number of its names.
+    pub links: u64,
     /// When it was last changed in any way: seconds and their fractions.
     pub changed: (i64, i64),
     /// When its content was last written: seconds and their fractions.
@@ -81,6 +83,7 @@ impl Found {
             gid: stat.st_gid,
             device: stat.st_dev as u64,
             inode: stat.st_ino as u64,
+            links: stat.st_nlink as u64,
             changed: (stat.st_ctime as i64, stat.st_ctime_nsec as i64),
             modified: (stat.st_mtime as i64, stat.st_mtime_nsec as i64),
         }

@@ -21,7 +21,7 @@ use super::spot::private_name;
 use super::{LocalFiles, PERMISSIONS, names};
 use crate::guard::{Found, Guard, Last, NotOpened, Place, kind};
 use crate::landing::landing;
-use crate::{FileKind, WorkspaceError};
+use crate::{FileKind, WorkspaceError, is_protected_in};
 
 /// Bytes copied at a time.
 const PIECE: usize = 64 * 1024;
@@ -182,10 +182,17 @@ impl LocalFiles {
     fn check_inside(&self, old: &Place, new: &Place, to: &Path) -> Result<(), WorkspaceError> {
         let folder = self.guard.open_folder(old).map_err(|error| error.or_stale(to))?;
         let inside = names(folder).map_err(|error| WorkspaceError::io(to, error))?;
-        let becomes = |name: &OsStr| {
-            self.guard.is_protected(&new.join(name)) && !self.guard.is_protected(&old.join(name))
+        let by_name = |place: &Place, name: &OsStr| {
+            is_protected_in(self.guard.root_path(place), &place.below.join(name))
         };
-        match inside.iter().any(|(name, _)| becomes(name)) {
+        let becomes = |name: &OsStr| by_name(new, name) && !by_name(old, name);
+        let (from, at) = (self.guard.real(old), self.guard.real(new));
+        let led = |place: &PathBuf| {
+            let rest = place.strip_prefix(&at).ok();
+            rest.is_some_and(|rest| from.join(rest).symlink_metadata().is_ok())
+        };
+        let is_led = self.guard.led_near(new).iter().any(led);
+        match is_led || inside.iter().any(|(name, _)| becomes(name)) {
             true => Err(WorkspaceError::Protected(to.to_owned())),
             false => Ok(()),
         }

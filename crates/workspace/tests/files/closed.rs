@@ -95,6 +95,35 @@ async fn no_path_leads_into_the_closed_folder() {
 }
 
 #[tokio::test]
+async fn a_hard_link_to_a_file_of_the_closed_folder_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let (root, own) = world(dir.path());
+    fs::create_dir_all(own.join("quarantine/1")).unwrap();
+    fs::write(own.join("quarantine/1/big"), "plain").unwrap();
+    for (name, from) in [("src/key", "auth.json"), ("src/token", "server/tokens.json")] {
+        fs::hard_link(own.join(from), root.join(name)).unwrap();
+    }
+    // The quarantine has second names of files of the workspace.
+    fs::hard_link(own.join("quarantine/1/big"), root.join("src/big")).unwrap();
+    fs::hard_link(root.join("src/a.txt"), root.join("src/twin")).unwrap();
+    symlink("key", root.join("src/to-key")).unwrap();
+    let base = root.parent().unwrap();
+    for files in [LocalFiles::confined(root.clone(), &own), LocalFiles::confined(base.to_owned(), &own)] {
+        for name in ["src/key", "src/token", "src/to-key"] {
+            let path = root.join(name);
+            let refused = |error| matches!(error, Some(WorkspaceError::Outside(_)));
+            assert!(refused(files.read(&path, None).await.err()), "{name}");
+            assert!(refused(files.open_local(&path).err()), "{name}");
+            assert!(files.apply(vec![write(&path, hash("KEY"), "x")]).await.is_err(), "{name}");
+        }
+        for name in ["src/big", "src/twin"] {
+            assert_eq!(files.read(&root.join(name), None).await.unwrap(), b"plain", "{name}");
+        }
+    }
+    assert_eq!(fs::read(own.join("auth.json")).unwrap(), b"KEY");
+}
+
+#[tokio::test]
 async fn a_root_in_the_closed_folder_and_one_behind_a_link_hold_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let (root, own) = world(dir.path());

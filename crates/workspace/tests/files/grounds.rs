@@ -168,3 +168,108 @@ fn no_repository_is_made_in_a_folder_that_is_laid_out_like_one() {
         assert_eq!(lathe_workspace::is_protected_ground(&place), is_protected, "{folder}");
     }
 }
+
+/// Makes links with what is on the way to them; one that stands there goes.
+fn link(base: &Path, name: &str, leads: &str) {
+    let path = base.join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::os::unix::fs::symlink(leads, path).unwrap();
+}
+
+#[tokio::test]
+async fn where_a_protected_name_leads_is_protected_from_every_root_and_before_it_is_there() {
+    let table = [
+        // Nothing there yet.
+        (".envrc", "env.sh", "", "env.sh", false),
+        (".claude", "claude.d", "", "claude.d/settings.json", false),
+        (".bashrc", "later/x", "", "later/x", false),
+        (".bashrc", "later/../x", "", "x", false),
+        (".vscode/settings.json", "../vs.json", "", "vs.json", false),
+        (".vscode", "ide", "", "ide/tasks.json", false),
+        (".idea", "ide", "", "ide/runConfigurations/x.xml", false),
+        (".git/hooks", "../hk", "", "hk/pre-commit", false),
+        // In a folder below, and by a chain.
+        ("sub/.bashrc", "../rc", "", "rc", false),
+        ("sub/deeper/.bashrc", "../../rc", "", "rc", false),
+        ("sub/.vscode", "../data", "", "data/settings.json", false),
+        (".bashrc", "chain/first", "", "chain/last", false),
+        (".bashrc", "chain/first", "", "chain/second", false),
+        // From a root below the top of the repository.
+        (".git/hooks", "../sub/hooks", "", "sub/hooks/pre-commit", false),
+        (".git/hooks", "../sub/hooks", "sub", "hooks/pre-commit", false),
+        (".git/hooks", "../sub/hooks", "sub/hooks", "pre-commit", false),
+        (".claude", "data", "data", "launch2.json", false),
+        // In a repository inside, and in one without a `.git`.
+        ("nested/.git/hooks", "../nh", "", "nested/nh/pre-commit", false),
+        ("nested/.git/hooks", "../../nh", "", "nh/pre-commit", false),
+        ("bare/config", "../cfg", "", "cfg", false),
+        // What is not led to is free.
+        (".vscode", "ide", "", "ide/other.json", true),
+        (".claude", "data", "sub", "data/x", true),
+        (".envrc", ".", "", "a.txt", true),
+        ("sub/.envrc", "..", "", "a.txt", true),
+        (".envrc", ".envrc", "", "a.txt", true),
+        ("sub/.bashrc", "../rc", "", "rc2", true),
+    ];
+    for (name, leads, root, file, free) in table {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        for folder in [".git", "nested/.git", "bare/objects", "bare/refs", "chain", "sub/hooks", "data"] {
+            fs::create_dir_all(base.join(folder)).unwrap();
+        }
+        for head in [".git/HEAD", "nested/.git/HEAD", "bare/HEAD"] {
+            fs::write(base.join(head), "ref: refs/heads/main\n").unwrap();
+        }
+        link(&base, "chain/first", "second");
+        link(&base, "chain/second", "last");
+        link(&base, name, leads);
+        let root = base.join(root);
+        let files = LocalFiles::confined(root.clone(), &base.join("no-home"));
+        let path = root.join(file);
+        let done = files.apply(vec![write(&path, Expect::Absent, "x\n")]).await;
+        match (&done, free) {
+            (Ok(_), true) => {}
+            (Err(WorkspaceError::Protected(_)), false) => assert!(!path.exists()),
+            _ => panic!("{name} -> {leads}, {} {file}: {done:?}", root.display()),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_link_that_is_made_between_two_writes_counts_for_the_second() {
+    let dir = tempfile::tempdir().unwrap();
+    let base = dir.path().canonicalize().unwrap();
+    fs::create_dir(base.join("sub")).unwrap();
+    let files = LocalFiles::new(base.clone());
+    files.apply(vec![write(&base.join("rc"), Expect::Absent, "x\n")]).await.unwrap();
+    link(&base, "sub/.bashrc", "../rc2");
+    let done = files.apply(vec![write(&base.join("rc2"), Expect::Absent, "x\n")]).await;
+    assert!(matches!(done, Err(WorkspaceError::Protected(_))), "{done:?}");
+}
+
+#[test]
+fn no_folder_gets_a_name_that_a_protected_name_leads_to() {
+    let dir = tempfile::tempdir().unwrap();
+    let base = dir.path().canonicalize().unwrap();
+    link(&base, ".bashrc", "new/deep/rc");
+    fs::create_dir_all(base.join("old/deep")).unwrap();
+    fs::create_dir_all(base.join("other/deep")).unwrap();
+    fs::write(base.join("old/deep/rc"), "x\n").unwrap();
+    let files = LocalFiles::new(base.clone());
+    let done = files.rename(Path::new("old"), Path::new("new"));
+    assert!(matches!(done, Err(WorkspaceError::Protected(_))), "{done:?}");
+    files.rename(Path::new("other"), Path::new("new")).unwrap();
+}
+
+#[test]
+fn a_device_that_is_led_to_stays_free() {
+    let dir = tempfile::tempdir().unwrap();
+    let base = dir.path().canonicalize().unwrap();
+    fs::create_dir(base.join(".git")).unwrap();
+    link(&base, ".envrc", "/dev/null");
+    let named = |_: &Path, _: &Path| vec!["/dev/null".into()];
+    let places = lathe_workspace::behind_protected(&base, named);
+    assert!(!places.contains(&"/dev/null".into()), "{places:?}");
+    let named = |top: &Path, _: &Path| vec![top.join("hh")];
+    assert!(lathe_workspace::behind_protected(&base, named).contains(&base.join("hh")));
+}

@@ -1,0 +1,287 @@
+//! Places that protected names lead to where they are links, as `.git/hooks -> ../shared-hooks`. They are run all the same,
+//! so they are protected as the names are, also while nothing stands there yet.
+//!
+//! A link may stand in any folder. Looked at are the folders on the way from the top of the repository to the path, and then
+//! those around them, nearest first, up to a number: a walk through the whole tree would make each write as slow as the tree
+//! is large. A folder is listed once for as long as its own time stands still; where its links lead is resolved each time,
+//! name by name, because `canonicalize` knows nothing of what is not there.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use crate::protected::{NAMES, PAIRS, folded, is_same, tops};
+use crate::{is_protected, read_regular};
+
+/// Gives the places that the configuration of a repository names, by its work tree and its folder.
+pub type ConfigPlaces = fn(&Path, &Path) -> Vec<PathBuf>;
+
+/// Parts of a repository that run something, or say what is run.
+const GIT_PARTS: &[&str] = &["hooks", "config", "config.worktree", "info", "info/attributes"];
+
+/// Folders that are looked at in addition to those on the way to a path.
+const FOLDERS: usize = 256;
+
+/// Entries of a folder that are listed. In a larger one the protected names are looked for one by one.
+const ENTRIES: usize = 4096;
+
+/// Listings that are remembered.
+const REMEMBERED: usize = 4096;
+
+/// As many links as the kernel follows.
+const MAX_LINKS: usize = 40;
+
+/// Bytes of a file that holds one path.
+const LONGEST_PATH: u64 = 64 << 10;
+
+/// Younger than this, the time of a folder does not prove that it stayed the same.
+const YOUNG: Duration = Duration::from_millis(100);
+
+/// The real places that protected names in and around a folder lead to, and those that its repositories' configuration names.
+pub fn behind_protected(folder: &Path, named: ConfigPlaces) -> Vec<PathBuf> {
+    let led = Led::default();
+    led.naming(named);
+    led.places(folder, folder)
+}
+
+/// The places that protected names lead to, with the listings that they were found by.
+#[derive(Debug, Default)]
+pub(crate) struct Led {
+    listed: Mutex<HashMap<PathBuf, Listed>>,
+    named: OnceLock<ConfigPlaces>,
+}
+
+#[derive(Debug)]
+struct Listed {
+    /// Device, inode and time.
+    stamp: (u64, u64, i64, i64),
+    names: Arc<Names>,
+}
+
+/// Names of a folder that matter here.
+#[derive(Debug, Default)]
+struct Names {
+    /// Protected names that are links.
+    links: Vec<OsString>,
+    /// Folders, or links, in which some names are protected.
+    holders: Vec<OsString>,
+    has_git: bool,
+    /// Git takes the folder itself for a repository.
+    is_repository: bool,
+    folders: Vec<OsString>,
+}
+
+impl Led {
+    /// Adds the places that configurations name. The first that is set counts.
+    pub(crate) fn naming(&self, named: ConfigPlaces) {
+        self.named.get_or_init(|| named);
+    }
+
+    /// The places that count for a real path in a root. A place that holds the folder of its link is none of them: such a
+    /// link says nothing about a file.
+    pub(crate) fn places(&self, root: &Path, real: &Path) -> Vec<PathBuf> {
+        let top = tops(root).next().unwrap_or(root);
+        let way: Vec<&Path> = real.ancestors().filter(|folder| folder.starts_with(top)).collect();
+        let above = tops(root).filter(|outer| *outer != top);
+        let mut places: Vec<PathBuf> = way.iter().copied().chain(above).flat_map(|at| self.of(at)).collect();
+        let mut seen: HashSet<PathBuf> = way.iter().map(|folder| (*folder).to_owned()).collect();
+        let mut open: VecDeque<PathBuf> = way.into_iter().map(Path::to_owned).collect();
+        let mut left = FOLDERS;
+        while let Some(folder) = open.pop_front() {
+            let Some(names) = self.names(&folder) else { continue };
+            for inner in names.folders.iter().map(|name| folder.join(name)) {
+                if left == 0 {
+                    return places;
+                }
+                if seen.insert(inner.clone()) {
+                    left -= 1;
+                    places.extend(self.of(&inner));
+                    open.push_back(inner);
+                }
+            }
+        }
+        places
+    }
+
+    /// The places that the names of one folder lead to.
+    fn of(&self, folder: &Path) -> Vec<PathBuf> {
+        let Some(names) = self.names(folder) else { return Vec::new() };
+        let mut places: Vec<PathBuf> =
+            names.links.iter().flat_map(|name| leads(&folder.join(name))).collect();
+        places.extend(names.holders.iter().flat_map(|name| in_holder(folder, name)));
+        if names.has_git {
+            let repository = repositories(folder);
+            // A file leads to another folder as a link does.
+            places.extend(repository.iter().filter(|git| **git != folder.join(".git")).cloned());
+            places.extend(repository.iter().flat_map(|git| self.of_repository(folder, git)));
+        }
+        if names.is_repository {
+            places.extend(self.of_repository(folder, folder));
+        }
+        // Nobody runs what is in a device: a link to `/dev/null` says that there is nothing.
+        let is_device =
+            |place: &PathBuf| place.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir());
+        places.retain(|place| !folder.starts_with(place) && !is_device(place));
+        places
+    }
+
+    fn of_repository(&self, top: &Path, git: &Path) -> Vec<PathBuf> {
+        let parts = GIT_PARTS.iter().map(|part| git.join(part)).filter(|part| part.is_symlink());
+        let mut places: Vec<PathBuf> = parts.flat_map(|part| leads(&part)).collect();
+        if let Some(named) = self.named.get() {
+            places.extend(named(top, git).iter().flat_map(|place| leads(place)));
+        }
+        places
+    }
+
+    /// The names of a folder, listed anew if it is another one than it was.
+    fn names(&self, folder: &Path) -> Option<Arc<Names>> {
+        let found = folder.symlink_metadata().ok().filter(fs::Metadata::is_dir)?;
+        let stamp = (found.dev(), found.ino(), found.mtime(), found.mtime_nsec());
+        let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = listed.get(folder).filter(|known| known.stamp == stamp) {
+            return Some(Arc::clone(&known.names));
+        }
+        let names = Arc::new(Names::of(folder));
+        let is_old = |at: SystemTime| SystemTime::now().duration_since(at).is_ok_and(|age| age > YOUNG);
+        if found.modified().is_ok_and(is_old) {
+            if listed.len() >= REMEMBERED {
+                listed.clear();
+            }
+            listed.insert(folder.to_owned(), Listed { stamp, names: Arc::clone(&names) });
+        }
+        Some(names)
+    }
+}
+
+impl Names {
+    fn of(folder: &Path) -> Self {
+        let mut names = Self::default();
+        let mut git_names = [("HEAD", false), ("commondir", false), ("objects", false), ("refs", false)];
+        let mut count = 0;
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten().take(ENTRIES) {
+            count += 1;
+            let Ok(kind) = entry.file_type() else { continue };
+            let name = entry.file_name();
+            for (known, is_there) in &mut git_names {
+                *is_there |= name == *known;
+            }
+            names.add(name, kind);
+        }
+        if count == ENTRIES {
+            let fixed = NAMES.iter().copied().chain(PAIRS.iter().map(|(holder, _)| *holder));
+            for name in fixed {
+                if let Ok(found) = folder.join(name).symlink_metadata() {
+                    names.add(name.into(), found.file_type());
+                }
+            }
+        }
+        let [(_, head), (_, commondir), (_, objects), (_, refs)] = git_names;
+        names.is_repository = head && (commondir || (objects && refs));
+        names
+    }
+
+    fn add(&mut self, name: OsString, kind: fs::FileType) {
+        let text = name.to_string_lossy();
+        let is_holder = || {
+            let plain = folded(&text);
+            PAIRS.iter().any(|(holder, _)| is_same(&plain, holder))
+        };
+        self.has_git |= text == ".git";
+        if kind.is_symlink() && is_protected(Path::new(&name)) {
+            self.links.push(name);
+        } else if (kind.is_symlink() || (kind.is_dir() && text.contains(['.', '~']))) && is_holder() {
+            self.holders.push(name);
+        } else if kind.is_dir() && !is_protected(Path::new(&name)) {
+            self.folders.push(name);
+        }
+    }
+}
+
+/// The places of the names that are protected in a folder such as `.vscode`, where it is a link or they are.
+fn in_holder(folder: &Path, name: &OsStr) -> Vec<PathBuf> {
+    let holder = folder.join(name);
+    let plain = folded(&name.to_string_lossy());
+    let pairs = || PAIRS.iter().filter(|(known, _)| is_same(&plain, known)).map(|(_, name)| *name);
+    let entries = fs::read_dir(&holder).into_iter().flatten().flatten().take(ENTRIES);
+    let protected = entries.map(|entry| entry.file_name()).filter(|name| {
+        let name = folded(&name.to_string_lossy());
+        pairs().any(|known| is_same(&name, known))
+    });
+    let protected: Vec<OsString> = protected.collect();
+    let links = protected.iter().map(|name| holder.join(name)).filter(|path| path.is_symlink());
+    let mut places: Vec<PathBuf> = links.flat_map(|path| leads(&path)).collect();
+    if holder.is_symlink()
+        && let Some(at) = leads(&holder).pop()
+    {
+        places.extend(protected.iter().map(|name| at.join(name)));
+        // The one that has capital letters in its ordinary form.
+        places.extend(pairs().chain(["runConfigurations"]).map(|name| at.join(name)));
+    }
+    places
+}
+
+/// The folders of the repository whose `.git` is in a folder: where that leads, and what it shares with others.
+fn repositories(top: &Path) -> Vec<PathBuf> {
+    let dot = top.join(".git");
+    let git = match dot.is_dir() {
+        true => Some(dot),
+        false => one_path(&dot, b"gitdir:").and_then(|path| leads(&top.join(path)).pop()),
+    };
+    let common = git.as_ref().and_then(|git| {
+        let path = one_path(&git.join("commondir"), b"")?;
+        leads(&git.join(path)).pop()
+    });
+    git.into_iter().chain(common).collect()
+}
+
+/// The path that a file of one line names after `begin`.
+fn one_path(file: &Path, begin: &[u8]) -> Option<PathBuf> {
+    let content = read_regular(file, LONGEST_PATH).ok()??;
+    let path = content.strip_prefix(begin)?.trim_ascii();
+    (!path.is_empty()).then(|| PathBuf::from(OsStr::from_bytes(path)))
+}
+
+/// The places that a path leads to: each link in its place, and at the end the one without links. Names that are
+/// not there count as folders, because they may become such.
+fn leads(path: &Path) -> Vec<PathBuf> {
+    let (mut places, mut todo, mut links) = (Vec::new(), Vec::new(), 0);
+    let mut at = PathBuf::from("/");
+    push(&mut todo, path);
+    while let Some(name) = todo.pop() {
+        if name == ".." {
+            at.pop();
+            continue;
+        }
+        at.push(&name);
+        let Ok(target) = fs::read_link(&at) else { continue };
+        if todo.is_empty() {
+            places.push(at.clone());
+        }
+        links += 1;
+        if links > MAX_LINKS {
+            return places;
+        }
+        at.pop();
+        if target.is_absolute() {
+            at = PathBuf::from("/");
+        }
+        push(&mut todo, &target);
+    }
+    places.push(at);
+    places
+}
+
+/// Puts the names of a path on a stack, the first one on top.
+fn push(todo: &mut Vec<OsString>, path: &Path) {
+    todo.extend(path.components().rev().filter_map(|part| match part {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some(OsString::from("..")),
+        Component::CurDir | Component::RootDir | Component::Prefix(_) => None,
+    }));
+}
