@@ -114,7 +114,7 @@ impl Host {
     fn one_writer(&self) -> Result<std::fs::File, HostError> {
         self.home().refuse_inside_session("lathe auth")?;
         self.home().make()?;
-        let path = self.home().path().join("auth.lock");
+        let path = self.auth_file().with_extension("lock");
         own_lock(&path).map_err(|error| HostError::Home { path, reason: error.to_string() })
     }
 

@@ -81,10 +81,12 @@ fn each_folder(
     let mut seen: std::collections::HashSet<String> = folders.iter().map(|folder| plain(folder)).collect();
     for command in &script.commands {
         if !matches!(command.program_name(), Some("cd" | "pushd" | "popd")) {
+            // What `find` starts runs elsewhere, and it itself does not.
+            let stays = (command.program_name() == Some("find")).then_some(folders.len());
             for target in elsewhere(command, values) {
                 go(&mut folders, &mut seen, target);
             }
-            told(folders.len());
+            told(stays.unwrap_or(folders.len()));
             continue;
         }
         told(folders.len());

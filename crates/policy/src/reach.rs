@@ -370,6 +370,10 @@ impl Reacher<'_> {
                 false => vec![Path::new(&folder).to_owned()],
             };
             for folder in found.iter().map(|folder| disk.real(folder)) {
+                // Nothing that a link leads to is stricter than such a folder itself.
+                if self.gate.region(&folder, Depth::All) > Region::Elsewhere {
+                    continue;
+                }
                 let mut strictest = BTreeMap::new();
                 let large = disk.holds(&folder, &mut |path| {
                     if !path.starts_with(&folder) {
@@ -428,9 +432,14 @@ impl Reacher<'_> {
             return;
         }
         if let Some(places) = self.fed.meant(spelling) {
+            // `find -execdir x {}`: the names lie beneath where it begins, whichever folder that is in.
+            let beneath = format!("/{UNKNOWN}");
+            let is_found = |from: &&String| self.wrapper == Some("find") && from.ends_with(&beneath);
+            let from: Vec<String> = self.from.iter().filter(|from| !is_found(from)).cloned().collect();
+            let there = Reacher { from: &from, ..*self };
             for place in &places {
-                self.add(touches, place, Depth::All, reads);
-                self.linked(touches, place);
+                there.add(touches, place, Depth::All, reads);
+                there.linked(touches, place);
             }
             return;
         }
