@@ -33,6 +33,11 @@ pub trait Disk: Send + Sync {
     /// The top folder of the repository that a folder lies in, links resolved.
     fn repository(&self, folder: &Path) -> Option<PathBuf>;
 
+    /// The place outside of a workspace that git would read from in a folder of it, for people. None where there is none.
+    fn git_leads(&self, _: &Path, _: &Path) -> Option<String> {
+        None
+    }
+
     /// The identity of a file that has more than one name; `None` for any other.
     fn linked(&self, path: &Path) -> Option<FileId>;
 }

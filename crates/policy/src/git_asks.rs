@@ -1,9 +1,16 @@
 //! Git commands that only read, in a repository whose own configuration makes git run a program.
 
-use lathe_bash::{Command, FloorRule};
+use std::path::PathBuf;
+
+use lathe_bash::{Command, FloorRule, Word};
 use lathe_protocol::{Decision, Verdict};
 
 use crate::gate::{Gate, decision};
+use crate::reading::{Region, reading};
+use crate::rules::Setting;
+
+/// Folders of one command that are looked at.
+const FOLDERS: usize = 32;
 
 /// Subcommands of git that run no program of a repository's, whatever its configuration says. Those that sort or format may
 /// check signatures, by a setting alone (`tag.sort`, `pretty.x`), and a reflog has diffs.
@@ -22,16 +29,48 @@ const GIT_PLAIN: [&str; 12] = [
     "--version",
 ];
 
-/// A repository whose own configuration makes git run a program: even what only reads is asked about.
-pub(crate) fn git_asks(gate: &Gate, command: &Command, decided: &Decision) -> Option<Decision> {
-    let setting = gate.git_runs.as_ref()?;
+/// A repository whose own configuration makes git run a program, or that leads to another one: even what only reads is asked
+/// about. `from` are the folders that the command may run in.
+pub(crate) fn git_asks(
+    gate: &Gate,
+    command: &Command,
+    from: &[String],
+    setting: Setting<'_>,
+    decided: &Decision,
+) -> Option<Decision> {
     if decided.verdict != Verdict::Allow || command.program_name() != Some("git") {
         return None;
     }
     let normal = lathe_bash::normal_words(&command.words);
-    if normal.get(1).is_some_and(|sub| GIT_PLAIN.contains(&sub.as_str())) {
+    let sub = normal.get(1).map(String::as_str);
+    let is_version = matches!(sub, Some("version" | "--version"));
+    let away = (!is_version).then(|| leads(gate, command, from)).flatten();
+    let outside = away.and_then(|away| {
+        let shown = format!("what git would read here ({away})");
+        reading((Region::Elsewhere, false), setting.actor, setting.mode, &shown)
+    });
+    if outside.is_some() {
+        return outside;
+    }
+    let setting = gate.git_runs.as_ref()?;
+    if sub.is_some_and(|sub| GIT_PLAIN.contains(&sub)) {
         return None;
     }
     let why = format!("the repository's own configuration makes git run a program ({setting})");
     Some(decision(Verdict::Ask, FloorRule::Option.as_str(), &why))
+}
+
+/// The place outside of the workspace that git would read from, in any of the folders that the command may work in.
+fn leads(gate: &Gate, command: &Command, from: &[String]) -> Option<String> {
+    let disk = gate.disk.get()?;
+    let words: Vec<Option<&str>> = command.words.iter().map(Word::literal).collect();
+    let named = words.windows(2).filter(|pair| pair.first() == Some(&Some("-C")));
+    let named: Vec<&str> = named.filter_map(|pair| *pair.get(1)?).collect();
+    // Each `-C` begins where the one before it led.
+    let all = named.iter().fold(PathBuf::new(), |path, next| path.join(next));
+    let here = gate.here.iter().cloned().chain(from.iter().map(PathBuf::from));
+    let mut folders: Vec<PathBuf> = here.flat_map(|folder| [folder.join(&all), folder]).collect();
+    folders.sort();
+    folders.dedup();
+    folders.iter().take(FOLDERS).find_map(|folder| disk.git_leads(folder, &gate.root))
 }

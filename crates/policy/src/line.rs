@@ -152,10 +152,11 @@ impl Rulebook {
             if command.again && (lone || decision.verdict != Verdict::Deny) {
                 continue;
             }
-            let (decision, git) = match gate.and_then(|gate| git_asks(gate, command, &decision)) {
-                Some(asks) => (asks, true),
-                None => (decision, false),
-            };
+            let (decision, git) =
+                match gate.and_then(|gate| git_asks(gate, command, from.of(index), setting, &decision)) {
+                    Some(asks) => (asks, true),
+                    None => (decision, false),
+                };
             if git {
                 narrow = None;
             }

@@ -54,6 +54,10 @@ impl Disk for LocalDisk {
         top(&folder.join("x")).map(Path::to_owned)
     }
 
+    fn git_leads(&self, folder: &Path, workspace: &Path) -> Option<String> {
+        crate::git_leads::git_leads(folder, workspace)
+    }
+
     fn linked(&self, path: &Path) -> Option<FileId> {
         let found = path.metadata().ok().filter(|found| found.is_file() && found.nlink() > 1)?;
         Some(FileId { device: found.dev(), inode: found.ino() })

@@ -22,6 +22,7 @@ mod entry;
 mod face;
 mod finish;
 mod gemini;
+mod git_leads;
 mod git_runs;
 mod glob;
 mod hidden;

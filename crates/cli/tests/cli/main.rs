@@ -25,6 +25,7 @@ mod foreign_keys;
 mod gate;
 mod gate_lines;
 mod gemini_rows;
+mod git_elsewhere;
 mod graph;
 mod guide;
 mod handles;
