@@ -276,7 +276,7 @@ fn given(redirect: &Redirect) -> String {
     wrap::spelled(std::slice::from_ref(&redirect.word))
 }
 
-/// What a program seems to run, as it stands there and with its texts put together and spelled out.
+/// Commands that a program seems to run, as it stands there and with its texts put together and spelled out.
 fn in_each_way(text: &str) -> Vec<Inner> {
     let spelled = concatenated(&escapes::spelled_out(text));
     let mut inner = read(text);

@@ -1,6 +1,6 @@
 //! Response files: programs that read more of their words from a file, `strings @x`.
 //!
-//! What stands in such a file may be an option or the name of any file. The sign counts wherever the word stands, behind
+//! A word in such a file may be an option or the name of any file. The sign counts wherever the word stands, behind
 //! `--` too, so a word that may begin with it is asked about like one that does.
 
 use crate::script::{Piece, Word};

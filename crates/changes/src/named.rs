@@ -99,7 +99,7 @@ pub(crate) fn look(folder: &Path, aside: &mut Vec<SetAside>) {
     }
 }
 
-/// What a `.git` names below its work tree. The repository's own parts have copies in its copy.
+/// Places that a `.git` names below its work tree. The repository's own parts have copies in its copy.
 fn places(dot: &Path) -> Vec<Named> {
     let (git, top) = (repository_of(dot), dot.parent().and_then(|top| top.canonicalize().ok()));
     let (Some(git), Some(top)) = (git.and_then(|git| git.canonicalize().ok()), top) else {

@@ -1,6 +1,6 @@
 //! Places that the configuration of a repository names: the folder of hooks, and further files of configuration.
 //!
-//! What stands there is run, or says what is run, as `.git/hooks` and `.git/config` do. The files are read here; git is not
+//! Files there are run, or say what is run, as `.git/hooks` and `.git/config` do. The files are read here; git is not
 //! asked, because it would obey them.
 
 use std::ffi::OsStr;

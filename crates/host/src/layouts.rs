@@ -1,4 +1,4 @@
-//! What is put back makes no repository of what somebody wrote meanwhile: its settings and hooks would be run by git.
+//! Files that are put back make no repository of what somebody wrote meanwhile: its settings and hooks would be run by git.
 
 use std::path::{Path, PathBuf};
 

@@ -301,7 +301,7 @@ fn rules_that_name_the_workspace_and_excluded_tools_hold_for_the_copy() {
     }
 }
 
-/// Where a line goes shows only when it runs, and it may be the real workspace.
+/// A line whose folder shows only when it runs may go to the real workspace.
 #[test]
 fn a_line_that_goes_where_a_file_says_does_not_write_in_the_real_workspace() {
     for text in [

@@ -21,7 +21,7 @@ async fn ran(line: &str, before: impl FnOnce(&Path)) -> (Server, String) {
     (server, session)
 }
 
-/// What is in `b` of a bare repository, but for its `refs`.
+/// The content of `b`, a bare repository, without its `refs`.
 fn half(root: &Path) {
     std::fs::create_dir_all(root.join("b/objects")).unwrap();
     std::fs::write(root.join("b/HEAD"), HEAD).unwrap();

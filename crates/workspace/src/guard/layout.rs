@@ -25,12 +25,12 @@ pub(crate) fn repository_of(root: &Path, real: &Path, with: &[PathBuf]) -> Optio
     })
 }
 
-/// Whether a folder is such a repository as it is.
+/// Tells whether a folder is such a repository as it is.
 pub(crate) fn is_laid_out(folder: &Path) -> bool {
     is_repository(folder, "", &[])
 }
 
-/// Whether something stands in a folder that would make or steer a repository, besides these paths.
+/// Tells whether something stands in a folder that would make or steer a repository, besides these paths.
 pub(crate) fn is_begun(folder: &Path, besides: &[PathBuf]) -> bool {
     let inside = std::fs::read_dir(folder).into_iter().flatten().flatten();
     inside.into_iter().any(|entry| {
