@@ -8,7 +8,7 @@ mod calls;
 mod remembered;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use lathe_journal::{Journal, JournalError, Syncer};
 use lathe_model::{Answer, ModelClient, ModelError, Variables};
@@ -22,6 +22,7 @@ use lathe_protocol::{
 };
 use lathe_redact::Redactor;
 use lathe_tools::Toolbox;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinSet;

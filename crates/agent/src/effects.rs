@@ -1,6 +1,6 @@
 //! The effects of a session: tasks that talk to the model, to tools and to the disk, and answer into the actor's inbox.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lathe_journal::{JournalError, Syncer};
@@ -11,6 +11,7 @@ use lathe_protocol::{
     StepNo, ToolErrorKind, Update, Usage,
 };
 use lathe_tools::{Handle, Output, Prepared, Preview, Recalled, RunContext, Toolbox, Wanted, review_changes};
+use parking_lot::Mutex;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -327,7 +328,7 @@ pub(crate) async fn may_end(
 /// Makes what was appended durable against loss of power, while the model thinks.
 pub(crate) async fn sync(syncer: Arc<Mutex<Syncer>>, inbox: mpsc::Sender<Inbox>) {
     let work = tokio::task::spawn_blocking(move || {
-        let mut syncer = syncer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut syncer = syncer.lock();
         syncer.sync()?;
         syncer.checkpoint_if_large()
     });

@@ -14,10 +14,10 @@ use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use lathe_protocol::Digest;
 use lz4_flex::block::compress_prepend_size;
+use parking_lot::Mutex;
 use tempfile::TempPath;
 
 use crate::{BlobError, Blobs};
@@ -45,20 +45,20 @@ impl Batch {
             return Err(BlobError::TooLarge { len: bytes.len() });
         }
         let digest = Digest::of(bytes);
-        if self.lock().contains_key(&digest) {
+        if self.waiting.lock().contains_key(&digest) {
             return Ok(digest);
         }
         let path = self.blobs.path_of(&digest)?;
         let there = fs::metadata(&path).is_ok_and(|found| found.is_file() && found.len() > 0);
         let file = if there { None } else { Some(self.write(&path, bytes)?) };
         // Two threads may have written the same bytes: one file is dropped, and removed by that.
-        self.lock().insert(digest.clone(), file);
+        self.waiting.lock().insert(digest.clone(), file);
         Ok(digest)
     }
 
     /// Makes everything put durable, under its name.
     pub fn finish(self) -> Result<(), BlobError> {
-        let waiting = self.waiting.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let waiting = self.waiting.into_inner();
         let mut named: Vec<(TempPath, PathBuf)> = Vec::new();
         for (digest, file) in waiting {
             if let Some(file) = file {
@@ -86,10 +86,6 @@ impl Batch {
         let mut file = tempfile::Builder::new().prefix(".tmp-").tempfile_in(shard).map_err(failed)?;
         file.write_all(&compress_prepend_size(bytes)).map_err(failed)?;
         Ok(file.into_temp_path())
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Digest, Option<TempPath>>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -19,8 +19,10 @@
 
 mod batch;
 mod error;
+mod replace;
 mod store;
 
 pub use batch::Batch;
 pub use error::BlobError;
+pub use replace::{Durable, replace};
 pub use store::Blobs;

@@ -10,6 +10,7 @@ use lathe_protocol::Digest;
 use lz4_flex::block::{compress_prepend_size, decompress, uncompressed_size};
 use tempfile::NamedTempFile;
 
+use crate::replace::{Durable, replace};
 use crate::{Batch, BlobError};
 
 /// From this size on a thread for the hash is worth its while.
@@ -66,7 +67,7 @@ impl Blobs {
         if self.make_shard(shard)? == Shard::Made {
             sync_folder(&self.dir)?;
         }
-        write_whole(shard, &path, &compress_prepend_size(bytes))?;
+        write_whole(&path, &compress_prepend_size(bytes))?;
         Ok(digest)
     }
 
@@ -190,12 +191,8 @@ fn is_there(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() > 0)
 }
 
-/// Temporary file in the same folder, all bytes, sync, rename, sync the folder.
-fn write_whole(dir: &Path, path: &Path, bytes: &[u8]) -> Result<(), BlobError> {
-    let file = write_unsynced(dir, path, bytes)?;
-    sync(file.as_file(), path)?;
-    file.persist(path).map_err(|error| BlobError::from_io("write the blob", path, error.error))?;
-    sync_folder(dir)
+fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), BlobError> {
+    replace(path, bytes, Durable::Name).map_err(|error| BlobError::from_io("write the blob", path, error))
 }
 
 /// All bytes under a temporary name. `path` is for the words of a failure, here and below.

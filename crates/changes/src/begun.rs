@@ -13,6 +13,7 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use lathe_blobs::{Durable, replace};
 use serde::{Deserialize, Serialize};
 
 use crate::anypath;
@@ -83,11 +84,7 @@ pub(crate) fn remove(folder: &Path) {
 
 /// Writes down which copies are in an entry, or are moved there next.
 pub(crate) fn write_taken(folder: &Path, taken: &Taken) -> io::Result<()> {
-    let new = folder.join(format!("{TAKEN}.new"));
-    let mut file = File::create(&new)?;
-    file.write_all(&serde_json::to_vec(taken).map_err(io::Error::other)?)?;
-    file.sync_data()?;
-    fs::rename(new, folder.join(TAKEN))
+    replace(&folder.join(TAKEN), &serde_json::to_vec(taken).map_err(io::Error::other)?, Durable::Content)
 }
 
 /// Those that really are in the entry: the last one may not have been moved.

@@ -6,12 +6,13 @@
 
 use std::collections::HashSet;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use lathe_blobs::{Batch, Blobs};
 use lathe_protocol::Digest;
 use nix::errno::Errno;
+use parking_lot::Mutex;
 
 use crate::attributes::Attributes;
 use crate::beneath::{Rel, Root, read_into, split};
@@ -121,7 +122,7 @@ impl Examine<'_> {
                     }
                 }
             }
-            let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut all = all.lock();
             match (&mut *all, result) {
                 (Ok(all), Ok(())) => all.extend(outcomes),
                 (Err(_), _) => {}
@@ -137,7 +138,7 @@ impl Examine<'_> {
             }
             work(0);
         });
-        all.into_inner().unwrap_or_else(PoisonError::into_inner)
+        all.into_inner()
     }
 }
 

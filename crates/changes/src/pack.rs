@@ -10,7 +10,8 @@ use std::io;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Mutex, MutexGuard};
 
 const BUFFER: usize = 1 << 20;
 
@@ -164,7 +165,7 @@ impl Packs {
 
     fn lock(&self, number: u8) -> io::Result<MutexGuard<'_, Pack>> {
         let pack = self.packs.get(usize::from(number)).ok_or(io::ErrorKind::NotFound)?;
-        Ok(pack.lock().unwrap_or_else(PoisonError::into_inner))
+        Ok(pack.lock())
     }
 }
 

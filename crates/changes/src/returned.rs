@@ -6,11 +6,11 @@
 //! before the first thing is moved, so that a killed process leaves nothing that nobody knows of.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use lathe_blobs::Blobs;
+use lathe_blobs::{Blobs, Durable, replace};
 use lathe_protocol::Digest;
 use serde::{Deserialize, Serialize};
 
@@ -103,7 +103,11 @@ impl Quarantine {
             kept.acts.push(by);
         }
         // From here on it is an entry, whatever happens.
-        note(&folder, ENTRY, &serde_json::to_vec_pretty(&kept).map_err(io::Error::other)?)?;
+        replace(
+            &folder.join(ENTRY),
+            &serde_json::to_vec_pretty(&kept).map_err(io::Error::other)?,
+            Durable::Content,
+        )?;
         let mut back = PutBack::default();
         let (done, left) = refs::take_again(&kept.folder, &kept.id, &refs);
         back.done.extend(done);
@@ -180,14 +184,9 @@ fn read(folder: &Path) -> Option<Returned> {
 }
 
 fn write(folder: &Path, returned: &Returned) -> io::Result<()> {
-    note(folder, RETURNED, &serde_json::to_vec(returned).map_err(io::Error::other)?)
-}
-
-/// Writes a file of an entry, whole or not at all.
-fn note(folder: &Path, name: &str, text: &[u8]) -> io::Result<()> {
-    let temp = folder.join(format!("{name}.new"));
-    let mut file = fs::File::create(&temp)?;
-    file.write_all(text)?;
-    file.sync_data()?;
-    fs::rename(temp, folder.join(name))
+    replace(
+        &folder.join(RETURNED),
+        &serde_json::to_vec(returned).map_err(io::Error::other)?,
+        Durable::Content,
+    )
 }

@@ -5,10 +5,11 @@
 //! `CACHEDIR.TAG` that a line puts into a tracked folder must not make the files in it look deleted.
 
 use std::os::fd::{AsFd as _, BorrowedFd};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use nix::dir::Dir;
 use nix::errno::Errno;
+use parking_lot::{Condvar, Mutex};
 
 use crate::Why;
 use crate::attributes::Attributes;
@@ -133,20 +134,20 @@ impl Walk<'_> {
             }
             self.work(&list, &ready, limit);
         });
-        let mut seen = list.into_inner().unwrap_or_else(PoisonError::into_inner).seen;
+        let mut seen = list.into_inner().seen;
         seen.sort_unstable_by(|a, b| a.rel.cmp(&b.rel));
         seen
     }
 
     fn work(&self, list: &Mutex<List>, ready: &Condvar, limit: usize) {
-        let mut held = lock(list);
+        let mut held = list.lock();
         loop {
             if let Some((rel, stat)) = held.folders.pop() {
                 held.busy += 1;
                 let room = limit.saturating_sub(held.seen.len());
                 drop(held);
                 let (seen, folders) = self.folder(rel, stat, room);
-                held = lock(list);
+                held = list.lock();
                 held.busy -= 1;
                 held.seen.extend(seen);
                 held.folders.extend(folders);
@@ -154,7 +155,7 @@ impl Walk<'_> {
             } else if held.busy == 0 {
                 return;
             } else {
-                held = ready.wait(held).unwrap_or_else(PoisonError::into_inner);
+                ready.wait(&mut held);
             }
         }
     }
@@ -223,8 +224,4 @@ impl Walk<'_> {
         }
         Ok((folder, names))
     }
-}
-
-fn lock(list: &Mutex<List>) -> MutexGuard<'_, List> {
-    list.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -29,11 +29,11 @@ pub(crate) use system::Watcher;
 
 #[cfg(target_os = "linux")]
 mod system {
+    use parking_lot::Mutex;
     use std::collections::{BTreeMap, HashMap};
     use std::os::unix::ffi::OsStrExt as _;
     use std::path::Path;
     use std::sync::atomic::{AtomicBool, Ordering};
-    use std::sync::{Mutex, PoisonError};
 
     use nix::errno::Errno;
     use nix::sys::inotify::{AddWatchFlags as Flag, InitFlags, Inotify, InotifyEvent, WatchDescriptor};
@@ -71,7 +71,7 @@ mod system {
         pub fn add(&self, path: &Path, rel: &Rel) {
             match self.inotify.add_watch(path, ALL) {
                 Ok(watch) => {
-                    let mut folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut folders = self.folders.lock();
                     let before = folders.insert(watch, rel.clone());
                     if before.is_some_and(|before| before != *rel) {
                         self.doubtful.store(true, Ordering::Relaxed);
@@ -112,7 +112,7 @@ mod system {
             if event.mask.intersects(Flag::IN_Q_OVERFLOW | Flag::IN_UNMOUNT) {
                 return false;
             }
-            let mut folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut folders = self.folders.lock();
             if event.mask.contains(Flag::IN_IGNORED) {
                 folders.remove(&event.wd);
                 return true;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use lathe_protocol::nearest;
 use serde_json::Value as Json;
 
-use crate::nearest::nearest;
 use crate::part::Part;
 use crate::problem::{Fault, Origin, Problem, Source};
 use crate::schema::{Field, Shape, fields, fixed_keys};

@@ -22,7 +22,6 @@ mod foreign;
 mod format;
 mod load;
 mod merge;
-mod nearest;
 mod part;
 mod problem;
 mod schema;

@@ -3,9 +3,9 @@
 use std::hash::{BuildHasher, RandomState};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde::Serialize;
 
@@ -71,16 +71,12 @@ impl Store {
         Ok(Self { connection: Mutex::new(connection) })
     }
 
-    fn held(&self) -> MutexGuard<'_, Connection> {
-        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub fn create(&self, title: &str, content: &str, description: &str) -> Result<Document, DocumentError> {
         if content.len() + title.len() + description.len() > LARGEST {
             return Err(DocumentError::too_large("/online/docs/create"));
         }
         let (id, now) = (new_id(), now());
-        let mut connection = self.held();
+        let mut connection = self.connection.lock();
         let change = connection.transaction()?;
         change.execute("INSERT INTO documents VALUES(?1, ?2, 1)", params![id, now])?;
         change.execute(
@@ -96,7 +92,7 @@ impl Store {
     pub fn get(&self, id: &str, version: Option<u32>) -> Result<Option<Document>, DocumentError> {
         let sql = "SELECT document, version, title, description, content, at FROM versions
             WHERE document = ?1 AND version = coalesce(?2, (SELECT latest FROM documents WHERE id = ?1))";
-        Ok(self.held().query_row(sql, params![id, version], document).optional()?)
+        Ok(self.connection.lock().query_row(sql, params![id, version], document).optional()?)
     }
 
     /// A document that must be there.
@@ -115,7 +111,7 @@ impl Store {
         if content.len() > LARGEST {
             return Err(DocumentError::too_large(HERE));
         }
-        let mut connection = self.held();
+        let mut connection = self.connection.lock();
         let change = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
         let before: Option<(u32, String, String)> = change
             .query_row(
@@ -140,7 +136,7 @@ impl Store {
 
     /// All versions, the newest first; empty if there is no such document.
     pub fn versions(&self, id: &str) -> Result<Vec<Version>, DocumentError> {
-        let connection = self.held();
+        let connection = self.connection.lock();
         let mut rows = connection.prepare(
             "SELECT version, title, at, length(CAST(content AS BLOB)) FROM versions
              WHERE document = ?1 ORDER BY version DESC",
@@ -160,7 +156,7 @@ impl Store {
 
     /// Documents whose title, description or content holds the keyword, the newest first.
     pub fn search(&self, keyword: &str, skip: u32, most: u32) -> Result<Vec<Found>, DocumentError> {
-        let connection = self.held();
+        let connection = self.connection.lock();
         let mut rows = connection.prepare(
             "SELECT document, version, title, description, at FROM versions
              JOIN documents ON documents.id = document AND latest = version

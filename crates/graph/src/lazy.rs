@@ -2,8 +2,9 @@
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
+use parking_lot::{Mutex, MutexGuard};
 use rusqlite::{Connection, OptionalExtension as _};
 
 use crate::facts::{Facts, Gap};
@@ -25,7 +26,7 @@ impl Source {
     }
 
     pub fn db(&self) -> MutexGuard<'_, Connection> {
-        self.db.lock().unwrap_or_else(PoisonError::into_inner)
+        self.db.lock()
     }
 
     pub fn is_lost(&self) -> bool {
@@ -35,7 +36,7 @@ impl Source {
     /// Contents whose facts could not be read; asking forgets them.
     pub fn take_damaged(&self) -> Vec<i64> {
         self.lost.store(false, Ordering::Relaxed);
-        std::mem::take(&mut *self.damaged.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.damaged.lock())
     }
 
     pub fn facts(&self, content: i64) -> Option<Facts> {
@@ -100,7 +101,7 @@ impl Deref for Lazy {
     fn deref(&self) -> &Facts {
         self.facts.get_or_init(|| {
             self.source.facts(self.content).unwrap_or_else(|| {
-                self.source.damaged.lock().unwrap_or_else(PoisonError::into_inner).push(self.content);
+                self.source.damaged.lock().push(self.content);
                 self.source.lost.store(true, Ordering::Relaxed);
                 Facts::empty(Gap::Unreadable)
             })

@@ -4,9 +4,10 @@
 //! Only the name of a Rust package is read, since its own tests and its neighbours call it so. A module that no file
 //! fits is somebody else's, and names that come from it are not looked for here.
 
-use std::sync::{Mutex, OnceLock};
+use std::sync::OnceLock;
 
 use lathe_grammars::Language;
+use parking_lot::Mutex;
 
 use crate::hash::{QuickMap, QuickSet};
 use crate::snapshot::{Snapshot, family};
@@ -310,12 +311,12 @@ impl Modules {
         let words = if module.starts_with('@') { 2 } else { 1 };
         let end = module.match_indices('/').nth(words - 1).map_or(module.len(), |(at, _)| at);
         let (package, rest) = (&module[..end], module[end..].trim_start_matches('/'));
-        let known = self.npm.lock().ok()?.get(package).cloned();
+        let known = self.npm.lock().get(package).cloned();
         let folder = match known {
             Some(known) => known,
             None => {
                 let found = self.npm_folder(snapshot, package);
-                self.npm.lock().ok()?.insert(package.to_owned(), found.clone());
+                self.npm.lock().insert(package.to_owned(), found.clone());
                 found
             }
         }?;

@@ -5,12 +5,12 @@
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use ignore::{WalkBuilder, WalkState};
 use lathe_grammars::Language;
 use lathe_search::{LATHE_IGNORE, ignore_file_blocks, unread_own_file};
+use parking_lot::Mutex;
 
 use crate::layout::{Layout, excludes, is_settled, outside, rule_stamp, stamp};
 use crate::watch::{Watch, is_shared};
@@ -151,7 +151,7 @@ pub fn scan(root: &Path, limits: &Limits, watch: Option<&Watch>, stop: &AtomicBo
     if ends() {
         return None;
     }
-    let Sight { seen: mut files, folders, rules, odd } = all.into_inner().unwrap_or_default();
+    let Sight { seen: mut files, folders, rules, odd } = all.into_inner();
     files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     let beyond = files.len().saturating_sub(limits.files);
     files.truncate(limits.files);
@@ -207,12 +207,11 @@ struct Local<'a> {
 
 impl Drop for Local<'_> {
     fn drop(&mut self) {
-        if let Ok(mut all) = self.all.lock() {
-            all.seen.append(&mut self.sight.seen);
-            all.folders.append(&mut self.sight.folders);
-            all.rules.append(&mut self.sight.rules);
-            all.odd |= self.sight.odd;
-        }
+        let mut all = self.all.lock();
+        all.seen.append(&mut self.sight.seen);
+        all.folders.append(&mut self.sight.folders);
+        all.rules.append(&mut self.sight.rules);
+        all.odd |= self.sight.odd;
     }
 }
 

@@ -1,9 +1,10 @@
 //! The facts of all files at one moment, with the index over them if there is one that holds.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use lathe_grammars::Language;
+use parking_lot::Mutex;
 
 use crate::facts::{Def, Facts, Gap, Kind, NONE, Sym};
 use crate::hash::QuickMap;

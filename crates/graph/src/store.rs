@@ -9,9 +9,10 @@
 //! word about it: everything in it can be had from the files.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use parking_lot::MutexGuard;
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, params};
 
 use crate::error::GraphError;

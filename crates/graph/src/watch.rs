@@ -87,10 +87,10 @@ impl Watch {
 
 #[cfg(target_os = "linux")]
 mod system {
+    use parking_lot::Mutex;
     use std::collections::{BTreeSet, HashMap};
     use std::path::Path;
     use std::sync::atomic::{AtomicBool, Ordering};
-    use std::sync::{Mutex, PoisonError};
 
     use nix::errno::Errno;
     use nix::sys::inotify::{AddWatchFlags as Flag, InitFlags, Inotify, InotifyEvent, WatchDescriptor};
@@ -142,7 +142,7 @@ mod system {
         /// Forgets what happened; the folders are about to be added again, which costs nothing.
         pub fn restart(&self) {
             self.drain();
-            self.folders.lock().unwrap_or_else(PoisonError::into_inner).clear();
+            self.folders.lock().clear();
         }
 
         pub fn add(&self, folder: &Path, rel: &str) {
@@ -151,7 +151,7 @@ mod system {
             }
             match self.inotify.add_watch(folder, ALL) {
                 Ok(watch) => {
-                    let mut folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut folders = self.folders.lock();
                     let twice = folders.insert(watch, rel.to_owned()).is_some_and(|had| had != rel);
                     // One folder under two paths: its events are told for one of them only.
                     if twice || folders.len() > FOLDERS {
@@ -166,7 +166,7 @@ mod system {
 
         /// Source files to which something happened since the last time; nothing if that is not all.
         pub fn drain(&self) -> Option<BTreeSet<String>> {
-            let folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
+            let folders = self.folders.lock();
             let mut files = BTreeSet::new();
             let mut all = !self.blind.load(Ordering::Relaxed);
             loop {

@@ -1,6 +1,5 @@
 //! Answers that hold for ever: rules of the user's own, one for each "always".
 
-use std::io::Write;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +11,7 @@ use lathe_tools::ANSWERS;
 use crate::error::HostError;
 use crate::extras::Extras;
 use crate::home::Home;
-use crate::ownfile::own_text;
+use crate::ownfile::{own_text, own_write};
 use crate::session::Host;
 
 const HEAD: &str =
@@ -84,10 +83,7 @@ impl AnswerFile {
         std::fs::create_dir_all(folder).map_err(wrong)?;
         let rules: Vec<String> = grants.iter().map(Grant::rule).collect();
         let rules = rules.join("\n");
-        // Made for this user only.
-        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(wrong)?;
-        file.write_all(format!("{HEAD}{SUM}{}\n{rules}", sum(&rules)).as_bytes()).map_err(wrong)?;
-        file.persist(&self.0).map_err(|error| wrong(error.error)).map(drop)
+        own_write(&self.0, format!("{HEAD}{SUM}{}\n{rules}", sum(&rules)).as_bytes()).map_err(wrong)
     }
 }
 

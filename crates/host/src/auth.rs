@@ -3,12 +3,11 @@
 //! A stored key counts as the variable of its provider, so everything else knows only variables.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::PathBuf;
 
 use crate::error::HostError;
 use crate::keys::Marks;
-use crate::ownfile::{own_lock, own_text};
+use crate::ownfile::{own_lock, own_text, own_write};
 use crate::providers::{PROVIDERS, Provider, provider, variable};
 use crate::session::Host;
 
@@ -121,11 +120,9 @@ impl Host {
     fn store(&self, stored: &Stored) -> Result<PathBuf, HostError> {
         let path = self.auth_file();
         let wrong = |error: std::io::Error| HostError::Home { path: path.clone(), reason: error.to_string() };
-        // Written beside and renamed, so that a full disk cannot lose the other keys. A new file is made 0600.
-        let mut file = tempfile::NamedTempFile::new_in(self.home().path()).map_err(wrong)?;
-        file.write_all(serde_json::to_string_pretty(stored).unwrap_or_default().as_bytes()).map_err(wrong)?;
-        file.as_file().sync_all().map_err(wrong)?;
-        file.persist(&path).map_err(|error| wrong(error.error))?;
+        // A full disk must not lose the other keys.
+        let text = serde_json::to_string_pretty(stored).unwrap_or_default();
+        own_write(&path, text.as_bytes()).map_err(wrong)?;
         Ok(path)
     }
 

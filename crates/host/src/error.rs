@@ -5,7 +5,7 @@ use lathe_agent::AgentError;
 use lathe_changes::ChangesError;
 use lathe_journal::JournalError;
 use lathe_model::CassetteError;
-use lathe_protocol::{RunNo, SessionId, StepNo, Toolset, edit_distance};
+use lathe_protocol::{RunNo, SessionId, StepNo, Toolset, nearest};
 use lathe_workspace::WorkspaceError;
 use nix::libc::{ELOOP, ENXIO};
 
@@ -59,7 +59,7 @@ pub enum HostError {
     NoSuchRun { id: SessionId, run: RunNo },
     #[error("{} sessions begin with `{prefix}`, the newest of them {}: give more of the id", .found.len(), .found.iter().rev().take(3).cloned().collect::<Vec<_>>().join(", "))]
     ManySessions { prefix: String, found: Vec<String> },
-    #[error("there is no tool `{name}`{} There are: {}", nearest(.name, .known), .known.join(", "))]
+    #[error("there is no tool `{name}`{} There are: {}", did_you_mean(.name, .known), .known.join(", "))]
     NoSuchTool { name: String, known: Vec<String> },
     #[error("the arguments of the tool are no JSON object: {0}")]
     ToolArguments(String),
@@ -247,8 +247,7 @@ impl HostError {
 }
 
 /// The tool that a mistyped name is nearest to, as a question.
-fn nearest(name: &str, known: &[String]) -> String {
-    let likely = |known: &&String| edit_distance(known, name) <= (name.chars().count() / 3).clamp(1, 4);
-    let near = known.iter().filter(likely).min_by_key(|known| edit_distance(known, name));
+fn did_you_mean(name: &str, known: &[String]) -> String {
+    let near = nearest(name, known.iter().map(String::as_str));
     near.map_or(".".to_owned(), |near| format!(". Did you mean `{near}`?"))
 }

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use lathe_extend::{Clean, Program, ToolRan};
 use lathe_protocol::{Boxed, Kind, Persona, Raw, ToolChoice, ToolErrorKind, Toolset};
 use lathe_tools::{CheckRule, Checks, Domain, Layer, OutsideTool, Provider, ProviderRan, ToolAbout, Toolbox};
 use lathe_workspace::{LocalProcesses, Pin, Surroundings};
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::aside::ReviewPlan;
@@ -67,12 +68,12 @@ pub struct Notices(Arc<Mutex<Vec<String>>>);
 
 impl Notices {
     fn add(&self, words: Vec<String>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(words);
+        self.0.lock().extend(words);
     }
 
     /// Takes what was not told yet.
     pub fn take(&self) -> Vec<String> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.0.lock())
     }
 }
 

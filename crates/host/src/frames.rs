@@ -1,12 +1,13 @@
 //! A session as frames for the wire, from its journal.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use lathe_journal::Reader;
 use lathe_protocol::{Event, RunNo, Seq, SessionId, StepNo};
 use lathe_views::{Cursor, Projector, WireFrame};
 
 use crate::error::HostError;
+use crate::ownfile::{own_folder, own_write};
 use crate::session::Host;
 
 /// Events read at once.
@@ -57,24 +58,14 @@ impl Host {
         let ending = if run <= RunNo(1) { String::new() } else { format!("-{run}") };
         let (folder, path) = (self.trajectories(), self.trajectories().join(format!("{id}{ending}.json")));
         let text = self.trajectory(id)?;
-        let written = private_folder(&folder).and_then(|()| {
-            let mut file = tempfile::NamedTempFile::new_in(&folder)?;
-            std::io::Write::write_all(&mut file, text.as_bytes())?;
-            file.persist(&path).map_err(|error| error.error)
-        });
-        written.map(|_| path.clone()).map_err(|error| HostError::Home { path, reason: error.to_string() })
+        let written = own_folder(&folder).and_then(|()| own_write(&path, text.as_bytes()));
+        written.map(|()| path.clone()).map_err(|error| HostError::Home { path, reason: error.to_string() })
     }
 
     /// Where sessions of a server have their trajectory files.
     pub fn trajectories(&self) -> PathBuf {
         self.home().trajectories()
     }
-}
-
-fn private_folder(path: &Path) -> std::io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.recursive(true).create(path)
 }
 
 /// Reads events and makes frames of them. It may be asked for more at any time.

@@ -3,8 +3,8 @@
 //! A session that is open is told by a command, like everything else. One that is not gets the event through a writer of its
 //! own, as a rewind does; whoever watches its journal sees the step again. A model that fails changes nothing.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, PoisonError};
 
 use lathe_agent::{Lakeview, StepText, StepTexts};
 use lathe_journal::{Journal, Reader};
@@ -123,7 +123,7 @@ impl Host {
 
     /// Tokens that were spent on summaries of a session and are in no event of it, by all of this process.
     pub(crate) fn unkept(&self, id: &SessionId) -> Arc<AtomicU64> {
-        let mut unkept = self.unkept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unkept = self.unkept.lock();
         Arc::clone(unkept.entry(id.clone()).or_default())
     }
 

@@ -85,7 +85,7 @@ pub use lakeview::{Keep, LakeviewPlan, SummingProgress};
 pub use lathe_tools::{CHANGED_BY_OTHERS, CheckRule, check_entry as check_tool_entry};
 pub use limits::fit_limits;
 pub use models::{ModelRequest, is_recorded_model};
-pub use ownfile::{own_lock, own_text};
+pub use ownfile::{own_folder, own_lock, own_text, own_write};
 pub use pictures::{TaskImage, is_image, read_images};
 pub use policy::{PolicyCheck, unread_ignore_file};
 pub use policy_replay::{Changed, PolicyReplay};

@@ -1,7 +1,6 @@
 //! Which sessions there are, and what is in them.
 
 use std::path::{Path, PathBuf};
-use std::sync::PoisonError;
 
 use lathe_journal::{Index, JournalError, Reader, SessionState, Summary, is_held, session_ids};
 use lathe_protocol::{Event, Seq, SessionId, SessionOptions, Timestamp};
@@ -125,7 +124,7 @@ impl Host {
 
     /// Writes a session's line into the shared index. The index can be rebuilt, so a failure is no matter.
     pub fn note(&self, id: &SessionId) {
-        let _one = self.noting.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = self.noting.lock();
         if let (Some(summary), Ok(index)) = (self.summary(id), Index::open(self.home().store())) {
             let _ = index.upsert(&summary);
         }

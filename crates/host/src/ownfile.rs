@@ -3,11 +3,12 @@
 //! Their links are followed, because the user made them. What is read is the file that was opened: a pipe is not waited for, a
 //! device not read, and a huge file refused.
 
-use std::fs::File;
+use std::fs::{DirBuilder, File};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
+use lathe_blobs::{Durable, replace};
 use lathe_workspace::read_regular;
 
 /// Bytes that such a file may have.
@@ -27,6 +28,16 @@ pub fn own_lock(path: &Path) -> io::Result<File> {
     let file = File::options().create(true).append(true).mode(0o600).open(path)?;
     file.lock()?;
     Ok(file)
+}
+
+/// Replaces a file, or makes it: whole or not at all, durable, and readable by its owner only.
+pub fn own_write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    replace(path, bytes, Durable::Name)
+}
+
+/// Makes a folder that only its owner can enter, with those above it, if it is missing.
+pub fn own_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(0o700).recursive(true).create(path)
 }
 
 /// The same for a file that must be there.

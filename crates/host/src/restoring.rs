@@ -4,9 +4,9 @@
 //! finds such a note and nobody at work finishes it: what is as it was is put back, what was put back already is recorded,
 //! and what somebody changed since is left alone.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use lathe_blobs::{Durable, replace};
 use lathe_changes::restore::{self, Applied, Step};
 use lathe_changes::{TreeChange, Wanted};
 use lathe_journal::Journal;
@@ -73,12 +73,8 @@ impl Host {
         let write = || -> std::io::Result<()> {
             let folder = self.scratch(journal.id());
             std::fs::create_dir_all(&folder)?;
-            let mut temp = tempfile::NamedTempFile::new_in(&folder)?;
             let note = serde_json::to_string(restoring)?;
-            temp.write_all(format!("{}\n{note}", Digest::of(note.as_bytes())).as_bytes())?;
-            temp.as_file().sync_all()?;
-            temp.persist(&file)?;
-            std::fs::File::open(&folder)?.sync_all()
+            replace(&file, format!("{}\n{note}", Digest::of(note.as_bytes())).as_bytes(), Durable::Name)
         };
         write().map_err(|error| {
             HostError::Rewind(format!("cannot be noted down in {}: {error}", file.display()))

@@ -132,11 +132,10 @@ pub(crate) fn project_texts(texts: &[ProjectText], redactor: &Redactor) -> Vec<(
 impl Host {
     /// Remembers the secrets of a session that is opened here.
     pub(crate) fn meet(&self, known: Secrets) {
-        if let Ok(mut met) = self.met.lock() {
-            met.extend(known);
-            met.sort();
-            met.dedup();
-        }
+        let mut met = self.met.lock();
+        met.extend(known);
+        met.sort();
+        met.dedup();
     }
 
     /// For what is shown of a session by whoever did not open it: all that is known here and now.
@@ -149,7 +148,7 @@ impl Host {
         let home = self.home().path();
         // A file that cannot be read hides nothing, but what the others say still counts.
         let mut known = named(home).secrets(home).unwrap_or_else(|_| configured(home));
-        known.extend(self.met.lock().map(|met| met.clone()).unwrap_or_default());
+        known.extend(self.met.lock().iter().cloned());
         known.extend(std::env::current_dir().map(|here| found(&here)).unwrap_or_default());
         known.extend(more);
         redactor(None, &known)

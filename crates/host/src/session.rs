@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex};
 
 use lathe_agent::{Actor, AgentError, Clock, Facts, Lakeview, LocalHandle, OpenReader, ProposedText, Setup};
 use lathe_changes::Quarantine;
@@ -21,6 +21,7 @@ use lathe_redact::{Redactor, secrets_in_address};
 use lathe_shell::StartFolder;
 use lathe_tools::{Keeper, LocalDisk, Outputs, OutsideTool, Services, ShellPlan, Toolbox, Tracking};
 use lathe_workspace::{LocalFiles, LocalProcesses};
+use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 
 use crate::auth::Stored;

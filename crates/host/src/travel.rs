@@ -3,7 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use lathe_agent::{Clock, History, Verified, verify};
@@ -65,7 +65,7 @@ impl Host {
         at: Option<StepNo>,
         command: Option<CommandId>,
     ) -> Result<SessionId, HostError> {
-        let _one = self.forking.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = self.forking.lock();
         if let Some(command) = &command
             && let Some(made) = self.made_by(from, command)?
         {

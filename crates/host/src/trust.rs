@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ use lathe_workspace::{
 };
 
 use crate::error::HostError;
-use crate::ownfile::own_text;
+use crate::ownfile::{own_folder, own_lock, own_text, own_write};
 use crate::place::working_folder;
 use crate::providers::dotenv_keys;
 use crate::session::{Host, now};
@@ -283,29 +283,15 @@ impl Host {
         let mut book = self.trust_book(root)?;
         change(&mut book);
         let text = serde_json::to_string_pretty(&book).map_err(|error| wrong(&path, &error.to_string()))?;
-        let written = || -> std::io::Result<()> {
-            // For this user only; nobody ever reads half of it.
-            let mut file = tempfile::NamedTempFile::new_in(self.books())?;
-            file.write_all(text.as_bytes())?;
-            file.as_file().sync_all()?;
-            file.persist(&path).map_err(|error| error.error)?;
-            File::open(self.books())?.sync_all()
-        };
-        written().map_err(|error| wrong(&path, &error.to_string()))
+        own_write(&path, text.as_bytes()).map_err(|error| wrong(&path, &error.to_string()))
     }
 
     /// One writer at a time. The lock is the kernel's, so a process that dies leaves none behind.
     fn lock_books(&self) -> Result<File, HostError> {
         let folder = self.books();
         let failed = |error: std::io::Error| wrong(&folder, &error.to_string());
-        let mut builder = std::fs::DirBuilder::new();
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.recursive(true).create(&folder).map_err(failed)?;
-        let mut options = File::options();
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.create(true).append(true).open(folder.join("lock")).map_err(failed)?;
-        file.lock().map_err(failed)?;
-        Ok(file)
+        own_folder(&folder).map_err(failed)?;
+        own_lock(&folder.join("lock")).map_err(failed)
     }
 }
 

@@ -3,9 +3,10 @@
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use lathe_protocol::{AgentId, Block, Boxed, Digest, Message, TextBlock, ToolCall, Toolset};
+use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -45,7 +46,7 @@ impl RecordingClient {
 
     fn write(&self, request: &Request, answer: &Answer) -> Result<(), ModelError> {
         let line = cassette_line(request, answer, &self.variables);
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = self.file.lock();
         file.write_all(line.as_bytes()).map_err(|error| {
             ModelError::Unavailable(format!("cannot write the cassette {}: {error}", self.path))
         })

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lathe_bash::Word;
-use lathe_protocol::{Kind, edit_distance};
+use lathe_protocol::{Kind, nearest};
 
 /// The canonical name of the shell.
 pub(crate) const SHELL: &str = "bash";
@@ -114,8 +114,7 @@ pub(crate) fn unknown(name: &str) -> String {
     if name.trim().is_empty() {
         return "the name of a tool is empty".to_owned();
     }
-    let near =
-        all_tool_names().min_by_key(|known| edit_distance(&known.to_lowercase(), &name.to_lowercase()));
+    let near = nearest(name, all_tool_names());
     let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
     format!(
         "there is no tool `{name}`{near} (`lathe tools` lists them; a tool of a field is `field:DOMAIN:TOOL`, of a server `mcp:SERVER:TOOL`)"
@@ -124,8 +123,8 @@ pub(crate) fn unknown(name: &str) -> String {
 
 /// Why a word that should be a kind of tool is refused.
 pub(crate) fn unknown_kind(word: &str, kinds: &[Kind]) -> String {
-    let near = kinds.iter().min_by_key(|kind| edit_distance(kind.as_str(), word));
-    let near = near.map_or_else(String::new, |near| format!("; did you mean `{}`?", near.as_str()));
+    let near = nearest(word, kinds.iter().map(|kind| kind.as_str()));
+    let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
     format!("there is no kind `{word}`{near}")
 }
 

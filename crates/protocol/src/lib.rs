@@ -6,7 +6,6 @@ mod budget;
 mod change;
 mod command;
 mod digest;
-mod distance;
 mod event;
 mod facts;
 mod gate;
@@ -15,6 +14,7 @@ mod ids;
 mod json;
 mod listed;
 mod message;
+mod nearest;
 mod options;
 mod question;
 mod raw;
@@ -30,7 +30,6 @@ pub use command::{
     SESSION_ENDED, SessionHandle, Update,
 };
 pub use digest::{Digest, Digesting};
-pub use distance::edit_distance;
 pub use event::{DecodeError, Draft, Event, Fact, Place};
 pub use facts::{
     Attachment, BaselineTaken, CallDecided, CallFinished, CallStarted, CancelAsked, CommandRan, CommandTaken,
@@ -49,6 +48,7 @@ pub use message::{
     Arguments, AssistantMessage, Block, Image, Message, StopReason, TextBlock, ToolCall, ToolMessage,
     ToolSpec, Usage, UserMessage, calls_of, text_of,
 };
+pub use nearest::{edit_distance, nearest};
 pub use options::{
     EndingRule, KeyMark, Limits, ModelChoice, PatchRule, Persona, Sandbox, SessionOptions, ToolChoice,
     Toolset,

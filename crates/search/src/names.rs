@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use globset::{GlobBuilder, GlobSet};
 use ignore::WalkState;
+use parking_lot::Mutex;
 
 use crate::SearchError;
 use crate::beneath::Beneath;
@@ -113,7 +113,7 @@ fn collect(scope: &Scope, glob: &GlobSet, cancel: &AtomicBool) -> Result<Vec<Fou
     if cancel.load(Ordering::Relaxed) {
         return Err(SearchError::Cancelled);
     }
-    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut found = found.into_inner();
     let mut rules = IgnoreRules::own(scope);
     found.retain(|file: &FoundFile| !rules.leave_out(&file.path));
     Ok(found)
@@ -127,6 +127,6 @@ struct Mine<'a> {
 
 impl Drop for Mine<'_> {
     fn drop(&mut self) {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner).append(&mut self.files);
+        self.all.lock().append(&mut self.files);
     }
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use grep_matcher::{LineTerminator, Matcher as _};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
@@ -12,6 +11,7 @@ use grep_searcher::{
     BinaryDetection, MmapChoice, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch,
 };
 use ignore::WalkState;
+use parking_lot::Mutex;
 
 use crate::SearchError;
 use crate::beneath::Beneath;
@@ -109,15 +109,15 @@ pub fn find_text(scope: &Scope, query: &TextQuery, cancel: &AtomicBool) -> Resul
                 return WalkState::Quit;
             }
             let Ok(entry) = entry else {
-                lock(kept).found.unreadable += 1;
+                kept.lock().found.unreadable += 1;
                 return WalkState::Continue;
             };
             if entry.file_type().is_some_and(|kind| kind.is_file()) || (single && entry.depth() == 0) {
                 let hits = look(query, &mut beneath, &mut searcher, &matchers, entry.into_path());
                 match hits {
-                    Some(hits) if hits.matches > 0 && !rules.leave_out(&hits.path) => lock(kept).add(hits),
+                    Some(hits) if hits.matches > 0 && !rules.leave_out(&hits.path) => kept.lock().add(hits),
                     Some(_) => {}
-                    None => lock(kept).found.unreadable += 1,
+                    None => kept.lock().found.unreadable += 1,
                 }
             }
             WalkState::Continue
@@ -126,11 +126,7 @@ pub fn find_text(scope: &Scope, query: &TextQuery, cancel: &AtomicBool) -> Resul
     if cancel.load(Ordering::Relaxed) {
         return Err(SearchError::Cancelled);
     }
-    Ok(kept.into_inner().unwrap_or_else(PoisonError::into_inner).finish())
-}
-
-fn lock(kept: &Mutex<Kept>) -> std::sync::MutexGuard<'_, Kept> {
-    kept.lock().unwrap_or_else(PoisonError::into_inner)
+    Ok(kept.into_inner().finish())
 }
 
 /// The hits in one file; `None` if it cannot be read.

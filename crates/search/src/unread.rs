@@ -8,10 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use nix::libc;
+use parking_lot::Mutex;
 
 use crate::ignored::OWN;
 
@@ -97,7 +98,7 @@ impl UnreadRules {
     /// Looks at one folder. Tells whether all of it is left out.
     pub fn meet(&self, folder: &Path) -> bool {
         let Some(reason) = unread_own_file(folder) else { return false };
-        self.lock().files.insert(folder.to_owned(), reason);
+        self.0.lock().files.insert(folder.to_owned(), reason);
         true
     }
 
@@ -110,7 +111,7 @@ impl UnreadRules {
 
     /// A sentence for each that was not told before; paths are named from the root.
     pub fn untold(&self, root: &Path) -> Vec<String> {
-        let mut met = self.lock();
+        let mut met = self.0.lock();
         let Met { files, told, .. } = &mut *met;
         let fresh = files.iter().filter(|(folder, _)| told.insert((*folder).clone()));
         fresh.map(|(folder, reason)| sentence(root, folder, reason)).collect()
@@ -118,14 +119,10 @@ impl UnreadRules {
 
     /// The same for the person at the console, who is told of the root's own file before the session begins.
     pub fn unwarned(&self, root: &Path) -> Vec<String> {
-        let mut met = self.lock();
+        let mut met = self.0.lock();
         let Met { files, warned, .. } = &mut *met;
         let fresh = files.iter().filter(|(folder, _)| *folder != root && warned.insert((*folder).clone()));
         fresh.map(|(folder, reason)| sentence(root, folder, reason)).collect()
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Met> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::hash::Hash;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -22,6 +22,7 @@ use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use nix::sys::resource::{Resource, getrlimit};
+use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
@@ -95,13 +96,9 @@ impl Crowd {
         Arc::new(Self { most, seats: Mutex::default() })
     }
 
-    fn seats(&self) -> MutexGuard<'_, Seats> {
-        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A place for a new connection. Another is closed for it where there are too many.
     pub fn admit(self: &Arc<Self>, from: IpAddr) -> Arc<Seat> {
-        let mut seats = self.seats();
+        let mut seats = self.seats.lock();
         while seats.taken.len() >= self.most && seats.close_one() {}
         let (number, close) = (seats.next, CancellationToken::new());
         seats.next += 1;
@@ -111,7 +108,7 @@ impl Crowd {
 
     /// Closes a connection where the system has no descriptor for another.
     fn make_room(&self) {
-        self.seats().close_one();
+        self.seats.lock().close_one();
     }
 }
 
@@ -148,7 +145,7 @@ fn oldest_of_most<K: Hash + Eq>(all: impl Iterator<Item = (u64, K)>) -> Option<u
 impl Seat {
     /// Notes whose token was presented on this connection; none for a request without one.
     pub fn is_of(&self, key: Option<TokenKey>) {
-        if let Some(taken) = self.crowd.seats().taken.get_mut(&self.number) {
+        if let Some(taken) = self.crowd.seats.lock().taken.get_mut(&self.number) {
             taken.known = key;
         }
     }
@@ -156,7 +153,7 @@ impl Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.crowd.seats().taken.remove(&self.number);
+        self.crowd.seats.lock().taken.remove(&self.number);
     }
 }
 
@@ -267,6 +264,6 @@ mod tests {
         assert!(!seats[0].close.is_cancelled() && !seats.last().unwrap().close.is_cancelled());
         // A place that was given back is free.
         drop(seats);
-        assert_eq!(crowd.seats().taken.len(), 0);
+        assert_eq!(crowd.seats.lock().taken.len(), 0);
     }
 }

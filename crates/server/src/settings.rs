@@ -1,16 +1,12 @@
 //! What the server is told to keep: names of tools, agent modes, models. Small JSON files in `$LATHE_HOME/server`, for their
 //! owner only, written beside and renamed. Keys are not among them: those are in the key store of the host.
 
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use lathe_host::{own_lock, own_text};
+use lathe_host::{own_folder, own_lock, own_text, own_write};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::access::make_folder;
 use crate::error::ApiError;
 
 pub(crate) struct Settings {
@@ -41,26 +37,14 @@ impl Settings {
         change: impl FnOnce(&mut T) -> Result<R, ApiError>,
     ) -> Result<R, ApiError> {
         let wrong = |error: std::io::Error| ApiError::own_file(&format!("{name} cannot be written"), &error);
-        make_folder(&self.folder).map_err(wrong)?;
+        own_folder(&self.folder).map_err(wrong)?;
         let _one = own_lock(&self.folder.join("settings.lock")).map_err(wrong)?;
         let mut kept: T = self.read(name)?;
         let done = change(&mut kept)?;
         let text =
             serde_json::to_string_pretty(&kept).map_err(|error| ApiError::internal(error.to_string()))?;
-        self.write(name, &text).map_err(wrong)?;
+        own_write(&self.folder.join(name), text.as_bytes()).map_err(wrong)?;
         Ok(done)
-    }
-
-    fn write(&self, name: &str, text: &str) -> std::io::Result<()> {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        // A name that no other writer has, whatever became of the lock; one of a process that died may be left.
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let beside = self.folder.join(format!(".{name}.{}.{count}", std::process::id()));
-        let _ = std::fs::remove_file(&beside);
-        let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        std::fs::rename(&beside, self.folder.join(name))
     }
 }
 

@@ -6,9 +6,10 @@
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use lathe_host::{Browser, HostError};
+use parking_lot::Mutex;
 use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 
@@ -53,14 +54,10 @@ impl Watched {
 }
 
 impl Watches {
-    fn all(&self) -> MutexGuard<'_, HashMap<Key, Weak<Watcher>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Watches a folder from now on. This looks at all folders below it, if no other client watches it.
     pub fn watch(&self, browser: &Browser) -> Result<Watched, HostError> {
         let key = key_of(browser.root())?;
-        let mut all = self.all();
+        let mut all = self.0.lock();
         all.retain(|_, watcher| watcher.strong_count() > 0);
         if let Some(watcher) = all.get(&key).and_then(Weak::upgrade).filter(|known| !known.task.is_finished())
         {

@@ -4,9 +4,10 @@
 //! kept here, head and tail. A line that left nothing is no job.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
 
@@ -64,7 +65,7 @@ impl Jobs {
     /// All that are known, the oldest first.
     pub async fn list(&self) -> Vec<Job> {
         self.ask().await;
-        let table = self.lock();
+        let table = self.table.lock();
         let job = |(id, record): (&u64, &Record)| Job {
             id: *id,
             line: record.line.clone(),
@@ -79,7 +80,7 @@ impl Jobs {
     /// brackets stands for what is missing.
     pub async fn read(&self, id: u64) -> Option<Vec<u8>> {
         self.ask().await;
-        let table = self.lock();
+        let table = self.table.lock();
         let output = &table.jobs.get(&id)?.output;
         // A temporary file that cannot be read is as good as none.
         let kept = output.head_tail(KEEP as usize).ok()?;
@@ -111,57 +112,57 @@ impl Jobs {
             };
             table.jobs.iter().find(|(_, record)| holds(record)).map(|(id, _)| *id)
         };
-        let known = find(&self.lock());
+        let known = find(&self.table.lock());
         known?;
         // A process that has ended may have given its number to another one.
         self.ask().await;
-        let now = find(&self.lock());
+        let now = find(&self.table.lock());
         now.filter(|now| Some(*now) == known)
     }
 
     /// A fresh shell has left nothing behind.
     pub(crate) fn forget(&self) {
-        self.lock().jobs.clear();
+        self.table.lock().jobs.clear();
     }
 
     async fn is_alive(&self, id: u64) -> bool {
         self.ask().await;
-        self.lock().jobs.get(&id).is_some_and(|record| !record.pids.is_empty())
+        self.table.lock().jobs.get(&id).is_some_and(|record| !record.pids.is_empty())
     }
 
     /// Brings the table up to date. Without a supervisor no job lives.
     async fn ask(&self) {
         let query = {
-            let mut table = self.lock();
+            let mut table = self.table.lock();
             table.asked += 1;
             table.asked
         };
         let mut answered = self.answered.subscribe();
         if !self.send(wire::jobs(query)).await {
-            return self.lock().update(Vec::new());
+            return self.table.lock().update(Vec::new());
         }
         // One that does not answer leaves us with what it said last.
         let _ = timeout(ANSWER_LIMIT, answered.wait_for(|answered| *answered >= query)).await;
     }
 
     async fn send(&self, frame: Vec<u8>) -> bool {
-        let sender = self.lock().supervisor.as_ref().and_then(mpsc::WeakSender::upgrade);
+        let sender = self.table.lock().supervisor.as_ref().and_then(mpsc::WeakSender::upgrade);
         let Some(sender) = sender else { return false };
         matches!(timeout(ANSWER_LIMIT, sender.send(frame)).await, Ok(Ok(())))
     }
 
     pub(crate) fn supervised_by(&self, supervisor: mpsc::WeakSender<Vec<u8>>) {
-        self.lock().supervisor = Some(supervisor);
+        self.table.lock().supervisor = Some(supervisor);
     }
 
     pub(crate) fn line_begins(&self, id: u64, text: &[u8]) {
         let text = String::from_utf8_lossy(&text[..text.len().min(LINE_MAX)]).into_owned();
-        self.lock().line = Some((id, text, Instant::now()));
+        self.table.lock().line = Some((id, text, Instant::now()));
     }
 
     /// The supervisor has said what lives.
     pub(crate) fn told(&self, query: u64, jobs: Vec<(u64, Vec<u32>)>) {
-        self.lock().update(jobs);
+        self.table.lock().update(jobs);
         self.answered.send_if_modified(|answered| {
             let is_new = query > *answered;
             *answered = query.max(*answered);
@@ -171,13 +172,9 @@ impl Jobs {
 
     /// A job has printed something. What it prints before it is known as one is not kept.
     pub(crate) fn printed(&self, id: u64, bytes: &[u8]) {
-        if let Some(record) = self.lock().jobs.get_mut(&id) {
+        if let Some(record) = self.table.lock().jobs.get_mut(&id) {
             record.output.push(bytes);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

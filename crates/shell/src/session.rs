@@ -12,9 +12,10 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::net::UnixListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -133,13 +134,13 @@ impl Session {
 
     /// From now on the commands descend from this one.
     pub(crate) fn supervised_by(&self, supervisor: Supervisor) {
-        self.shared.lock().supervisor = Some(supervisor);
+        self.shared.now.lock().supervisor = Some(supervisor);
         self.link_outputs();
     }
 
     /// Makes known where the outputs of the lines are: a command that prints to one of them prints to the model.
     fn link_outputs(&self) {
-        let Some(outputs) = self.shared.lock().supervisor.as_ref().map(|one| one.folder.clone()) else {
+        let Some(outputs) = self.shared.now.lock().supervisor.as_ref().map(|one| one.folder.clone()) else {
             return;
         };
         let link = self.path.join("io");
@@ -185,27 +186,23 @@ impl Drop for Session {
 
 impl Shared {
     pub(crate) fn supervisor(&self) -> Option<i32> {
-        self.lock().supervisor.as_ref().map(|supervisor| supervisor.pid)
+        self.now.lock().supervisor.as_ref().map(|supervisor| supervisor.pid)
     }
 
     /// The line that runs, and its clock.
     pub(crate) fn line(&self) -> (Option<u64>, LineClock) {
-        let now = self.lock();
+        let now = self.now.lock();
         (now.line, now.clock.clone())
     }
 
     pub(crate) fn line_begins(&self, id: u64, clock: LineClock) {
-        let mut now = self.lock();
+        let mut now = self.now.lock();
         (now.line, now.clock) = (Some(id), clock);
     }
 
     pub(crate) fn line_has_ended(&self) {
-        let mut now = self.lock();
+        let mut now = self.now.lock();
         (now.line, now.clock) = (None, LineClock::default());
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Now> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

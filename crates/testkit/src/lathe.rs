@@ -5,10 +5,11 @@ use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -336,14 +337,14 @@ impl Capture {
         let thread = std::thread::spawn(move || {
             let mut buffer = [0; 16 * 1024];
             while let Ok(count @ 1..) = pipe.read(&mut buffer) {
-                into.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&buffer[..count]);
+                into.lock().extend_from_slice(&buffer[..count]);
             }
         });
         Self { bytes, thread }
     }
 
     fn text(&self) -> String {
-        let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = self.bytes.lock();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 

@@ -7,10 +7,11 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
@@ -117,7 +118,7 @@ impl FakeModel {
 
     /// Every request so far, refused and broken ones too.
     pub fn requests(&self) -> Vec<Request> {
-        self.shared.log().requests.clone()
+        self.shared.log.lock().requests.clone()
     }
 
     /// The bodies of all requests, for [`crate::check_prefix`].
@@ -128,14 +129,14 @@ impl FakeModel {
 
     /// What was wrong with requests: each of these was answered with 400.
     pub fn violations(&self) -> Vec<String> {
-        self.shared.log().violations.clone()
+        self.shared.log.lock().violations.clone()
     }
 
     /// Waits until `count` requests have arrived in whole.
     #[track_caller]
     pub fn wait_for_requests(&self, count: usize, within: Duration) {
         eventually(within, &format!("{count} requests at the fake model"), || {
-            self.shared.log().requests.len() >= count
+            self.shared.log.lock().requests.len() >= count
         });
     }
 
@@ -299,23 +300,19 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>, connection: usize) ->
 }
 
 impl Shared {
-    fn log(&self) -> MutexGuard<'_, Log> {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn note(&self, request: Request) -> usize {
-        let mut log = self.log();
+        let mut log = self.log.lock();
         log.requests.push(request);
         log.requests.len() - 1
     }
 
     fn answered(&self, number: usize) {
-        self.log().requests[number].answered_at = Some(Instant::now());
+        self.log.lock().requests[number].answered_at = Some(Instant::now());
     }
 
     fn refuse(&self, code: u16, violation: String) -> Plain {
         let plain = Plain::error(code, &violation);
-        self.log().violations.push(violation);
+        self.log.lock().violations.push(violation);
         plain
     }
 
@@ -343,7 +340,7 @@ impl Shared {
             format!("the script has {} answers, and number {} was asked for", self.script.len(), number + 1)
         })?;
         let asked_before = {
-            let mut log = self.log();
+            let mut log = self.log.lock();
             let count = log.asked.entry(number).or_default();
             *count += 1;
             *count - 1

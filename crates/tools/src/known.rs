@@ -3,10 +3,11 @@
 //! The next change of the same file must make sure that it is still what the model saw, by its digest. To compare it with
 //! what was written takes a tenth of the time that hashing takes, and edits of one file tend to follow each other.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use lathe_protocol::Digest;
 use lathe_workspace::Content;
+use parking_lot::Mutex;
 
 /// Below this hashing is quick; above it the memory is worth more.
 const WORTH_KEEPING: std::ops::RangeInclusive<usize> = 64 * 1024..=4 << 20;
@@ -17,14 +18,13 @@ pub(crate) struct Known(Mutex<Option<(Content, Digest)>>);
 impl Known {
     pub(crate) fn keep(&self, content: &Content, digest: &Digest) {
         if WORTH_KEEPING.contains(&content.len()) {
-            *self.0.lock().unwrap_or_else(PoisonError::into_inner) =
-                Some((Arc::clone(content), digest.clone()));
+            *self.0.lock() = Some((Arc::clone(content), digest.clone()));
         }
     }
 
     /// Whether these bytes are known to have this digest. If not, they may still have it.
     pub(crate) fn is(&self, content: &[u8], digest: &Digest) -> bool {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.0.lock();
         known.as_ref().is_some_and(|(bytes, named)| named == digest && **bytes == *content)
     }
 }

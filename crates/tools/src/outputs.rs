@@ -5,12 +5,12 @@
 //! when it is first asked for. So nothing is written that nobody wants, and a session that is gone on with has them too.
 
 use std::fmt::{Display, Formatter, Result as Shown};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use lathe_blobs::Blobs;
+use lathe_blobs::{Blobs, Durable, replace};
 use lathe_protocol::Digest;
 use serde_json::{Map, Value};
 
@@ -115,10 +115,7 @@ impl Outputs {
         if !found.is_dir() || found.uid() != nix::unistd::geteuid().as_raw() || found.mode() & 0o077 != 0 {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
-        let new = self.folder.join(format!(".{handle}.{}", std::process::id()));
-        let mut options = std::fs::OpenOptions::new();
-        options.write(true).create(true).truncate(true).mode(0o600).open(&new)?.write_all(&content)?;
-        std::fs::rename(&new, self.file(handle))
+        replace(&self.file(handle), &content, Durable::Nothing)
     }
 }
 

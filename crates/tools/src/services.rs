@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use lathe_blobs::Blobs;
 use lathe_changes::Pledges;
@@ -14,6 +14,7 @@ use lathe_redact::Redactor;
 use lathe_search::UnreadRules;
 use lathe_shell::{CommandHost, Jobs, Shell, ShellError, ShellOptions, StartFolder, place_ax};
 use lathe_workspace::{Files, Processes};
+use parking_lot::Mutex;
 
 use crate::check::Checks;
 use crate::commands::{AgentCommands, LineContext};
@@ -154,7 +155,7 @@ impl Services {
 
     /// The folder the next line runs in, as far as that is known.
     pub fn cwd(&self) -> PathBuf {
-        let held = self.shell.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = self.shell.lock();
         held.as_ref().map_or_else(|| self.root.clone(), |shell| shell.cwd().to_owned())
     }
 
@@ -194,23 +195,23 @@ impl Services {
     }
 
     pub(crate) fn jobs(&self) -> Option<Jobs> {
-        self.jobs.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.jobs.lock().clone()
     }
 
     /// The call whose line has this number in the shell; else the one whose line runs, or ran last.
     pub(crate) fn line(&self, number: Option<u64>) -> Option<Arc<LineContext>> {
-        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = self.lines.lock();
         let numbered = number.and_then(|number| lines.numbered.get(&number)).cloned();
         numbered.or_else(|| lines.last.clone())
     }
 
     pub(crate) fn begin_line(&self, line: Arc<LineContext>) {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).last = Some(line);
+        self.lines.lock().last = Some(line);
     }
 
     /// The line that has begun gets its number: what it leaves in the background may ask long after it.
     pub(crate) fn number_line(&self, number: u64) {
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.lines.lock();
         if let Some(last) = lines.last.clone() {
             lines.numbered.insert(number, last);
         }
@@ -230,7 +231,7 @@ impl Services {
 
     /// What `$?` is for the next line of the shell, which may not have been started yet.
     pub(crate) fn ended_with(&self, code: i32) {
-        *self.code.lock().unwrap_or_else(PoisonError::into_inner) = Some(code);
+        *self.code.lock() = Some(code);
     }
 
     /// The shell, if it is running. The caller puts it back.
@@ -245,7 +246,7 @@ impl Services {
             Some(shell) => shell,
             None => self.start_shell().await?,
         };
-        if let Some(code) = self.code.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(code) = self.code.lock().take() {
             shell.set_code(code);
         }
         Ok(shell)
@@ -262,12 +263,12 @@ impl Services {
             commands: self.commands.get().map(|commands| Arc::new(commands.clone()) as Arc<dyn CommandHost>),
         };
         let shell = Shell::start(Arc::clone(&self.processes), options).await?;
-        *self.jobs.lock().unwrap_or_else(PoisonError::into_inner) = Some(shell.jobs());
+        *self.jobs.lock() = Some(shell.jobs());
         Ok(shell)
     }
 
     pub(crate) fn put_shell(&self, shell: Shell) {
-        *self.shell.lock().unwrap_or_else(PoisonError::into_inner) = Some(shell);
+        *self.shell.lock() = Some(shell);
     }
 
     /// A fresh shell in the place of the one there is, if there is one.
@@ -281,14 +282,14 @@ impl Services {
         };
         self.put_shell(shell);
         self.renamed.store(false, Ordering::Relaxed);
-        *self.code.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.code.lock() = None;
         Ok(())
     }
 
     /// Ends the shell and everything it started.
     pub async fn close(&self) {
         // The last line knows these services and whoever watches: a circle, and a watcher who would wait for ever.
-        *self.lines.lock().unwrap_or_else(PoisonError::into_inner) = Lines::default();
+        *self.lines.lock() = Lines::default();
         if let Some(shell) = self.held() {
             shell.close().await;
             // What a process wrote after the last line is looked at by nobody else.
@@ -300,6 +301,6 @@ impl Services {
     }
 
     fn held(&self) -> Option<Shell> {
-        self.shell.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.shell.lock().take()
     }
 }

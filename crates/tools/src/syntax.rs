@@ -4,10 +4,11 @@
 //! on a thread of its own.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use lathe_edit::syntax::{Language, Syntax, SyntaxCache, SyntaxError, risen};
 use lathe_workspace::{Applied, Content};
+use parking_lot::Mutex;
 
 use crate::services::Services;
 
@@ -73,7 +74,7 @@ fn is_json(content: &[u8]) -> bool {
 }
 
 fn look_at(cache: &Mutex<SyntaxCache>, file: &Changed, several: bool) -> Option<String> {
-    let mut cache = cache.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut cache = cache.lock();
     let (Syntax::Checked(before), Syntax::Checked(after)) =
         cache.check_edit(file.language, &file.before, &file.after)
     else {

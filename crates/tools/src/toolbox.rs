@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Instant;
 
 use futures::FutureExt as _;
@@ -12,6 +12,7 @@ use lathe_protocol::{
     Toolset, edit_distance,
 };
 use lathe_shell::CommandHost;
+use parking_lot::RwLock;
 use serde_json::Value;
 
 use crate::commands::{AgentCommands, COMMANDS, Command, FieldTools};
@@ -207,7 +208,7 @@ impl Toolbox {
         if let Some(commands) = self.services.commands() {
             commands.field.join(tool.clone());
         }
-        self.later.write().unwrap_or_else(PoisonError::into_inner).push(tool);
+        self.later.write().push(tool);
     }
 
     /// The commands of this session's shell.
@@ -373,7 +374,7 @@ impl Toolbox {
             Source::Outside(tool) => Some(tool.clone()),
             Source::BuiltIn(_) | Source::Caller => None,
         });
-        let later = self.later.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let later = self.later.read().clone();
         let allowed =
             |tool: &OutsideTool| self.selection.has(&Entry::outside(tool.clone(), self.toolset).known());
         let all: Vec<OutsideTool> = listed.chain(later.into_iter().filter(allowed)).collect();

@@ -5,12 +5,13 @@
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use lathe_changes::{
     Broken, ChangesError, Compared, Repositories, SetAside, Tracker, TrackerOptions, Watched, Why,
 };
+use parking_lot::Mutex;
 use tokio::sync::{Mutex as AsyncMutex, RwLock, RwLockReadGuard};
 use tokio::task::JoinHandle;
 
@@ -126,7 +127,7 @@ impl Tracking {
                 copy_repositories(&state, copies.as_ref(), &root);
                 state
             });
-            *self.securing.lock().unwrap_or_else(PoisonError::into_inner) = Some(task);
+            *self.securing.lock() = Some(task);
             *state = State::Off;
         }
     }
@@ -137,7 +138,7 @@ impl Tracking {
     }
 
     fn begun(&self) -> Option<JoinHandle<State>> {
-        self.securing.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.securing.lock().take()
     }
 
     /// Before a line: what others changed meanwhile is not the line's doing, and how the tree is now is durable, so that
@@ -145,7 +146,7 @@ impl Tracking {
     pub(crate) async fn before(&self, line: &str) -> Result<(), NoRoom> {
         if self.left_running.load(Ordering::Relaxed) {
             let left = self.look_for_programs().await;
-            self.aside.lock().unwrap_or_else(PoisonError::into_inner).extend(left);
+            self.aside.lock().extend(left);
         }
         let mut in_line = self.in_line.write().await;
         let mut state = self.state.lock().await;
@@ -191,12 +192,12 @@ impl Tracking {
 
     /// A tool of ours writes these itself.
     pub(crate) fn writes(&self, paths: impl Iterator<Item = PathBuf>) {
-        self.written.lock().unwrap_or_else(PoisonError::into_inner).extend(paths);
+        self.written.lock().extend(paths);
     }
 
     /// The paths that tools of ours wrote since the last look.
     fn take_written(&self) -> Vec<PathBuf> {
-        std::mem::take(&mut self.written.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.written.lock())
     }
 
     /// Whether a line runs, for as long as the answer is held.
@@ -215,7 +216,7 @@ impl Tracking {
         let aside = Arc::clone(&self.aside);
         let look = move || {
             settle(Some(&copies), &root, &aside);
-            lock(&copies).secure(&root, &[]);
+            copies.lock().secure(&root, &[]);
         };
         let _ = tokio::task::spawn_blocking(look).await;
     }
@@ -231,12 +232,12 @@ impl Tracking {
 
     /// The programs that were set aside before a line.
     pub(crate) fn take_aside(&self) -> Vec<SetAside> {
-        std::mem::take(&mut self.aside.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.aside.lock())
     }
 
     /// The repositories of which there are copies.
     pub(crate) fn copied(&self) -> Watched {
-        self.repositories.as_ref().map(|copies| lock(copies).watched()).unwrap_or_default()
+        self.repositories.as_ref().map(|copies| copies.lock().watched()).unwrap_or_default()
     }
 
     /// Whether processes of an earlier line ran on when the last one ended.
@@ -247,13 +248,13 @@ impl Tracking {
     /// A person's lines may write what they like.
     async fn look_for_programs(&self) -> Vec<SetAside> {
         let Some(copies) = self.repositories.clone().filter(|_| !self.sparing) else { return Vec::new() };
-        tokio::task::spawn_blocking(move || lock(&copies).set_programs_aside()).await.unwrap_or_default()
+        tokio::task::spawn_blocking(move || copies.lock().set_programs_aside()).await.unwrap_or_default()
     }
 
     /// After a line: the repositories that are no longer whole.
     pub(crate) async fn broken(&self) -> Vec<Broken> {
         let Some(copies) = self.repositories.clone() else { return Vec::new() };
-        tokio::task::spawn_blocking(move || lock(&copies).broken()).await.unwrap_or_default()
+        tokio::task::spawn_blocking(move || copies.lock().broken()).await.unwrap_or_default()
     }
 
     /// After a line: what it changed, beside the repositories it broke, and which paths tools of ours wrote meanwhile.
@@ -261,7 +262,7 @@ impl Tracking {
         let mut in_line = self.in_line.write().await;
         let mut state = self.state.lock().await;
         let held = std::mem::replace(&mut *state, State::Off);
-        let objects = self.repositories.as_ref().and_then(|copies| lock(copies).objects(broken));
+        let objects = self.repositories.as_ref().and_then(|copies| copies.lock().objects(broken));
         let (now, compared) = on_thread(held, |state| match state {
             State::Ready(mut tracker) => match tracker.compare_with(objects) {
                 Ok(compared) => (State::Ready(tracker), Ok(compared)),
@@ -279,15 +280,11 @@ impl Tracking {
     }
 }
 
-fn lock(copies: &Copies) -> std::sync::MutexGuard<'_, Repositories> {
-    copies.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Settles what killed lines left here, before the copies are brought up to date, and before git is started.
 fn settle(copies: Option<&Copies>, root: &std::path::Path, aside: &Aside) {
     let Some(copies) = copies else { return };
-    let found = lock(copies).settle(root);
-    aside.lock().unwrap_or_else(PoisonError::into_inner).extend(found);
+    let found = copies.lock().settle(root);
+    aside.lock().extend(found);
 }
 
 fn copy_repositories(state: &State, copies: Option<&Copies>, root: &std::path::Path) {
@@ -296,7 +293,7 @@ fn copy_repositories(state: &State, copies: Option<&Copies>, root: &std::path::P
             State::Ready(tracker) => tracker.git_paths(),
             State::Off | State::Waiting(_) | State::Broken(_) | State::Full => Vec::new(),
         };
-        lock(copies).secure(root, &found);
+        copies.lock().secure(root, &found);
     }
 }
 

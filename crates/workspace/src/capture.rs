@@ -2,9 +2,9 @@
 //! leave anything running that it was stopped with.
 
 use std::future::Future;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::{Ended, Processes, Spawn, WorkspaceError};
@@ -100,7 +100,7 @@ impl Kept {
     async fn fill(&self, mut from: Box<dyn AsyncRead + Send + Unpin>) {
         let mut chunk = vec![0; 16 << 10];
         while let Ok(read @ 1..) = from.read(&mut chunk).await {
-            let mut kept = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut kept = self.bytes.lock();
             let room = self.most - kept.0.len();
             kept.1 |= read > room;
             kept.0.extend_from_slice(&chunk[..read.min(room)]);
@@ -108,7 +108,7 @@ impl Kept {
     }
 
     fn take(&self) -> (Vec<u8>, bool) {
-        std::mem::take(&mut *self.bytes.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.bytes.lock())
     }
 }
 

@@ -2,7 +2,8 @@
 //! and act: two who look at the same time would each see only half of a repository.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Condvar, Mutex, PoisonError};
+
+use parking_lot::{Condvar, Mutex};
 
 use crate::guard::layout;
 
@@ -15,9 +16,9 @@ pub struct Landing(());
 
 /// Waits until nobody else gives names.
 pub fn landing() -> Landing {
-    let mut busy = BUSY.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut busy = BUSY.lock();
     while *busy {
-        busy = FREE.wait(busy).unwrap_or_else(PoisonError::into_inner);
+        FREE.wait(&mut busy);
     }
     *busy = true;
     Landing(())
@@ -25,7 +26,7 @@ pub fn landing() -> Landing {
 
 impl Drop for Landing {
     fn drop(&mut self) {
-        *BUSY.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        *BUSY.lock() = false;
         FREE.notify_one();
     }
 }

@@ -12,8 +12,10 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
+
+use parking_lot::Mutex;
 
 use crate::protected::{NAMES, PAIRS, folded, is_same, tops};
 use crate::{is_protected, read_regular};
@@ -143,7 +145,7 @@ impl Led {
     fn names(&self, folder: &Path) -> Option<Arc<Names>> {
         let found = folder.symlink_metadata().ok().filter(fs::Metadata::is_dir)?;
         let stamp = (found.dev(), found.ino(), found.mtime(), found.mtime_nsec());
-        let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut listed = self.listed.lock();
         if let Some(known) = listed.get(folder).filter(|known| known.stamp == stamp) {
             return Some(Arc::clone(&known.names));
         }

@@ -18,7 +18,9 @@ use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::guard::{Found, Guard, Last, NotOpened, Place, kind};
 use crate::{Applied, Boxed, ConfigPlaces, Entry, FileKind, FileOp, Files, Named, Stat, WorkspaceError};
@@ -174,7 +176,7 @@ impl Files for LocalFiles {
             let (guard, writing) = (Arc::clone(&self.guard), Arc::clone(&self.writing));
             let notes = self.notes.clone();
             let (applied, olds) = blocking(self.guard.first_root(), move || {
-                let _one = writing.lock().unwrap_or_else(PoisonError::into_inner);
+                let _one = writing.lock();
                 let apply = || apply::apply(&guard, notes.as_deref(), ops);
                 match umask {
                     Some(umask) => under_umask(umask, guard.first_root(), apply),

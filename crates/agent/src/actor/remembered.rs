@@ -1,10 +1,11 @@
 //! The rules as they hold at this moment: what a person allowed for ever can be taken back by another process, and then it
 //! holds no longer in a session that runs either. So before each decision the file of answers is looked at.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use lathe_policy::{Grant, Rulebook, Tier};
 use lathe_tools::Fresh;
+use parking_lot::Mutex;
 
 /// Keeps answers that hold for ever.
 pub trait Answers: Send + Sync {
@@ -36,7 +37,7 @@ impl Remembered {
         let mark = self.kept.mark();
         let (kept, was) = (Arc::clone(&self.kept), mark.clone());
         let fresh = Fresh::new(move || kept.mark() == was);
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         if let Some((_, rules)) = last.as_ref().filter(|(known, _)| *known == mark) {
             return (Arc::clone(rules), fresh);
         }
@@ -70,6 +71,6 @@ impl Remembered {
     }
 
     fn forget_last(&mut self) {
-        *self.last.get_mut().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.last.get_mut() = None;
     }
 }

@@ -10,10 +10,11 @@ mod yaml;
 
 use std::path::{Path, PathBuf};
 
+use lathe_protocol::nearest;
+
 pub(crate) use self::legacy::map as map_legacy;
 pub use self::shown::{TraeValue, TraeValueKind, trae_values};
 pub(crate) use self::yaml::map as map_yaml;
-use crate::nearest::nearest;
 use crate::problem::{Fault, Problem, Source};
 use crate::tree::{Entry, Node, Value, under};
 

@@ -1,7 +1,9 @@
 //! Making the index: every use of every file is resolved once, by several threads.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+
+use parking_lot::Mutex;
 
 use super::{
     ANYONE, BASES, HEAD, IMPORTED, Index, LINKS, NAME_ENDS, NAME_STARTS, NAME_TEXT, NAMED, RANKS, RECORD,
@@ -61,14 +63,14 @@ pub fn make(snapshot: &Snapshot, threads: usize, stop: &AtomicBool) -> Option<In
                     }
                     mine.push((file, add(&query, &index, file as u32)));
                 }
-                all.lock().unwrap_or_else(PoisonError::into_inner).append(&mut mine);
+                all.lock().append(&mut mine);
             });
         }
     });
     if stop.load(Ordering::Relaxed) {
         return None;
     }
-    let mut all = all.into_inner().unwrap_or_default();
+    let mut all = all.into_inner();
     all.sort_unstable_by_key(|(file, _)| *file);
     put_uses(&mut index, &mut all);
     let (mut links, mut bases, mut list) = (Vec::new(), Vec::new(), Bytes::default());

@@ -76,9 +76,7 @@ pub struct Learned {
 
 impl Drop for Resolver<'_> {
     fn drop(&mut self) {
-        if let Ok(mut kept) = self.snapshot.learned.lock() {
-            *kept = self.learned.take();
-        }
+        *self.snapshot.learned.lock() = self.learned.take();
     }
 }
 
@@ -88,12 +86,7 @@ const DEPTH: usize = 6;
 
 impl<'s> Resolver<'s> {
     pub fn new(snapshot: &'s Snapshot) -> Self {
-        Self {
-            snapshot,
-            learned: RefCell::new(
-                snapshot.learned.lock().map(|mut kept| std::mem::take(&mut *kept)).unwrap_or_default(),
-            ),
-        }
+        Self { snapshot, learned: RefCell::new(std::mem::take(&mut *snapshot.learned.lock())) }
     }
 
     fn modules(&self) -> &'s Modules {

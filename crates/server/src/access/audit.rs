@@ -3,12 +3,12 @@
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
+use lathe_host::own_folder;
+use parking_lot::Mutex;
 use serde_json::json;
 
 use super::Identity;
-use super::tokens::make_folder;
 
 /// Bytes after which a new file is begun; the one before is kept.
 const FILE_MAX: u64 = 32 << 20;
@@ -22,7 +22,7 @@ impl Audit {
     pub fn open(home: &Path) -> Self {
         let folder = home.join("server");
         let path = folder.join("audit.jsonl");
-        let file = make_folder(&folder).ok().and_then(|()| appending(&path));
+        let file = own_folder(&folder).ok().and_then(|()| appending(&path));
         Self { file: Mutex::new(file), path }
     }
 
@@ -36,7 +36,7 @@ impl Audit {
         let line = json!({
             "at": at, "who": who, "role": role, "did": did, "on": on, "outcome": outcome, "token": token,
         });
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = self.file.lock();
         let full =
             file.as_ref().and_then(|file| file.metadata().ok()).is_some_and(|meta| meta.len() > FILE_MAX);
         if full {
@@ -49,7 +49,7 @@ impl Audit {
     }
 
     pub fn works(&self) -> bool {
-        self.file.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.file.lock().is_some()
     }
 }
 

@@ -3,8 +3,9 @@
 //! `serve --open` has to hand something to a browser by a file. A token there would be worth as much as the server for as long
 //! as it runs; a code is worth one sign-in from this machine, within a minute.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use super::tokens::{digest, random};
 
@@ -19,13 +20,13 @@ impl Codes {
     /// Makes a code that can be used from now on.
     pub fn make(&self, now: Instant) -> std::io::Result<String> {
         let code = random()?;
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((digest(&code), now + CODE_LIFE));
+        *self.0.lock() = Some((digest(&code), now + CODE_LIFE));
         Ok(code)
     }
 
     /// Uses a code up; false if it is not one, or not any more. A wrong one uses nothing up.
     pub fn take(&self, code: &str, now: Instant) -> bool {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         match *kept {
             Some((known, ends)) if known == digest(code) => {
                 *kept = None;

@@ -6,8 +6,9 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use super::Identity;
 use super::tokens::{digest, random};
@@ -36,14 +37,10 @@ struct Cookie {
 pub(super) struct Cookies(Mutex<VecDeque<Cookie>>);
 
 impl Cookies {
-    fn all(&self) -> MutexGuard<'_, VecDeque<Cookie>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub fn add(&self, identity: &Identity) -> io::Result<SignedIn> {
         let signed_in = SignedIn { cookie: random()?, half: random()? };
         let now = Instant::now();
-        let mut all = self.all();
+        let mut all = self.0.lock();
         all.retain(|known| known.ends > now);
         let same = |known: &Cookie| known.identity.key == identity.key;
         if all.iter().filter(|known| same(known)).count() >= PER_TOKEN
@@ -63,14 +60,14 @@ impl Cookies {
     /// Who has both halves.
     pub fn find(&self, cookie: &str, half: &str) -> Option<Identity> {
         let (cookie, half, now) = (digest(cookie), digest(half), Instant::now());
-        let all = self.all();
+        let all = self.0.lock();
         let found = all.iter().find(|known| known.cookie == cookie && known.half == half)?;
         (found.ends > now).then(|| found.identity.clone())
     }
 
     pub fn forget(&self, cookie: &str) {
         let cookie = digest(cookie);
-        self.all().retain(|known| known.cookie != cookie);
+        self.0.lock().retain(|known| known.cookie != cookie);
     }
 }
 

@@ -5,8 +5,9 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use super::TokenKey;
 
@@ -29,7 +30,7 @@ impl Rates {
     /// Whether this token may ask now.
     pub fn may(&self, key: TokenKey) -> bool {
         let now = Instant::now();
-        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buckets = self.buckets.lock();
         if buckets.len() >= KNOWN_MAX {
             buckets.clear();
         }
@@ -46,7 +47,7 @@ impl Rates {
     /// A token that is nobody's came from here.
     pub fn was_wrong(&self, from: IpAddr) {
         let now = Instant::now();
-        let mut wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut wrong = self.wrong.lock();
         if wrong.len() >= KNOWN_MAX {
             wrong.clear();
         }
@@ -59,7 +60,7 @@ impl Rates {
 
     /// Whether too many wrong tokens came from here lately.
     pub fn is_guessing(&self, from: IpAddr) -> bool {
-        let wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
+        let wrong = self.wrong.lock();
         wrong.get(&from).is_some_and(|(count, since)| *count > WRONG_MAX && since.elapsed() <= WINDOW)
     }
 }

@@ -1,8 +1,9 @@
 //! What one token may have at once of what all share: searches and git runs, and folders that are watched.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::TokenKey;
@@ -41,7 +42,7 @@ pub(crate) struct Shares(Mutex<HashMap<TokenKey, Share>>);
 
 impl Shares {
     pub fn of(&self, key: TokenKey) -> Share {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         if all.len() >= KNOWN_MAX {
             all.retain(|_, share| !share.is_unused());
         }

@@ -1,12 +1,12 @@
 //! Tokens: named, with a role, kept as digests only; and who is known to a running server by one.
 
-use std::io::{Read, Write};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt};
+use std::io::Read;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lathe_host::{own_lock, own_text};
+use lathe_host::{own_folder, own_lock, own_text, own_write};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
@@ -71,7 +71,7 @@ impl Tokens {
         let path = home.join("server/tokens.lock");
         let wrong =
             |error: std::io::Error| ServerError::File { path: path.clone(), reason: error.to_string() };
-        make_folder(&home.join("server")).map_err(wrong)?;
+        own_folder(&home.join("server")).map_err(wrong)?;
         own_lock(&path).map_err(wrong)
     }
 
@@ -80,14 +80,9 @@ impl Tokens {
         let wrong =
             |error: std::io::Error| ServerError::File { path: path.clone(), reason: error.to_string() };
         let folder = home.join("server");
-        make_folder(&folder).map_err(wrong)?;
+        own_folder(&folder).map_err(wrong)?;
         let bytes = serde_json::to_vec_pretty(self).unwrap_or_default();
-        let beside = folder.join(format!(".tokens.{}", std::process::id()));
-        let written = private(&beside).and_then(|mut file| {
-            file.write_all(&bytes)?;
-            file.sync_all()
-        });
-        written.and_then(|()| std::fs::rename(&beside, &path)).map_err(wrong)
+        own_write(&path, &bytes).map_err(wrong)
     }
 
     pub fn rows(&self) -> Vec<TokenRow> {
@@ -298,18 +293,6 @@ pub(super) fn digest(text: &str) -> [u8; 32] {
 
 pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-pub(crate) fn make_folder(path: &Path) -> std::io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.recursive(true).create(path)
-}
-
-/// A new file that only this user can read.
-fn private(path: &Path) -> std::io::Result<std::fs::File> {
-    let _ = std::fs::remove_file(path);
-    std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
 #[cfg(test)]

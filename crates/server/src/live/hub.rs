@@ -4,13 +4,14 @@
 //! that is stuck costs the agent nothing.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::extract::ws::Utf8Bytes;
 use lathe_host::{Cursor, FrameReader, LiveFrames, Projector};
 use lathe_protocol::{Event, Fact, Seq, SessionHandle, SessionId, Update};
+use parking_lot::Mutex;
 use tokio::sync::{broadcast, watch};
 use tokio::task::JoinHandle;
 
@@ -156,14 +157,14 @@ impl Hub {
                             let text = Utf8Bytes::from(frame.to_json(&id));
                             let exact = frame.to_exact_json(&id).map(Utf8Bytes::from);
                             let sent = Sent::Frame { kind: frame.kind, cursor: frame.cursor, text, exact };
-                            lock(&last_frames).push(frame.cursor, sent.clone());
+                            last_frames.lock().push(frame.cursor, sent.clone());
                             let _ = out.send(sent);
                         }
                         // A session that stands still keeps nothing.
                         if matches!(event.fact, Fact::TaskFinished(_)) {
-                            lock(&last_frames).forget();
+                            last_frames.lock().forget();
                         }
-                        lock(&places).keep(frames.projector());
+                        places.lock().keep(frames.projector());
                         sees.send_replace(event.seq);
                     }
                     // Nobody is there to see it.
@@ -203,7 +204,7 @@ impl Hub {
 
     /// The frames after a cursor, if all of them are still at hand.
     pub fn recent(&self, from: Cursor) -> Option<Vec<Sent>> {
-        let recent = lock(&self.recent);
+        let recent = self.recent.lock();
         if recent.whole_after.is_none_or(|whole| from < whole) {
             return None;
         }
@@ -213,13 +214,9 @@ impl Hub {
 
     /// A projection that stands at or before an event.
     pub fn near(&self, seq: Seq) -> Option<Projector> {
-        let kept = lock(&self.kept);
+        let kept = self.kept.lock();
         kept.places.iter().rev().find(|place| place.last() <= seq).cloned()
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for Hub {

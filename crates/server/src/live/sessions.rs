@@ -2,18 +2,19 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use lathe_host::{
     Cursor, Host, HostError, Lakeview, Overrides, Session, SessionPlan, SessionState, SummingProgress,
-    blocking,
+    blocking, own_folder,
 };
 use lathe_protocol::{
     Actor, Command, CommandBody, CommandId, Event, EventStream, Receipt, ReceiptAnswer, SESSION_ENDED, Seq,
     SessionHandle, SessionId, SessionOptions,
 };
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
@@ -70,7 +71,7 @@ impl Live {
 
     /// The id that the session knows a command of this client by.
     pub fn claim(&self, identity: &Identity, id: &CommandId, what: &str) -> Result<CommandId, ApiError> {
-        self.claims.lock().unwrap_or_else(PoisonError::into_inner).claim(identity, id, what)
+        self.claims.lock().claim(identity, id, what)
     }
 
     /// Gives the session a command whose id was claimed.
@@ -85,7 +86,7 @@ impl Live {
         self.touch();
         let receipt = self.handle.submit(Command { id: id.clone(), actor: Actor::Person, body }).await;
         if matches!(receipt.answer, ReceiptAnswer::Accepted { .. }) {
-            self.claims.lock().unwrap_or_else(PoisonError::into_inner).keep(&id);
+            self.claims.lock().keep(&id);
         }
         match &receipt.answer {
             ReceiptAnswer::Refused { reason } if reason == SESSION_ENDED => {
@@ -99,7 +100,7 @@ impl Live {
     /// Tells the fault that ended the session, if one did: its journal could not be written. It is opened again by the next
     /// request.
     pub async fn fault(&self) -> Result<(), ApiError> {
-        let session = self.session.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let session = self.session.lock().take();
         match session {
             Some(session) => Ok(session.close().await?),
             None => Ok(()),
@@ -108,7 +109,7 @@ impl Live {
 
     /// Tells whether the session was closed, or ended by a fault that was told.
     fn has_ended(&self) -> bool {
-        self.session.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+        self.session.lock().is_none()
     }
 
     pub fn handle(&self) -> &dyn SessionHandle {
@@ -179,15 +180,11 @@ impl Sessions {
     }
 
     pub fn get(&self, id: &SessionId) -> Option<Arc<Live>> {
-        self.all().get(id).filter(|live| !live.has_ended()).cloned()
-    }
-
-    fn all(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Arc<Live>>> {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+        self.live.lock().get(id).filter(|live| !live.has_ended()).cloned()
     }
 
     pub fn list(&self) -> Vec<Arc<Live>> {
-        self.all().values().cloned().collect()
+        self.live.lock().values().cloned().collect()
     }
 
     /// Wakes when some session is opened.
@@ -293,7 +290,7 @@ impl Sessions {
             claims: Mutex::new(Claims::of(&self.host.events(&id)?)),
         });
         mark(&self.marks, &id);
-        self.all().insert(id, Arc::clone(&live));
+        self.live.lock().insert(id, Arc::clone(&live));
         self.opened.notify_waiters();
         Ok(live)
     }
@@ -301,9 +298,9 @@ impl Sessions {
     /// Lets go of a session. What runs in it is cancelled.
     pub async fn close(&self, id: &SessionId) -> Result<bool, HostError> {
         let _one = self.opening.lock().await;
-        let Some(live) = self.all().remove(id) else { return Ok(false) };
+        let Some(live) = self.live.lock().remove(id) else { return Ok(false) };
         let was_running = live.hub.is_running();
-        let session = live.session.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let session = live.session.lock().take();
         let closed = match session {
             Some(session) => session.close().await,
             None => Ok(()),
@@ -330,7 +327,7 @@ impl Sessions {
 
     /// Closes everything, at the end of the server. Runs stay as they are, to be gone on with.
     pub async fn close_all(&self) {
-        let all: Vec<SessionId> = self.all().keys().cloned().collect();
+        let all: Vec<SessionId> = self.live.lock().keys().cloned().collect();
         for id in all {
             let _ = self.close(&id).await;
         }
@@ -357,6 +354,6 @@ impl Sessions {
 }
 
 fn mark(folder: &Path, id: &SessionId) {
-    let made = crate::access::make_folder(folder);
+    let made = own_folder(folder);
     let _ = made.and_then(|()| std::fs::write(folder.join(id.as_str()), b""));
 }

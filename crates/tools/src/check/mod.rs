@@ -11,12 +11,12 @@ mod diagnostics;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use globset::{GlobBuilder, GlobMatcher};
 use lathe_policy::Template;
 use lathe_workspace::{CaptureEnd, CaptureLimits, Ended, Fence, Pin, Spawn, capture, without_imports};
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::services::Services;
@@ -78,11 +78,11 @@ impl Checks {
     /// What the checks say before files are changed, where it is not known.
     pub(crate) async fn before(&self, services: &Services, paths: &[String], cancel: &CancellationToken) {
         for job in self.jobs(&services.root, paths) {
-            if self.is_broken(job.rule) || self.known().contains_key(&job) {
+            if self.is_broken(job.rule) || self.known.lock().contains_key(&job) {
                 continue;
             }
             match self.run(services, &job, cancel).await {
-                Ok(report) => drop(self.known().insert(job, report)),
+                Ok(report) => drop(self.known.lock().insert(job, report)),
                 Err(_) if cancel.is_cancelled() => {}
                 Err(reason) => self.breaks(job.rule, reason),
             }
@@ -108,7 +108,7 @@ impl Checks {
             }
             match self.run(services, &job, cancel).await {
                 Ok(report) => {
-                    let before = self.known().insert(job, report.clone());
+                    let before = self.known.lock().insert(job, report.clone());
                     words.push_str(&told(&rule.command, &before.unwrap_or_default(), &report));
                 }
                 Err(_) if cancel.is_cancelled() => {}
@@ -121,21 +121,17 @@ impl Checks {
         words
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<Job, Report>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn is_broken(&self, rule: usize) -> bool {
-        self.broken.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&rule)
+        self.broken.lock().contains_key(&rule)
     }
 
     fn breaks(&self, rule: usize, reason: String) {
-        self.broken.lock().unwrap_or_else(PoisonError::into_inner).insert(rule, Some(reason));
+        self.broken.lock().insert(rule, Some(reason));
     }
 
     /// Said once: nobody but the user can do anything about it.
     fn why_broken(&self, rule: usize, command: &str) -> String {
-        let mut broken = self.broken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut broken = self.broken.lock();
         match broken.get_mut(&rule).and_then(Option::take) {
             Some(reason) => {
                 format!("\n\nThe check `{command}` could not be run and is left out from now on: {reason}.")

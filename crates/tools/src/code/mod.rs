@@ -148,7 +148,7 @@ pub(crate) async fn with_graph<T: Send + 'static>(
     let home = context.services.plan.home.join("graph");
     let kept = context.services.graph.clone();
     let done = tokio::task::spawn_blocking(move || {
-        let mut kept = kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut kept = kept.lock();
         let mut graph = match kept.take().filter(|graph| graph.root() == folder) {
             Some(graph) => graph,
             None => Graph::open(&folder, &home, Limits::default())?.watching(),

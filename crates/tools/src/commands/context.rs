@@ -1,8 +1,8 @@
 //! What the commands of a line share with the call whose line it is.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use lathe_changes::TreeChange;
 use lathe_policy::{Call, Depth, Disk as _, Gate, Grant, Region, Rulebook};
@@ -10,6 +10,7 @@ use lathe_protocol::{
     Actor, Boxed, CallId, CommandDecided, CommandRan, Decision, Digest, Effects, Kind, Mode, Raw, SeenFile,
     Verdict,
 };
+use parking_lot::Mutex;
 
 use crate::disk::LocalDisk;
 use crate::outcome::Attached;
@@ -230,7 +231,7 @@ struct Notes {
 impl Ledger for Notebook {
     fn recall<'a>(&'a self, tool: &'a str, paths: Vec<String>) -> Boxed<'a, Recalled> {
         Box::pin(async move {
-            let notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let notes = self.0.lock();
             let seen = paths.into_iter().filter_map(|path| {
                 let hash = notes.seen.get(&path)?.clone();
                 Some(SeenFile { path, hash })
@@ -241,7 +242,7 @@ impl Ledger for Notebook {
 
     fn record<'a>(&'a self, _: &'a CallId, ran: CommandRan) -> Boxed<'a, ()> {
         Box::pin(async move {
-            let mut notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut notes = self.0.lock();
             notes.seen.extend(ran.seen.into_iter().map(|seen| (seen.path, seen.hash)));
             if let (Some(tool), Some(memory)) = (ran.tool, ran.memory) {
                 notes.memory.insert(tool, memory);
@@ -299,7 +300,7 @@ impl LineContext {
     }
 
     pub(crate) fn changed(&self, changes: &[TreeChange]) {
-        let mut all = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.changes.lock();
         for change in changes {
             match all.iter_mut().find(|known| known.path == change.path) {
                 // Twice changed is once changed: from what was there first to what is there now.
@@ -313,13 +314,13 @@ impl LineContext {
     }
 
     pub(crate) fn saw(&self, seen: &[SeenFile]) {
-        let mut all = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.seen.lock();
         all.extend(seen.iter().map(|seen| (seen.path.clone(), seen.hash.clone())));
     }
 
     /// Keeps images for the result of the line, and gives the names of those that are too many.
     pub(crate) fn attach(&self, images: Vec<Attached>) -> Vec<String> {
-        let mut all = self.attached.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.attached.lock();
         let mut left_out = Vec::new();
         for image in images {
             let held: usize = all.iter().map(|known| known.content.len()).sum();
@@ -333,17 +334,17 @@ impl LineContext {
     }
 
     pub(crate) fn take_attached(&self) -> Vec<Attached> {
-        std::mem::take(&mut self.attached.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.attached.lock())
     }
 
     /// The files as the line's commands saw or left them, also those that were not written down one by one.
     pub(crate) fn take_seen(&self) -> Vec<SeenFile> {
-        let seen = std::mem::take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner));
+        let seen = std::mem::take(&mut *self.seen.lock());
         seen.into_iter().map(|(path, hash)| SeenFile { path, hash }).collect()
     }
 
     /// What the line's commands changed, by their own account.
     pub(crate) fn take_changes(&self) -> Vec<TreeChange> {
-        std::mem::take(&mut self.changes.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.changes.lock())
     }
 }

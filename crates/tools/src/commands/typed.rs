@@ -4,7 +4,7 @@
 //! value takes the next word whatever it looks like, `-h` inside a text is text, and `1` is a number only where the schema
 //! wants a number.
 
-use lathe_protocol::edit_distance;
+use lathe_protocol::nearest;
 use serde_json::{Map, Number, Value};
 
 /// What a command's schema says of one parameter.
@@ -265,15 +265,11 @@ impl Grammar {
     }
 
     fn unknown(&self, name: &str) -> String {
-        let near = self.parameters.iter().map(|parameter| parameter.name.as_str());
-        let far = |known: &str| if known.starts_with(name) { 0 } else { edit_distance(known, name) };
-        let near = near.map(|known| (far(known), known)).min();
-        match near {
-            // Half of another name is no slip.
-            Some((distance, known)) if distance <= 3 && distance * 2 < name.chars().count() => {
-                format!("Unknown option: --{name}. Did you mean --{known}?")
-            }
-            Some(_) | None => format!("Unknown option: --{name}"),
+        let mut known = self.parameters.iter().map(|parameter| parameter.name.as_str());
+        let begun = known.clone().find(|known| name.len() > 1 && known.starts_with(name));
+        match begun.or_else(|| nearest(name, &mut known)) {
+            Some(near) => format!("Unknown option: --{name}. Did you mean --{near}?"),
+            None => format!("Unknown option: --{name}"),
         }
     }
 }

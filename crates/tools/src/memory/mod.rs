@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use lathe_blobs::{Durable, replace};
 use lathe_policy::Permit;
 use lathe_protocol::{Boxed, Digest, Effects};
 use lathe_workspace::{Expect, FileOp, WorkspaceError};
@@ -172,7 +173,7 @@ impl Remember {
                 let wrong = |error: std::io::Error| Problem::Memory(error.to_string());
                 // A fact whose origin cannot be kept is not kept either.
                 self.keep_origin(context).map_err(wrong)?;
-                save(&self.path, &proposed).map_err(wrong)?;
+                replace(&self.path, proposed.as_bytes(), Durable::Name).map_err(wrong)?;
                 Committed {
                     changes: Vec::new(),
                     files: Vec::new(),
@@ -212,16 +213,6 @@ impl Remember {
 /// The file beside the user's facts that says where each came from: a JSON object with `fact`, `folder` and `session` a
 /// line. The facts themselves are in a file whose form is fixed.
 const ORIGINS: &str = "memory.origins.jsonl";
-
-/// Only for the user's own file, which lies outside of any workspace: whole or not at all, and for nobody else to read.
-fn save(path: &Path, text: &str) -> std::io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new().prefix(".memory-").tempfile_in(folder)?;
-    file.write_all(text.as_bytes())?;
-    file.as_file().sync_all()?;
-    file.persist(path).map_err(|error| error.error)?;
-    Ok(())
-}
 
 /// The text with one more line in the section, which ends where the next one begins. One newline at the end.
 fn with_fact(text: &str, heading: &str, fact: &str) -> String {

@@ -7,10 +7,11 @@
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use nix::fcntl::{AT_FDCWD, OFlag, open};
 use nix::sys::stat::Mode;
+use parking_lot::RwLock;
 
 use super::beneath::{self, Found, How, LOOK, Links};
 
@@ -44,7 +45,7 @@ impl Root {
 
     /// None while there is no such folder.
     pub(super) fn held(&self) -> Option<Arc<Held>> {
-        self.held.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.held.read().clone()
     }
 
     pub(super) fn refresh(&self, how: How) {
@@ -56,7 +57,7 @@ impl Root {
         };
         if !same {
             let held = Held::open(&self.path, how);
-            *self.held.write().unwrap_or_else(PoisonError::into_inner) = held;
+            *self.held.write() = held;
         }
     }
 }
