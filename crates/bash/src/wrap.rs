@@ -226,9 +226,8 @@ fn behind(entry: &Entry, words: &[Word]) -> Vec<Inner> {
         let text = if joined.len() == rest.len() { joined.join(" ") } else { spelled(rest) };
         inner.push(Inner::Text(text));
     } else if unsure {
-        inner.extend(within(
-            (at + 1..words.len()).filter_map(|at| Some(Inner::Words(words.get(at..)?.to_vec()))),
-        ));
+        inner
+            .extend(within((at..words.len()).filter_map(|at| Some(Inner::Words(words.get(at..)?.to_vec())))));
     } else {
         inner.push(Inner::Words(rest.to_vec()));
     }

@@ -5,17 +5,18 @@
 //! a colon in a path breaks. So git is told where the repository is and looks for none.
 
 use std::ffi::OsStr;
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
-use lathe_workspace::read_regular;
+use lathe_workspace::{open_regular, read_regular};
+use nix::unistd::{AccessFlags, access};
 
 use crate::GitError;
 
-/// Bytes of a file that holds one path.
-const LONGEST_PATH: u64 = 64 << 10;
+/// Bytes of a file that holds one path, as many as git reads.
+const LONGEST_PATH: u64 = 1 << 20;
 
 /// Where a repository and all of its parts may lie.
 #[derive(Debug, Clone)]
@@ -128,10 +129,25 @@ fn common_dir(git_dir: &Path, boundary: &Boundary) -> Result<PathBuf, GitError> 
     Ok(common)
 }
 
+/// Tells whether git takes a folder for a repository. It only asks for the right to enter `objects` and `refs`, which a file
+/// can have as well.
 fn is_repository(git_dir: &Path, common: &Path) -> bool {
-    git_dir.join("HEAD").symlink_metadata().is_ok_and(|head| head.is_file() || head.is_symlink())
-        && common.join("objects").is_dir()
-        && common.join("refs").is_dir()
+    let may_enter = |part: &str| access(&common.join(part), AccessFlags::X_OK).is_ok();
+    is_head(&git_dir.join("HEAD")) && may_enter("objects") && may_enter("refs")
+}
+
+/// Tells whether a file is a HEAD to git: it names a branch, or a commit.
+fn is_head(file: &Path) -> bool {
+    // As many bytes as git reads.
+    const READ: u64 = 255;
+    if let Ok(named) = file.read_link() {
+        return named.as_os_str().as_bytes().starts_with(b"refs/");
+    }
+    let mut text = Vec::new();
+    let read = open_regular(file).and_then(|opened| opened.take(READ).read_to_end(&mut text));
+    let is_branch = |rest: &[u8]| rest.trim_ascii_start().starts_with(b"refs/");
+    let is_commit = || text.get(..40).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit));
+    read.is_ok() && (text.strip_prefix(b"ref:").is_some_and(is_branch) || is_commit())
 }
 
 fn real(path: &Path, named_by: &Path) -> Result<PathBuf, GitError> {

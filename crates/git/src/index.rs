@@ -8,9 +8,11 @@
 //! Rejected: `git ls-files` as the reader. It costs a process for each call, and the file it reads may be another one than
 //! the file that the next call reads.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use lathe_workspace::content_of;
@@ -23,6 +25,9 @@ const LONGEST: u64 = 512 << 20;
 
 /// The mode of a folder, which stands for its files in a sparse index.
 const FOLDER_MODE: u32 = 0o040_000;
+
+/// The mode of a commit of another repository, which lies in a folder of its own.
+const COMMIT_MODE: u32 = 0o160_000;
 
 /// How a call uses the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,6 +124,34 @@ fn check(bytes: &[u8], hash: usize) -> Result<Vec<String>, String> {
         return Err("has an entry without a name".to_owned());
     }
     Ok(bases)
+}
+
+/// The paths that an index knows as commits of other repositories. None where its entries cannot be told. Which hashes a
+/// repository has is in its settings, so what either length gives counts.
+pub(crate) fn commits_in(bytes: &[u8]) -> Option<Vec<PathBuf>> {
+    if bytes.is_empty() {
+        return Some(Vec::new());
+    }
+    let mut found = [20, 32].into_iter().filter_map(|hash| commits(bytes, hash));
+    let first = found.next()?;
+    Some(first.into_iter().chain(found.flatten()).collect())
+}
+
+fn commits(bytes: &[u8], hash: usize) -> Option<Vec<PathBuf>> {
+    let mut at = Reader { bytes, at: 0 };
+    at.take(4).filter(|sign| *sign == b"DIRC")?;
+    let (version, count) = (at.number()?, at.number()?);
+    let (mut name, mut found) = (Vec::new(), Vec::new());
+    for _ in 0..count {
+        let mode = at.entry(version, hash, &mut name)?;
+        match mode {
+            COMMIT_MODE => found.push(PathBuf::from(OsStr::from_bytes(&name))),
+            // Anything else means that the entries are not laid out as they are read here.
+            0o100_644 | 0o100_755 | 0o120_000 | FOLDER_MODE => {}
+            _ => return None,
+        }
+    }
+    Some(found)
 }
 
 struct Reader<'a> {

@@ -6,7 +6,8 @@
 //! Objects, references, HEAD and index are those of the real repository, so calls that write still work. Attributes of the
 //! repository count, but find no driver.
 //!
-//! Which repository a folder belongs to is decided here too, not by git ([`find`]).
+//! Which repository a folder belongs to is decided here too, not by git ([`find`]); what git itself would take, in a line of
+//! the model, is told by [`reached`].
 //!
 //! Rejected: `-c name=` for every known setting (a driver named `a=b` breaks the argument, and the list is never complete);
 //! a scratch git folder with links to the real one (git refuses a linked HEAD and replaces links when it writes).
@@ -22,6 +23,7 @@ mod index;
 mod layout;
 mod named;
 mod pipes;
+mod reached;
 mod repository;
 mod settings;
 mod snapshot;
@@ -36,5 +38,6 @@ pub use index::Index;
 pub use lathe_workspace::read_regular;
 pub use named::{HOOKS, NamedPlaces, named_places};
 pub use pipes::{check_pipes, git_would_wait};
+pub use reached::{Reached, around, reached};
 pub use repository::{Init, InitCall, Repository, check_inner, init};
 pub use snapshot::{Snapshots, gitlinks};

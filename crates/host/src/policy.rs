@@ -37,7 +37,7 @@ impl Host {
         Ok(match rules {
             // A file is tried for no folder in particular: a relative name in a line means no place then.
             Some(file) => PolicyCheck {
-                gate: Gate { here: None, user_home: None, git_runs: None, disk: OnDisk::default(), ..gate },
+                gate: Gate { here: None, user_home: None, disk: OnDisk::default(), ..gate },
                 rules: Arc::new(with_file(Rulebook::empty().with_fields(extras.field_names()), file, None)?),
                 commands: None,
             },
@@ -269,7 +269,6 @@ mod tests {
             root: "/w".into(),
             user_home: None,
             here: None,
-            git_runs: None,
             outputs: None,
             headless: false,
             disk: lathe_policy::OnDisk::default(),

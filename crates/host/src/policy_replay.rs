@@ -81,7 +81,7 @@ impl Host {
                     replay.calls += 1;
                     // Whether somebody could be asked is told by the decision itself.
                     let headless = decided.decision.rule == "headless";
-                    let gate = Gate { headless, git_runs: None, ..self.gate(&root) };
+                    let gate = Gate { headless, ..self.gate(&root) };
                     let again = decide(&gate, rules, mode, decided);
                     if again.verdict != decided.decision.verdict {
                         replay.changed.push(Changed {

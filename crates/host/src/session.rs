@@ -469,7 +469,6 @@ impl Host {
             root: root.to_owned(),
             user_home: std::env::home_dir().filter(|home| home.parent().is_some()),
             here: Some(root.to_owned()),
-            git_runs: lathe_tools::git_runs(root),
             outputs: None,
             headless: true,
             disk: OnDisk::new(LocalDisk),

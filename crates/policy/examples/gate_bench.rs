@@ -16,7 +16,6 @@ fn main() {
         root: "/w".into(),
         user_home: Some("/home/me".into()),
         here: Some("/w".into()),
-        git_runs: None,
         outputs: None,
         headless: false,
         disk: lathe_policy::OnDisk::default(),

@@ -110,11 +110,17 @@ fn runs(variable: &str) -> bool {
         "_RUNNER",
         "RUSTC",
         "_LINKER",
+        // Options of a program, among them those that name another one.
+        "OPT",
+        "OPTS",
+        "OPTIONS",
+        "_RSH",
+        "STARTUP",
     ];
     ends.iter().any(|end| variable.ends_with(end))
         || matches!(
             variable,
-            "VISUAL" | "FCEDIT" | "PS0" | "PS1" | "PS2" | "PS3" | "PS4" | "LESSOPEN" | "LESSCLOSE"
+            "VISUAL" | "FCEDIT" | "PS0" | "PS1" | "PS2" | "PS3" | "PS4" | "LESS" | "LESSOPEN" | "LESSCLOSE"
         )
         || matches!(
             variable,

@@ -33,13 +33,22 @@ pub trait Disk: Send + Sync {
     /// The top folder of the repository that a folder lies in, links resolved.
     fn repository(&self, folder: &Path) -> Option<PathBuf>;
 
-    /// The place outside of a workspace that git would read from in a folder of it, for people. None where there is none.
-    fn git_leads(&self, _: &Path, _: &Path) -> Option<String> {
-        None
+    /// What the repositories that git reads from in a folder of a workspace make it do.
+    fn git(&self, _folder: &Path, _workspace: &Path) -> GitHere {
+        GitHere::default()
     }
 
     /// The identity of a file that has more than one name; `None` for any other.
     fn linked(&self, path: &Path) -> Option<FileId>;
+}
+
+/// What git does beyond reading the workspace, for people.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GitHere {
+    /// The program that a repository makes it run, as its configuration names it.
+    pub runs: Option<String>,
+    /// The place outside of the workspace that it reads from.
+    pub leads: Option<String>,
 }
 
 /// A file by its device and number, whatever its names.

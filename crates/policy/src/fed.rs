@@ -151,8 +151,11 @@ impl Fed {
         if strange(before) || strange(after) || !(after.is_empty() || after.starts_with('/')) {
             return None;
         }
+        let climbs = |place: &String| place.split('/').any(|part| part == "..");
         Some(match before.rfind('/') {
             None if before.is_empty() => self.places.clone(),
+            // Behind a folder, such a name leads out of it.
+            _ if self.places.iter().any(climbs) => return None,
             None => vec![".".to_owned()],
             Some(slash) => vec![before.get(..=slash)?.to_owned()],
         })

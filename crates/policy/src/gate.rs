@@ -21,8 +21,6 @@ pub struct Gate {
     pub user_home: Option<PathBuf>,
     /// The folder a line runs in. Where nobody knows it, a relative name means no place in particular.
     pub here: Option<PathBuf>,
-    /// The setting of the repository's own configuration that makes git run a program when it only reads.
-    pub git_runs: Option<String>,
     /// The folder with outputs of the session's own calls, which it may read.
     pub outputs: Option<PathBuf>,
     /// Whether nobody can be asked.
@@ -195,7 +193,6 @@ mod tests {
             root: "/w".into(),
             user_home: None,
             here: None,
-            git_runs: None,
             outputs: None,
             headless: true,
             disk: OnDisk::default(),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use lathe_bash::{Command, FloorRule, Word};
 use lathe_protocol::{Decision, Verdict};
 
+use crate::disk::GitHere;
 use crate::gate::{Gate, decision};
 use crate::reading::{Region, reading};
 use crate::rules::Setting;
@@ -43,25 +44,24 @@ pub(crate) fn git_asks(
     }
     let normal = lathe_bash::normal_words(&command.words);
     let sub = normal.get(1).map(String::as_str);
-    let is_version = matches!(sub, Some("version" | "--version"));
-    let away = (!is_version).then(|| leads(gate, command, from)).flatten();
-    let outside = away.and_then(|away| {
+    if matches!(sub, Some("version" | "--version")) {
+        return None;
+    }
+    let here = in_all_folders(gate, command, from)?;
+    let outside = here.leads.and_then(|away| {
         let shown = format!("what git would read here ({away})");
         reading((Region::Elsewhere, false), setting.actor, setting.mode, &shown)
     });
     if outside.is_some() {
         return outside;
     }
-    let setting = gate.git_runs.as_ref()?;
-    if sub.is_some_and(|sub| GIT_PLAIN.contains(&sub)) {
-        return None;
-    }
+    let setting = here.runs.filter(|_| !sub.is_some_and(|sub| GIT_PLAIN.contains(&sub)))?;
     let why = format!("the repository's own configuration makes git run a program ({setting})");
     Some(decision(Verdict::Ask, FloorRule::Option.as_str(), &why))
 }
 
-/// The place outside of the workspace that git would read from, in any of the folders that the command may work in.
-fn leads(gate: &Gate, command: &Command, from: &[String]) -> Option<String> {
+/// What git would do in any of the folders that the command may work in. None where nobody knows the disk.
+fn in_all_folders(gate: &Gate, command: &Command, from: &[String]) -> Option<GitHere> {
     let disk = gate.disk.get()?;
     let words: Vec<Option<&str>> = command.words.iter().map(Word::literal).collect();
     let named = words.windows(2).filter(|pair| pair.first() == Some(&Some("-C")));
@@ -72,5 +72,14 @@ fn leads(gate: &Gate, command: &Command, from: &[String]) -> Option<String> {
     let mut folders: Vec<PathBuf> = here.flat_map(|folder| [folder.join(&all), folder]).collect();
     folders.sort();
     folders.dedup();
-    folders.iter().take(FOLDERS).find_map(|folder| disk.git_leads(folder, &gate.root))
+    if folders.len() > FOLDERS {
+        let many = Some("more folders than are looked at".to_owned());
+        return Some(GitHere { runs: many.clone(), leads: many });
+    }
+    let mut found = GitHere::default();
+    for folder in &folders {
+        let GitHere { runs, leads } = disk.git(folder, &gate.root);
+        found = GitHere { runs: found.runs.or(runs), leads: found.leads.or(leads) };
+    }
+    Some(found)
 }

@@ -63,7 +63,7 @@ mod trust;
 mod unset;
 
 pub use asked::Asked;
-pub use disk::{Disk, FileId, OnDisk};
+pub use disk::{Disk, FileId, GitHere, OnDisk};
 pub use error::PolicyError;
 pub use gate::{Gate, Permit};
 pub use grant::Grant;

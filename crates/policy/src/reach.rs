@@ -64,6 +64,10 @@ pub(crate) const FOLDERS: usize = 64;
 /// More words than this are not looked at one by one; the rest is unknown.
 const MOST: usize = 4096;
 
+/// Words that a substitution in no quotes may become besides the first, as far as a program tells them apart by their place:
+/// those before its first file.
+const MORE_NAMES: usize = 4;
+
 /// Finds what one command touches.
 pub(crate) struct Reacher<'a> {
     pub(crate) gate: &'a Gate,
@@ -518,8 +522,16 @@ impl Reacher<'_> {
         if word.literal().is_some() && self.mark.is_some_and(|mark| mark == word.literal()) {
             return vec![NAME.to_owned()];
         }
-        let named = self.fed.has_texts().then(|| self.fed.named(word));
-        let word = named.as_ref().unwrap_or(word);
+        let named = self.fed.has_texts().then(|| self.fed.named(word)).filter(|named| named != word);
+        // Not in quotes, it becomes as many words as there are names: the first may be an option or a pattern, and only the
+        // first has in front of it what stands there.
+        let more = if named.is_some() && word.splits { MORE_NAMES } else { 0 };
+        let mut spelled = self.spelled(&values, named.as_ref().unwrap_or(word));
+        spelled.extend(std::iter::repeat_n(NAME.to_owned(), more));
+        spelled
+    }
+
+    fn spelled(&self, values: &Values<'_>, word: &Word) -> Vec<String> {
         match word.pieces.first() {
             Some(Piece::Process(_)) => Vec::new(),
             Some(Piece::Tilde(user)) if !matches!(user.as_str(), "" | "+" | "-") => {

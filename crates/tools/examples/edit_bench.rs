@@ -48,7 +48,6 @@ async fn main() -> Result<(), Failure> {
         root: "/".into(),
         user_home: None,
         here: None,
-        git_runs: None,
         outputs: None,
         headless: true,
         disk: lathe_policy::OnDisk::default(),

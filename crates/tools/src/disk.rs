@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
-use lathe_policy::{Disk, FileId};
+use lathe_git::{Found, GitError};
+use lathe_policy::{Disk, FileId, GitHere};
 use lathe_workspace::read_regular;
 
 use crate::secure::{MOST, expand};
@@ -36,9 +37,12 @@ impl Disk for LocalDisk {
     }
 
     fn tracks(&self, folder: &Path, test: &mut dyn FnMut(&str) -> bool) -> bool {
-        let inside = real(folder, LINKS).join("x");
-        let Some(root) = top(&inside) else { return false };
-        match index(root) {
+        let found = match lathe_git::around(folder) {
+            Ok(Some(found)) => found,
+            Ok(None) => return false,
+            Err(_) => return true,
+        };
+        match index(&found) {
             Index::Missing => false,
             Index::Unclear => true,
             Index::Bytes(bytes) => names(&bytes).is_none_or(|names| names.iter().any(|name| test(name))),
@@ -46,16 +50,27 @@ impl Disk for LocalDisk {
     }
 
     fn is_ignored_by_git(&self, path: &Path) -> bool {
-        top(path).is_some_and(|root| lathe_search::is_ignored_by_git(root, path))
+        let found = repository_of(path).ok().flatten();
+        found.is_some_and(|found| lathe_search::is_ignored_by_git(&found.top, path))
     }
 
     fn repository(&self, folder: &Path) -> Option<PathBuf> {
         let folder = real(folder, LINKS);
-        top(&folder.join("x")).map(Path::to_owned)
+        match lathe_git::around(&folder) {
+            Ok(found) => found.map(|found| found.top),
+            // Git would stop there, with an error.
+            Err(_) => folder.ancestors().find(|above| above.join(".git").exists()).map(Path::to_owned),
+        }
     }
 
-    fn git_leads(&self, folder: &Path, workspace: &Path) -> Option<String> {
-        crate::git_leads::git_leads(folder, workspace)
+    fn git(&self, folder: &Path, workspace: &Path) -> GitHere {
+        match lathe_git::reached(folder) {
+            Ok(reached) => GitHere {
+                runs: crate::git_runs::git_runs(&reached),
+                leads: crate::git_leads::git_leads(&reached, workspace),
+            },
+            Err(error) => GitHere { runs: Some(error.to_string()), leads: Some(error.to_string()) },
+        }
     }
 
     fn linked(&self, path: &Path) -> Option<FileId> {
@@ -67,9 +82,9 @@ impl Disk for LocalDisk {
 /// Bytes of an index of git that are looked at.
 const INDEX: u64 = 256 << 20;
 
-/// The top folder of the repository that a file lies in.
-fn top(path: &Path) -> Option<&Path> {
-    path.ancestors().skip(1).find(|folder| folder.join(".git").exists())
+/// The repository that a file lies in, whether or not it exists now.
+fn repository_of(path: &Path) -> Result<Option<Found>, GitError> {
+    path.ancestors().skip(1).find(|folder| folder.is_dir()).map_or(Ok(None), lathe_git::around)
 }
 
 /// The content of an index of git.
@@ -81,23 +96,12 @@ enum Index {
     Bytes(Vec<u8>),
 }
 
-/// The index of the repository with this top folder.
-fn index(root: &Path) -> Index {
-    let git = root.join(".git");
-    // In another work tree it is a file that says where the repository is. A pipe would be waited for.
-    let folder = match git.metadata() {
-        Ok(found) if found.is_dir() => git,
-        Ok(found) if found.is_file() => match read_regular(&git, 64 << 10) {
-            Ok(Some(text)) => {
-                root.join(String::from_utf8_lossy(&text).trim().trim_start_matches("gitdir:").trim())
-            }
-            Ok(None) | Err(_) => return Index::Unclear,
-        },
-        Ok(_) | Err(_) => return Index::Unclear,
-    };
+/// The index of a repository.
+fn index(found: &Found) -> Index {
+    let folder = &found.git_dir;
     // The names may stand in a second file, which several indexes share.
     let shared = |entry: std::fs::DirEntry| entry.file_name().as_encoded_bytes().starts_with(b"sharedindex.");
-    if std::fs::read_dir(&folder).into_iter().flatten().flatten().any(shared) {
+    if std::fs::read_dir(folder).into_iter().flatten().flatten().any(shared) {
         return Index::Unclear;
     }
     let bytes = match read_regular(&folder.join("index"), INDEX) {
@@ -114,9 +118,13 @@ fn index(root: &Path) -> Index {
 
 /// Tells whether the index of the repository that a file lies in has its name. What cannot be read counts as yes.
 fn is_tracked(path: &Path) -> bool {
-    let Some(root) = top(path) else { return false };
-    let Ok(inside) = path.strip_prefix(root) else { return true };
-    let bytes = match index(root) {
+    let found = match repository_of(path) {
+        Ok(Some(found)) => found,
+        Ok(None) => return false,
+        Err(_) => return true,
+    };
+    let Ok(inside) = path.strip_prefix(&found.top) else { return true };
+    let bytes = match index(&found) {
         Index::Missing => return false,
         Index::Unclear => return true,
         Index::Bytes(bytes) => bytes,
@@ -167,7 +175,7 @@ pub(crate) fn each_beneath(
         if !seen.insert(real(&folder, LINKS)) {
             continue;
         }
-        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             let path = entry.path();
             left = left.checked_sub(1).ok_or(Stopped)?;
             let kind = entry.file_type().ok();

@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use lathe_git::{Boundary, Found, dot_git, parse_settings};
+use lathe_git::{Found, Reached, parse_settings};
 use lathe_workspace::read_regular;
 
 /// Parts of a repository that git shows something of.
@@ -18,26 +18,19 @@ const PARTS: [&str; 8] =
 /// Folders of objects that borrow from each other, as git has it.
 const DEEPEST: usize = 5;
 
-/// Entries of a folder of objects that are looked at.
-const MOST: usize = 10_000;
+/// Entries of a folder of objects that are looked at. Git packs loose objects long before there are so many.
+const MOST: usize = 100_000;
 
 /// Bytes of a file that is read.
 const LONGEST: u64 = 1 << 20;
 
-/// The place outside of the workspace that git would read from in a folder of it, for people. None where there is none.
-pub(crate) fn git_leads(folder: &Path, workspace: &Path) -> Option<String> {
-    let (folder, workspace) = (folder.canonicalize().ok()?, workspace.canonicalize().ok()?);
-    for top in folder.ancestors() {
-        if !top.starts_with(&workspace) && !workspace.starts_with(top) {
-            return None;
-        }
-        match dot_git(top, &Boundary::Anywhere) {
-            Ok(Some(found)) => return Tree { top, workspace: &workspace }.leads(&found),
-            Ok(None) => {}
-            Err(_) => return Some("a `.git` that names no repository".to_owned()),
-        }
-    }
-    None
+/// The place outside of the workspace that git would read from where it reaches these repositories, for people. None where
+/// there is none.
+pub(crate) fn git_leads(reached: &Reached, workspace: &Path) -> Option<String> {
+    let workspace = workspace.canonicalize().ok()?;
+    let is_ours = |found: &&Found| found.top.starts_with(&workspace) || workspace.starts_with(&found.top);
+    let mut ours = reached.repositories.iter().filter(is_ours);
+    ours.find_map(|found| Tree { top: &found.top, workspace: &workspace }.leads(found))
 }
 
 /// A work tree, and the workspace that it lies in or that lies in it.
@@ -55,14 +48,32 @@ impl Tree<'_> {
                 format!("`.git` leads to {}", at.display())
             });
         }
-        let parts = [&found.git_dir, &found.common]
+        let mut parts = [&found.git_dir, &found.common]
             .into_iter()
             .flat_map(|folder| PARTS.map(|part| folder.join(part)));
-        let objects = found.common.join("objects");
-        let inside = [objects.clone(), objects.join("pack")].into_iter().flat_map(|folder| links(&folder));
-        let away = parts.chain(inside).find(|path| path.is_symlink() && !self.holds_real(path));
-        away.map(|path| format!("{} is a link that leads elsewhere", path.display()))
-            .or_else(|| self.borrowed(&objects, DEEPEST))
+        let away = parts.find(|path| path.is_symlink() && !self.holds_real(path));
+        away.map(|path| a_link(&path)).or_else(|| self.objects_lead(&found.common.join("objects"), DEEPEST))
+    }
+
+    /// The place elsewhere that a folder of objects has any of them from: by links in it, or because it borrows.
+    fn objects_lead(self, objects: &Path, deeper: usize) -> Option<String> {
+        let mut left = MOST;
+        let mut folders = vec![objects.to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+                let path = entry.path();
+                let Some(less) = left.checked_sub(1) else {
+                    return Some(format!("{} holds more than is looked at", objects.display()));
+                };
+                left = less;
+                match entry.file_type() {
+                    Ok(kind) if kind.is_symlink() && !self.holds_real(&path) => return Some(a_link(&path)),
+                    Ok(kind) if kind.is_dir() => folders.push(path),
+                    Ok(_) | Err(_) => {}
+                }
+            }
+        }
+        self.borrowed(objects, deeper)
     }
 
     fn holds(self, real: &Path) -> bool {
@@ -110,7 +121,7 @@ impl Tree<'_> {
             if !self.holds(&real) {
                 return away();
             }
-            if let Some(further) = self.borrowed(&real, deeper - 1) {
+            if let Some(further) = self.objects_lead(&real, deeper - 1) {
                 return Some(further);
             }
         }
@@ -118,11 +129,8 @@ impl Tree<'_> {
     }
 }
 
-/// The links in a folder.
-fn links(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().take(MOST);
-    let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
-    links.map(|entry| entry.path()).collect()
+fn a_link(path: &Path) -> String {
+    format!("{} is a link that leads elsewhere", path.display())
 }
 
 /// The path that a file of one line names.

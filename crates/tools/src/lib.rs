@@ -66,7 +66,6 @@ pub use commands::{
 pub use disk::LocalDisk;
 pub use entry::ToolAbout;
 pub use finish::{CHANGED_BY_OTHERS, recorded};
-pub use git_runs::git_runs;
 pub use online::{DocumentAnswer, DocumentAsk, Documents};
 pub use outputs::{Handle, Output, Outputs};
 pub use outside::{Domain, Layer, OutsideTool, Provider, ProviderRan};

@@ -10,7 +10,6 @@ pub(crate) fn gate() -> Gate {
         root: "/w".into(),
         user_home: None,
         here: None,
-        git_runs: None,
         outputs: None,
         headless: false,
         disk: lathe_policy::OnDisk::default(),

@@ -10,7 +10,6 @@ fn gate() -> Gate {
         root: "/srv/repo".into(),
         user_home: Some("/home/me".into()),
         here: Some("/srv/repo".into()),
-        git_runs: None,
         outputs: None,
         headless: false,
         disk: OnDisk::default(),

@@ -117,6 +117,43 @@ fn names_are_parted_as_they_come() {
 }
 
 #[test]
+fn a_substitution_in_no_quotes_is_many_words() {
+    let files = &["a", "b", "src/a", "src/c"];
+    let key = "/home/me/.ssh/id_rsa";
+    let keys: Vec<String> = [
+        "cat src/$(echo a KEY)",
+        "cat ./$(echo a KEY)",
+        "cat -$(echo n KEY)",
+        "cat $(echo a)$(echo b KEY)",
+        "cat src/`echo a KEY`",
+        "grep $(echo . KEY)",
+        "grep -e $(echo . KEY)",
+        "grep -$(echo n . KEY)",
+        "grep . src/$(printf '%s\\n' a KEY)",
+        "head -$(echo n1 KEY)",
+        "wc -$(echo l KEY)",
+        "od src/$(printf '%s\\n' a KEY)",
+        "sed -n $(echo p KEY)",
+        "jq --arg $(echo a b . KEY)",
+        "cat \"src/$(echo ../../home/me/.ssh/id_rsa)\"",
+        "for f in $(echo ../../home/me/.ssh/id_rsa); do cat \"src/$f\"; done",
+        "ls src/$(echo a /home/me/.ssh)",
+    ]
+    .map(|line| line.replace("KEY", key))
+    .into();
+    let lines: Vec<&str> = keys.iter().map(String::as_str).collect();
+    assert_eq!(wrong(files, Verdict::Ask, &lines), NONE);
+    let fine = [
+        "cat src/$(echo a c)",
+        "cat $(echo a b)",
+        "grep -n x $(ls)",
+        "for f in $(ls src); do cat \"src/$f\"; done",
+        "wc -l $(find src)",
+    ];
+    assert_eq!(wrong(files, Verdict::Allow, &fine), NONE);
+}
+
+#[test]
 fn a_word_that_names_a_file_of_words_is_asked_about() {
     let asked = [
         "strings @list",

@@ -45,7 +45,6 @@ pub(crate) fn gate(headless: bool) -> lathe_policy::Gate {
         root: "/srv/work/repo".into(),
         user_home: Some("/home/me".into()),
         here: Some("/srv/work/repo".into()),
-        git_runs: None,
         outputs: None,
         headless,
         disk: lathe_policy::OnDisk::default(),

@@ -63,7 +63,6 @@ fn gate(disk: OnDisk) -> Gate {
         root: "/srv/work/repo".into(),
         user_home: Some("/home/me".into()),
         here: Some("/srv/work/repo".into()),
-        git_runs: None,
         outputs: None,
         headless: true,
         disk,

@@ -145,7 +145,6 @@ fn each_mode_has_the_last_word_on_a_question() {
             root: "/w".into(),
             user_home: None,
             here: None,
-            git_runs: None,
             outputs: None,
             disk: lathe_policy::OnDisk::default(),
             headless,

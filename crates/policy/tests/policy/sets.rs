@@ -9,7 +9,6 @@ fn gate() -> Gate {
         root: "/srv/work/r".into(),
         user_home: Some("/home/me".into()),
         here: Some("/srv/work/r".into()),
-        git_runs: None,
         outputs: None,
         headless: false,
         disk: OnDisk::default(),

@@ -122,6 +122,70 @@ fn words_of_env_that_follow_a_text_belong_to_it() {
     }
 }
 
+/// Commands that run the rest of their words.
+const WRAPPERS: [&str; 14] = [
+    "env",
+    "env -i",
+    "env A=1",
+    "sudo -n",
+    "nice -n 5",
+    "timeout 5",
+    "nohup",
+    "setsid",
+    "stdbuf -o0",
+    "command",
+    "exec",
+    "ionice -c 3",
+    "chrt -b 0",
+    "nice timeout 5 env",
+];
+
+#[test]
+fn what_is_denied_is_denied_where_a_wrapper_gets_its_name_in_parts() {
+    let rules = rules();
+    let mut wrong = Vec::new();
+    for payload in payloads() {
+        let (program, rest) = payload.split_once(' ').unwrap();
+        let (first, second) = program.split_at(1);
+        let parted = [
+            format!("${{X}}{payload}"),
+            format!("{first}${{X}}{second} {rest}"),
+            format!("{program}${{X}} {rest}"),
+        ];
+        for text in parted {
+            let wrapped = WRAPPERS.iter().map(|wrapper| format!("{wrapper} {text}"));
+            for line in wrapped.chain([format!("env -S '{text}'"), format!("env -iS'A=1 {text}'")]) {
+                let (verdict, why) = verdict(&rules, Mode::FullAuto, &line);
+                if verdict != Verdict::Deny {
+                    wrong.push(format!("{line}: {why}"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} lines:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn programs_that_an_option_names_are_looked_at() {
+    let rules = rules();
+    for line in [
+        "install -s --strip-program=touch b.txt x",
+        "install -s --strip-program touch b.txt x",
+        "install -s --strip-prog=/usr/bin/touch b.txt x",
+        "sdiff --diff-program=touch a b",
+        "MANOPT='-P touch' man ls",
+        "env MANOPT='-P touch' man ls",
+        "LESS='+!touch x' less a",
+    ] {
+        let (verdict, why) = verdict(&rules, Mode::FullAuto, line);
+        assert_eq!(verdict, Verdict::Deny, "{line}: {why}");
+    }
+    for line in ["install -m 755 a b", "install -d x", "sdiff a b", "MANOPT=--nj man ls"] {
+        let (verdict, why) = verdict(&rules, Mode::FullAuto, line);
+        assert_eq!(verdict, Verdict::Allow, "{line}: {why}");
+    }
+}
+
 #[test]
 fn everyday_lines_with_a_text_for_env_are_no_harm() {
     let text = "[[rule]]\ndecision = \"deny\"\ncommand = [\"touch\"]\nkind = [\"delete\"]\n";

@@ -73,8 +73,7 @@ pub(crate) const JUDGED: usize = 100;
 impl Judge {
     /// The same judge for a shell that is in another folder now.
     pub fn at(self, folder: std::path::PathBuf) -> Self {
-        let git_runs = crate::git_runs::git_runs(&folder);
-        Self { gate: Gate { here: Some(folder), git_runs, ..self.gate }, ..self }
+        Self { gate: Gate { here: Some(folder), ..self.gate }, ..self }
     }
 
     /// A call: a shell line by its commands, anything else by its effects.

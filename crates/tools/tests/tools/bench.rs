@@ -151,7 +151,6 @@ impl Bench {
                 root: "/".into(),
                 user_home: None,
                 here: None,
-                git_runs: None,
                 outputs: None,
                 headless: true,
                 disk: lathe_policy::OnDisk::default(),

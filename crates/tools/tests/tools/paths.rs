@@ -292,7 +292,6 @@ async fn call(bench: &mut Bench, tool: &str, arguments: Value) -> (String, Optio
             root: "/".into(),
             user_home: None,
             here: None,
-            git_runs: None,
             outputs: None,
             headless: true,
             disk: lathe_policy::OnDisk::default(),
