@@ -26,6 +26,20 @@ const LONG_TEXT: usize = 2048;
 const NOT_KEPT: &str = "BASH*|COMP_*|DIRSTACK|EPOCH*|EUID|FUNCNAME|GROUPS|HISTCMD|LINENO|OLDPWD|PIPESTATUS|PPID|\
     PWD|RANDOM|SECONDS|SHELLOPTS|SHLVL|SRANDOM|UID|_|__ax*";
 
+/// Variables by which bash would run a file when it starts, take options, or read words otherwise than they are judged:
+/// with a `CDPATH`, `cd src` leads anywhere.
+const STEERING: [&str; 9] = [
+    "BASH_ENV",
+    "SHELLOPTS",
+    "BASHOPTS",
+    "BASH_COMPAT",
+    "CDPATH",
+    "EXECIGNORE",
+    "GLOBIGNORE",
+    "GLOBSORT",
+    "POSIXLY_CORRECT",
+];
+
 /// Takes away what functions have put in front of a global variable. That one is marked first (the trace
 /// attribute means nothing for variables), and from within another function `unset` uncovers the next one.
 const UNCOVER: &str = r#"\builtin declare -gt -- "$__ax_name"
@@ -52,6 +66,8 @@ pub struct LineScript<'a> {
     pub state_slot: usize,
     /// The folder of the agent commands, if there are any.
     pub session: Option<&'a Session>,
+    /// The real folder that bash is in.
+    pub cwd: &'a Path,
 }
 
 impl Bash {
@@ -93,8 +109,9 @@ impl Bash {
             let old = lines.find(|line| line.starts_with(b"declare -x OLDPWD=") && line.len() < 1024);
             statement(&mut text, &[old.unwrap_or_default()]);
         } else {
-            // Bash would run the first and take options from the others when it starts.
-            command.env_remove("BASH_ENV").env_remove("SHELLOPTS").env_remove("BASHOPTS");
+            for variable in STEERING {
+                command.env_remove(variable);
+            }
             statement(&mut text, &[&cd, b"; \\builtin unset OLDPWD; \\builtin export OLDPWD"]);
             if let Some(file) = std::env::var_os("BASH_ENV").filter(|file| file.len() < 1024) {
                 statement(&mut text, &[b"\\builtin export BASH_ENV=", &quote(file.as_bytes())]);
@@ -127,6 +144,13 @@ impl Bash {
     /// Hands over a line: its text, the answer, and after the answer the state.
     pub fn feed(&mut self, folder: &Folder, line: &LineScript<'_>) -> io::Result<()> {
         let mut text = Vec::new();
+        // After `cd link` bash takes `..` off the name of the link. Lines are judged for the real folder, so each begins there.
+        let real = quote(line.cwd.as_os_str().as_bytes());
+        let go = b"{ __ax=${OLDPWD-}; \\builtin cd -P . && OLDPWD=$__ax; \\builtin unset -v __ax; } || \\builtin :";
+        match real.len() < LONG_TEXT / 2 {
+            true => statement(&mut text, &[b"[[ $PWD == ", &real, b" ]] || ", go]),
+            false => statement(&mut text, &[go]),
+        }
         if let Some(session) = line.session {
             let bin = quote(session.commands().as_os_str().as_bytes());
             statement(&mut text, &[b"case :$PATH: in *:", &bin, b":*) ;; *) PATH=", &bin, b":$PATH ;; esac"]);

@@ -455,6 +455,7 @@ impl Supervisor {
             outputs: Outputs::names(number),
             state_slot: self.newest,
             session: self.session.as_ref(),
+            cwd: &self.cwd,
         };
         bash.feed(&self.folder, &script)?;
         self.line = Some(Line::new(token, outputs, old));

@@ -133,6 +133,24 @@ fn runs(variable: &str) -> bool {
         || variable.starts_with("npm_config_")
 }
 
+/// A text with all variables empty, as shells and make write them: `to${X}uch`, `to$(X)uch`, `${X}touch`.
+fn without_variables(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('$') {
+        out.push_str(before);
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let inside = |open: char, close: char| {
+            let (name, behind) = after.strip_prefix(open)?.split_once(close)?;
+            (open == '{' || name.chars().all(is_name)).then_some(behind)
+        };
+        rest = inside('{', '}')
+            .or_else(|| inside('(', ')'))
+            .unwrap_or_else(|| after.trim_start_matches(is_name));
+    }
+    out + rest
+}
+
 impl Behind {
     /// What each command of a script may run besides itself.
     pub(crate) fn each(script: &Script, values: &Values<'_>) -> Vec<Self> {
@@ -262,7 +280,10 @@ impl Behind {
 
     /// Takes in a value that may be run as it stands.
     fn begin(&mut self, text: &str) {
-        for row in text.split([';', '|', '&', '\n']) {
+        let unset = text.contains('$').then(|| without_variables(text));
+        for row in
+            [text].into_iter().chain(unset.as_deref()).flat_map(|text| text.split([';', '|', '&', '\n']))
+        {
             let words: Vec<String> = row.split_whitespace().flat_map(plain).collect();
             self.begun.extend((!words.is_empty()).then_some(words));
         }
@@ -302,7 +323,9 @@ impl Behind {
         let lower = bare.to_ascii_lowercase();
         let instead = lower.find(".insteadof").or_else(|| lower.find(".pushinsteadof"));
         let instead = instead.and_then(|end| bare.get(..end));
-        let all = [Some(bare.as_str()), glued, apart.as_deref(), address.as_deref(), instead];
+        let unset = bare.contains('$').then(|| without_variables(&bare));
+        let all =
+            [Some(bare.as_str()), glued, apart.as_deref(), address.as_deref(), instead, unset.as_deref()];
         for text in all.into_iter().flatten() {
             for row in text.split([';', '|', '&', '\n', '\r']) {
                 let words = row.split(|c: char| c.is_whitespace() || "()[]{},+=:!@<>$`".contains(c));

@@ -47,8 +47,17 @@ pub trait Disk: Send + Sync {
 pub struct GitHere {
     /// The program that a repository makes it run, as its configuration names it.
     pub runs: Option<String>,
-    /// The place outside of the workspace that it reads from.
-    pub leads: Option<String>,
+    /// The places outside of the workspace that it reads from.
+    pub leads: Vec<Lead>,
+}
+
+/// A place that git reads from because of what is in a repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lead {
+    /// What leads there, for people.
+    pub shown: String,
+    /// The real place. None where it cannot be told.
+    pub place: Option<PathBuf>,
 }
 
 /// A file by its device and number, whatever its names.

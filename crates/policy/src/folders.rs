@@ -8,6 +8,8 @@ use std::path::Path;
 use lathe_bash::{Command, Script, Word};
 use lathe_protocol::Effects;
 
+use crate::gate::{Gate, normal};
+
 /// Commands by which a line leaves its folder.
 const MOVES: [&str; 3] = ["cd", "pushd", "popd"];
 
@@ -22,7 +24,7 @@ pub(crate) fn of(here: Option<&Path>, script: &Script) -> Option<String> {
 
 /// The folder that each command surely runs in, for a line of commands that are joined by `&&` alone and go to folders more
 /// than once: a later one runs only where each before it did what it should. None for any other line.
-pub(crate) fn exact(here: Option<&Path>, line: &str, script: &Script) -> Option<Vec<String>> {
+pub(crate) fn exact(gate: &Gate, line: &str, script: &Script) -> Option<Vec<String>> {
     let goes = |command: &&Command| command.program_name().is_some_and(|name| MOVES.contains(&name));
     if script.commands.iter().filter(goes).count() < 2 {
         return None;
@@ -31,7 +33,8 @@ pub(crate) fn exact(here: Option<&Path>, line: &str, script: &Script) -> Option<
     if plain.contains(['&', ';', '\n', '`', '(', ')', '{', '}', '!', '\\']) || line.contains("||") {
         return None;
     }
-    let (mut folder, mut folders, mut commands) = (here?.to_str()?.to_owned(), Vec::new(), Vec::new());
+    let (mut folder, mut folders, mut commands) =
+        (gate.here.as_ref()?.to_str()?.to_owned(), Vec::new(), Vec::new());
     for part in line.split("&&") {
         let part = lathe_bash::read(part);
         part.floors.is_empty().then_some(())?;
@@ -44,6 +47,11 @@ pub(crate) fn exact(here: Option<&Path>, line: &str, script: &Script) -> Option<
                 return None;
             }
             folder = if to.starts_with('/') { (*to).to_owned() } else { format!("{folder}/{to}") };
+            // Behind a link, `..` has two meanings.
+            let (real, named) = (Path::new(&folder), normal(Path::new(&folder)));
+            let is_one = gate.disk.get().is_none_or(|disk| disk.real(real) == disk.real(&named));
+            is_one.then_some(())?;
+            folder = named.to_str()?.to_owned();
         }
         commands.extend(part.commands);
     }

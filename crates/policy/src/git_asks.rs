@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use lathe_bash::{Command, FloorRule, Word};
 use lathe_protocol::{Decision, Verdict};
 
-use crate::disk::GitHere;
+use crate::Depth;
+use crate::disk::{GitHere, Lead};
 use crate::gate::{Gate, decision};
 use crate::reading::{Region, reading};
 use crate::rules::Setting;
@@ -48,12 +49,14 @@ pub(crate) fn git_asks(
         return None;
     }
     let here = in_all_folders(gate, command, from)?;
-    let outside = here.leads.and_then(|away| {
-        let shown = format!("what git would read here ({away})");
-        reading((Region::Elsewhere, false), setting.actor, setting.mode, &shown)
-    });
-    if outside.is_some() {
-        return outside;
+    let outside = |lead: &Lead| {
+        let shown = format!("what git would read here ({})", lead.shown);
+        let region = lead.place.as_ref().map_or(Region::Elsewhere, |place| gate.region(place, Depth::All));
+        reading((region, false), setting.actor, setting.mode, &shown)
+    };
+    let strictest = here.leads.iter().filter_map(outside).max_by_key(|decision| decision.verdict);
+    if strictest.is_some() {
+        return strictest;
     }
     let setting = here.runs.filter(|_| !sub.is_some_and(|sub| GIT_PLAIN.contains(&sub)))?;
     let why = format!("the repository's own configuration makes git run a program ({setting})");
@@ -73,13 +76,14 @@ fn in_all_folders(gate: &Gate, command: &Command, from: &[String]) -> Option<Git
     folders.sort();
     folders.dedup();
     if folders.len() > FOLDERS {
-        let many = Some("more folders than are looked at".to_owned());
-        return Some(GitHere { runs: many.clone(), leads: many });
+        let many = "more folders than are looked at".to_owned();
+        return Some(GitHere { runs: Some(many.clone()), leads: vec![Lead { shown: many, place: None }] });
     }
     let mut found = GitHere::default();
     for folder in &folders {
         let GitHere { runs, leads } = disk.git(folder, &gate.root);
-        found = GitHere { runs: found.runs.or(runs), leads: found.leads.or(leads) };
+        found.runs = found.runs.or(runs);
+        found.leads.extend(leads);
     }
     Some(found)
 }

@@ -1,11 +1,12 @@
 //! What is denied whatever rules and modes say, by any spelling that can be seen through.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use lathe_bash::{Command, Piece, RedirectKind, Script, Word};
 use lathe_protocol::{Decision, Verdict};
 
-use crate::gate::{Gate, decision};
+use crate::gate::{Gate, decision, normal};
 use crate::git_option::may_be;
 use crate::losses::{fits as may_mean, text_of, worktrees};
 use crate::patterns::glob;
@@ -56,10 +57,10 @@ impl Folders {
 const AGAIN: [&str; 10] =
     ["while", "until", "for", "select", "()", "function", "eval", "trap", "alias", "source"];
 
-pub(crate) fn folders(here: Option<&Path>, line: &str, script: &Script, values: &Values<'_>) -> Folders {
+pub(crate) fn folders(gate: Option<&Gate>, line: &str, script: &Script, values: &Values<'_>) -> Folders {
     let mut counts = Vec::with_capacity(script.commands.len());
     let values = &Values { line: values.line.or(Some(line)), ..*values };
-    let all = each_folder(here, script, values, |count| counts.push(count));
+    let all = each_folder(gate, script, values, |count| counts.push(count));
     // What is read into a line, as the place that a link leads to, comes last in the list.
     let is_put = |command: &Command| {
         command.behind.is_some() && matches!(command.program_name(), Some("cd" | "pushd"))
@@ -72,19 +73,19 @@ pub(crate) fn folders(here: Option<&Path>, line: &str, script: &Script, values: 
 
 /// The folders that a line may be in after its `cd`; tells how many there are before each `cd`, and after each other command.
 fn each_folder(
-    here: Option<&Path>,
+    gate: Option<&Gate>,
     script: &Script,
     values: &Values<'_>,
     mut told: impl FnMut(usize),
 ) -> Vec<String> {
-    let mut folders: Vec<String> = text_of(here);
-    let mut seen: std::collections::HashSet<String> = folders.iter().map(|folder| plain(folder)).collect();
+    let mut folders: Vec<String> = text_of(gate.and_then(|gate| gate.here.as_deref()));
+    let mut seen: HashSet<String> = folders.iter().map(|folder| plain(folder)).collect();
     for command in &script.commands {
         if !matches!(command.program_name(), Some("cd" | "pushd" | "popd")) {
             // What `find` starts runs elsewhere, and it itself does not.
             let stays = (command.program_name() == Some("find")).then_some(folders.len());
             for target in elsewhere(command, values) {
-                go(&mut folders, &mut seen, target);
+                go(gate, &mut folders, &mut seen, target);
             }
             told(stays.unwrap_or(folders.len()));
             continue;
@@ -99,10 +100,10 @@ fn each_folder(
         let is_read = || command.words.iter().any(|word| is_read(word, script));
         let unknown = command.program_name() == Some("popd") || targets.iter().any(is_back) || is_read();
         for target in targets.into_iter().filter(|target| !target.starts_with('-')) {
-            go(&mut folders, &mut seen, target);
+            go(gate, &mut folders, &mut seen, target);
         }
         if unknown {
-            go(&mut folders, &mut seen, UNKNOWN.to_string());
+            go(gate, &mut folders, &mut seen, UNKNOWN.to_string());
         }
     }
     folders
@@ -123,16 +124,32 @@ fn is_read(word: &Word, script: &Script) -> bool {
 }
 
 /// Adds the folders that a line may be in after it went to another one.
-fn go(folders: &mut Vec<String>, seen: &mut std::collections::HashSet<String>, target: String) {
+fn go(gate: Option<&Gate>, folders: &mut Vec<String>, seen: &mut HashSet<String>, target: String) {
     if target.starts_with(['/', '~']) || target.starts_with(HERE) {
-        folders.push(target);
+        folders.extend(by_name_and_by_place(gate, target));
     } else if folders.len() <= FOLDERS {
         let more: Vec<String> = folders.iter().map(|from| format!("{from}/{target}")).collect();
-        let more = more.into_iter().filter(|more| seen.insert(plain(more)));
+        let more = more.into_iter().flat_map(|more| by_name_and_by_place(gate, more));
+        let more = more.filter(|more| seen.insert(plain(more)));
         folders.extend(more.collect::<Vec<_>>());
     } else {
         folders.push(format!("{UNKNOWN}{OVERFLOW}"));
     }
+}
+
+/// The folders that `cd link/..` may lead to: bash takes `..` off the name, unless it is told to go by the place (`cd -P`),
+/// and then it is the folder above the one that the link leads to.
+fn by_name_and_by_place(gate: Option<&Gate>, folder: String) -> Vec<String> {
+    let climbs = folder.split('/').any(|part| part == "..");
+    let Some(gate) = gate.filter(|_| climbs && !folder.contains([UNKNOWN, OVERFLOW])) else {
+        return vec![folder];
+    };
+    let Some(disk) = gate.disk.get() else { return vec![folder] };
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let both = |path: &String| [text(&normal(Path::new(path))), text(&disk.real(Path::new(path)))];
+    let mut found: Vec<String> = gate.joined(&folder, &[]).iter().flat_map(both).collect();
+    found.dedup();
+    found
 }
 
 /// Folders that a line may be in by relative names, more than which are not told apart.

@@ -32,6 +32,7 @@ mod guard;
 mod guarded;
 mod harm;
 mod inside;
+mod joined;
 mod kind_table;
 mod kinds;
 mod line;
@@ -63,7 +64,7 @@ mod trust;
 mod unset;
 
 pub use asked::Asked;
-pub use disk::{Disk, FileId, GitHere, OnDisk};
+pub use disk::{Disk, FileId, GitHere, Lead, OnDisk};
 pub use error::PolicyError;
 pub use gate::{Gate, Permit};
 pub use grant::Grant;

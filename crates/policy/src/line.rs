@@ -63,7 +63,7 @@ impl Rulebook {
         let script = lathe_bash::read(line);
         let spent = Spent::default();
         let values = Values { assigned: &script.values, empty: false, line: None, spent: &spent };
-        let from = guard::folders(gate.and_then(|gate| gate.here.as_deref()), line, &script, &values);
+        let from = guard::folders(gate, line, &script, &values);
         let known = folders::of(gate.and_then(|gate| gate.here.as_deref()), &script);
         let setting = Setting { folder: known.as_deref(), line, gate, ..setting };
         // A person is limited by the guard only.
@@ -209,7 +209,7 @@ impl Rulebook {
         fed: &Fed,
     ) -> Vec<Vec<Touch>> {
         let spent = Spent::default();
-        let exact = folders::exact(gate.here.as_deref(), line, script);
+        let exact = folders::exact(gate, line, script);
         let touches = |(index, command): (usize, &Command)| {
             let wrapper = command.behind.and_then(|behind| script.commands.get(behind)?.program_name());
             let mark = command.behind.and_then(|behind| fed.mark(behind));
@@ -536,8 +536,10 @@ fn stays_inside(act: Act<'_>, setting: Setting<'_>) -> bool {
     };
     let disk = setting.gate.and_then(|gate| gate.disk.get());
     let inside = |path: &String| {
-        let path = crate::gate::normal(&base.join(path));
-        path.starts_with(setting.root) && disk.is_none_or(|disk| disk.real(&path).starts_with(setting.root))
+        let path = base.join(path);
+        let real = disk.map(|disk| disk.real(&path));
+        let mut ways = std::iter::once(crate::gate::normal(&path)).chain(real);
+        ways.all(|path| path.starts_with(setting.root))
     };
     let is_file = |kind: RedirectKind| matches!(kind, RedirectKind::Read | RedirectKind::Write);
     let literal = act.command.redirects.iter().all(|to| !is_file(to.kind) || to.word.literal().is_some());

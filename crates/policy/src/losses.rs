@@ -193,7 +193,7 @@ impl Gate {
         let script = lathe_bash::read(line);
         let spent = Spent::default();
         let values = Values { assigned: &script.values, empty: false, line: None, spent: &spent };
-        let from = guard::folders(self.here.as_deref(), line, &script, &values).all;
+        let from = guard::folders(Some(self), line, &script, &values).all;
         let mut losses = Losses::default();
         for command in &script.commands {
             let spellings = guard::Spellings::of(command, &values);

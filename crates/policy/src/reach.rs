@@ -12,17 +12,14 @@ use lathe_bash::{Command, Piece, RedirectKind, Word};
 use crate::extglob::is_extended;
 use crate::fed::{Fed, NAME};
 use crate::fileword::{
-    depth, is_language, literals, made_by_copy, packs_here, spoken_to_git, sure, targets, unescaped,
-    unpacked_into,
+    depth, is_language, literals, made_by_copy, packs_here, spoken_to_git, sure, targets, unpacked_into,
 };
 use crate::follows;
 use crate::gate::{Gate, normal};
 use crate::git::{self, Extent};
 use crate::guard::operands;
 use crate::pattern;
-use crate::places::{
-    HERE, LATHE, OVERFLOW, Spent, UNKNOWN, Values, behind_own_folder, leads_through_process, outside_proc,
-};
+use crate::places::{HERE, LATHE, OVERFLOW, Spent, UNKNOWN, Values, leads_through_process};
 use crate::reading::{Depth, Region};
 use crate::searchers::{is_deep, is_grep};
 use crate::touch::{Touch, What, fixed, is_own_stream, text};
@@ -502,7 +499,8 @@ impl Reacher<'_> {
         all.extend(self.by_process(spelling));
         if let Some(disk) = disk {
             let led = names.iter().filter(|name| !is_own_stream(name));
-            all.extend(led.map(|name| text(&disk.real(Path::new(name)))));
+            let ways = |name: &String| [disk.real(Path::new(name)), disk.real(&normal(Path::new(name)))];
+            all.extend(led.flat_map(ways).map(|path| text(&path)));
         }
         all.sort();
         all.dedup();
@@ -562,42 +560,5 @@ fn unknown(shown: &str, reads: bool) -> Touch {
         names_only: false,
         extent: Extent::Every,
         except: Vec::new(),
-    }
-}
-
-impl Gate {
-    /// The absolute paths that a spelling may mean, not yet without `.` and `..`.
-    pub(crate) fn joined(&self, spelling: &str, from: &[String]) -> Vec<String> {
-        let spelling = match spelling.strip_prefix("file:") {
-            // Sets and lists in an address are the program's own.
-            Some(address) if address.contains(['{', '[']) => return Vec::new(),
-            Some(address) => unescaped(address.trim_start_matches("//").trim_start_matches("localhost")),
-            None => spelling.to_owned(),
-        };
-        let spelling = spelling.replace(LATHE, &self.home.to_string_lossy());
-        let spelling = behind_own_folder(&spelling).unwrap_or_else(|| outside_proc(&spelling));
-        let one = |spelling: &str| -> Option<String> {
-            if let Some(rest) = spelling.strip_prefix(HERE) {
-                let here = self.here.as_deref().unwrap_or(&self.root);
-                return Some(format!("{}{rest}", here.display()));
-            }
-            if let Some(rest) =
-                spelling.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'))
-            {
-                // Whose home it is, is not known: then it is somebody else's.
-                let home = self.user_home.as_deref().unwrap_or(Path::new("/home/~"));
-                return Some(format!("{}{rest}", home.display()));
-            }
-            spelling.starts_with('/').then(|| spelling.to_owned())
-        };
-        if let Some(path) = one(&spelling) {
-            return vec![path];
-        }
-        let root = [self.root.display().to_string()];
-        let from = if from.is_empty() { &root[..] } else { from };
-        // A line that may be in so many folders reads what is not known.
-        let few = from.iter().filter(|_| from.len() <= FOLDERS);
-        let joined = few.filter_map(|from| Some(format!("{}/{spelling}", one(from)?)));
-        joined.filter_map(|path| one(&outside_proc(&path))).collect()
     }
 }

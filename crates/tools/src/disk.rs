@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use lathe_git::{Found, GitError};
-use lathe_policy::{Disk, FileId, GitHere};
+use lathe_policy::{Disk, FileId, GitHere, Lead};
 use lathe_workspace::read_regular;
 
 use crate::secure::{MOST, expand};
@@ -69,7 +69,10 @@ impl Disk for LocalDisk {
                 runs: crate::git_runs::git_runs(&reached),
                 leads: crate::git_leads::git_leads(&reached, workspace),
             },
-            Err(error) => GitHere { runs: Some(error.to_string()), leads: Some(error.to_string()) },
+            Err(error) => {
+                let shown = error.to_string();
+                GitHere { runs: Some(shown.clone()), leads: vec![Lead { shown, place: None }] }
+            }
         }
     }
 

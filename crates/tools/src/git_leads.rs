@@ -1,36 +1,47 @@
-//! Repositories elsewhere that a `.git` of the workspace leads to.
+//! Places elsewhere that git reads from because of what is in a repository of the workspace.
 //!
-//! A `.git` may be a file or a link that names any repository of the user's, and a folder of objects may borrow from any other.
-//! Git prints what is there as if it were of the workspace. A linked work tree and a submodule are ordinary: their repository
-//! names them back, which nobody can make it do without having written into it.
+//! A `.git` may be a file or a link that names any repository of the user's, a folder of objects may borrow from any other, a
+//! file of settings may include any file, and whatever git reads in a repository may be a link: a broken list of alternates,
+//! the reason why a work tree is locked or the plan of a rebase is printed line by line. Git prints what is there as if it
+//! were of the workspace. A linked work tree and a submodule are ordinary: their repository names them back, which nobody can
+//! make it do without having written into it.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use lathe_git::{Found, Reached, parse_settings};
+use lathe_git::{Found, Reached, Setting, parse_settings};
+use lathe_policy::Lead;
 use lathe_workspace::read_regular;
 
-/// Parts of a repository that git shows something of.
-const PARTS: [&str; 8] =
-    ["HEAD", "refs", "packed-refs", "logs", "index", "shallow", "objects", "objects/info"];
+/// Folders of a repository that git prints nothing of.
+const NOT_SHOWN: [&str; 3] = ["hooks", "lfs", "annex"];
 
 /// Folders of objects that borrow from each other, as git has it.
 const DEEPEST: usize = 5;
 
-/// Entries of a folder of objects that are looked at. Git packs loose objects long before there are so many.
+/// Entries of a repository's folder that are looked at. Git packs loose objects long before there are so many.
 const MOST: usize = 100_000;
+
+/// Files of settings that are looked at.
+const MOST_SETTINGS: usize = 1024;
 
 /// Bytes of a file that is read.
 const LONGEST: u64 = 1 << 20;
 
-/// The place outside of the workspace that git would read from where it reaches these repositories, for people. None where
-/// there is none.
-pub(crate) fn git_leads(reached: &Reached, workspace: &Path) -> Option<String> {
-    let workspace = workspace.canonicalize().ok()?;
+/// The places outside of the workspace that git would read from where it reaches these repositories.
+pub(crate) fn git_leads(reached: &Reached, workspace: &Path) -> Vec<Lead> {
+    let Ok(workspace) = workspace.canonicalize() else { return Vec::new() };
     let is_ours = |found: &&Found| found.top.starts_with(&workspace) || workspace.starts_with(&found.top);
-    let mut ours = reached.repositories.iter().filter(is_ours);
-    ours.find_map(|found| Tree { top: &found.top, workspace: &workspace }.leads(found))
+    let ours: Vec<&Found> = reached.repositories.iter().filter(is_ours).collect();
+    let mut leads = Vec::new();
+    for found in &ours {
+        Tree { top: &found.top, workspace: &workspace }.leads(found, &mut leads);
+    }
+    if let Some(found) = ours.first() {
+        Tree { top: &found.top, workspace: &workspace }.included(&reached.settings, &mut leads);
+    }
+    leads
 }
 
 /// A work tree, and the workspace that it lies in or that lies in it.
@@ -41,48 +52,52 @@ struct Tree<'a> {
 }
 
 impl Tree<'_> {
-    fn leads(self, found: &Found) -> Option<String> {
-        if !self.holds(&found.git_dir) || !self.holds(&found.common) {
-            return (!self.is_named_back(found)).then(|| {
-                let at = if self.holds(&found.git_dir) { &found.common } else { &found.git_dir };
-                format!("`.git` leads to {}", at.display())
-            });
-        }
-        let mut parts = [&found.git_dir, &found.common]
-            .into_iter()
-            .flat_map(|folder| PARTS.map(|part| folder.join(part)));
-        let away = parts.find(|path| path.is_symlink() && !self.holds_real(path));
-        away.map(|path| a_link(&path)).or_else(|| self.objects_lead(&found.common.join("objects"), DEEPEST))
-    }
-
-    /// The place elsewhere that a folder of objects has any of them from: by links in it, or because it borrows.
-    fn objects_lead(self, objects: &Path, deeper: usize) -> Option<String> {
-        let mut left = MOST;
-        let mut folders = vec![objects.to_owned()];
-        while let Some(folder) = folders.pop() {
-            for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-                let path = entry.path();
-                let Some(less) = left.checked_sub(1) else {
-                    return Some(format!("{} holds more than is looked at", objects.display()));
-                };
-                left = less;
-                match entry.file_type() {
-                    Ok(kind) if kind.is_symlink() && !self.holds_real(&path) => return Some(a_link(&path)),
-                    Ok(kind) if kind.is_dir() => folders.push(path),
-                    Ok(_) | Err(_) => {}
-                }
+    fn leads(self, found: &Found, leads: &mut Vec<Lead>) {
+        let away = [&found.git_dir, &found.common].into_iter().find(|folder| !self.holds(folder));
+        if let Some(away) = away {
+            if !self.is_named_back(found) {
+                let shown = format!("`.git` leads to {}", away.display());
+                leads.push(Lead { shown, place: Some(away.clone()) });
             }
+            return;
         }
-        self.borrowed(objects, deeper)
+        self.links(&found.git_dir, leads);
+        if found.common != found.git_dir {
+            self.links(&found.common, leads);
+        }
+        self.borrowed(&found.common.join("objects"), DEEPEST, leads);
     }
 
     fn holds(self, real: &Path) -> bool {
         real.starts_with(self.top) || real.starts_with(self.workspace)
     }
 
-    /// A link that leads nowhere gives git nothing.
-    fn holds_real(self, path: &Path) -> bool {
-        path.canonicalize().is_ok_and(|real| self.holds(&real)) || path.metadata().is_err()
+    /// Adds what links anywhere in a folder of a repository lead to. A link that leads nowhere gives git nothing.
+    fn links(self, folder: &Path, leads: &mut Vec<Lead>) {
+        let (mut open, mut left) = (vec![folder.to_owned()], MOST);
+        while let Some(inner) = open.pop() {
+            for entry in std::fs::read_dir(&inner).into_iter().flatten().flatten() {
+                let path = entry.path();
+                let Some(less) = left.checked_sub(1) else {
+                    leads.push(unclear(format!("{} holds more than is looked at", folder.display())));
+                    return;
+                };
+                left = less;
+                let not_shown = || inner == folder && NOT_SHOWN.iter().any(|name| entry.file_name() == *name);
+                match entry.file_type() {
+                    Ok(_) if not_shown() => {}
+                    Ok(kind) if kind.is_symlink() => match path.canonicalize() {
+                        Ok(real) if !self.holds(&real) => {
+                            let shown = format!("{} is a link that leads elsewhere", path.display());
+                            leads.push(Lead { shown, place: Some(real) });
+                        }
+                        Ok(_) | Err(_) => {}
+                    },
+                    Ok(kind) if kind.is_dir() => open.push(path),
+                    Ok(_) | Err(_) => {}
+                }
+            }
+        }
     }
 
     /// Tells whether a repository elsewhere knows this work tree as one of its own.
@@ -103,34 +118,62 @@ impl Tree<'_> {
         is_module && tree.is_some_and(|tree| is_top(git_dir.join(tree)))
     }
 
-    /// The folder elsewhere that a folder of objects borrows from.
-    fn borrowed(self, objects: &Path, deeper: usize) -> Option<String> {
+    /// Adds the folders elsewhere that a folder of objects borrows from.
+    fn borrowed(self, objects: &Path, deeper: usize, leads: &mut Vec<Lead>) {
         let list = objects.join("info/alternates");
-        let away = || Some(format!("{} names a folder elsewhere", list.display()));
-        let Ok(content) = read_regular(&list, LONGEST) else { return away() };
+        let shown = || format!("{} names a folder elsewhere", list.display());
+        let Ok(content) = read_regular(&list, LONGEST) else { return leads.push(unclear(shown())) };
         for line in content.iter().flat_map(|content| content.split(|byte| *byte == b'\n')) {
             if line.is_empty() || line.starts_with(b"#") {
                 continue;
             }
             // A path in quotes is not read here.
             if line.starts_with(b"\"") || deeper == 0 {
-                return away();
+                return leads.push(unclear(shown()));
             }
             // Git does without a folder that does not exist.
             let Ok(real) = objects.join(OsStr::from_bytes(line)).canonicalize() else { continue };
             if !self.holds(&real) {
-                return away();
+                leads.push(Lead { shown: shown(), place: Some(real) });
+                continue;
             }
-            if let Some(further) = self.objects_lead(&real, deeper - 1) {
-                return Some(further);
+            self.links(&real, leads);
+            self.borrowed(&real, deeper - 1, leads);
+        }
+    }
+
+    /// Adds the files elsewhere that settings include, one by another: `git config --list` prints what is in them.
+    fn included(self, settings: &[PathBuf], leads: &mut Vec<Lead>) {
+        let (mut open, mut looked) = (settings.to_vec(), 0);
+        while let Some(file) = open.pop() {
+            looked += 1;
+            if looked > MOST_SETTINGS {
+                return leads.push(unclear("more files of settings than are looked at".to_owned()));
+            }
+            let Ok(Some(text)) = read_regular(&file, LONGEST) else { continue };
+            let Ok(all) = parse_settings(&String::from_utf8_lossy(&text)) else { continue };
+            let includes = |setting: &&Setting| {
+                matches!(setting.section.as_str(), "include" | "includeif") && setting.key == "path"
+            };
+            for setting in all.iter().filter(includes) {
+                let named = setting.value.as_deref().unwrap_or_default();
+                let shown = format!("{} includes {named}", file.display());
+                if named.starts_with(['~', '%', ':']) {
+                    leads.push(unclear(shown));
+                    continue;
+                }
+                let Ok(real) = file.with_file_name(named).canonicalize() else { continue };
+                match self.holds(&real) {
+                    true => open.push(real),
+                    false => leads.push(Lead { shown, place: Some(real) }),
+                }
             }
         }
-        None
     }
 }
 
-fn a_link(path: &Path) -> String {
-    format!("{} is a link that leads elsewhere", path.display())
+fn unclear(shown: String) -> Lead {
+    Lead { shown, place: None }
 }
 
 /// The path that a file of one line names.

@@ -1,7 +1,7 @@
 //! Repositories in the workspace that lead to another one outside of it: git would print what is there.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 use std::process::Command;
 
@@ -46,12 +46,76 @@ fn decided(folder: &Path, mode: &str, lines: &[&str]) -> Vec<String> {
 /// A way to make `ws`, beside `other`.
 type Made = (&'static str, fn(&Path, &Path));
 
+/// Makes a repository `sub` that the index knows as one commit.
+fn inner(ws: &Path) {
+    fs::create_dir(ws.join("sub")).unwrap();
+    own(&ws.join("sub"));
+    git(ws, &["add", "sub"]);
+    git(ws, &["commit", "-qm", "inner"]);
+}
+
 fn own(ws: &Path) {
     git(ws, &["init", "-q", "-b", "main"]);
     git(ws, &["commit", "-q", "--allow-empty", "-m", "own"]);
 }
 
-const ELSEWHERE: [Made; 8] = [
+const ELSEWHERE: [Made; 19] = [
+    ("names in a file that may be run", |ws, other| {
+        own(ws);
+        fs::remove_dir_all(ws.join(".git/refs")).unwrap();
+        fs::write(ws.join(".git/refs"), "").unwrap();
+        fs::set_permissions(ws.join(".git/refs"), fs::Permissions::from_mode(0o755)).unwrap();
+        let line = format!("{}\n", other.join(".git/objects").display());
+        fs::write(ws.join(".git/objects/info/alternates"), line).unwrap();
+    }),
+    ("borrowed packs by a link", |ws, other| {
+        own(ws);
+        fs::create_dir_all(ws.join("store")).unwrap();
+        fs::write(ws.join(".git/objects/info/alternates"), "../../store\n").unwrap();
+        symlink(other.join(".git/objects/pack"), ws.join("store/pack")).unwrap();
+    }),
+    ("an object by a link", |ws, other| {
+        own(ws);
+        fs::create_dir_all(ws.join(".git/objects/aa")).unwrap();
+        symlink(other.join("s.txt"), ws.join(".git/objects/aa/bb")).unwrap();
+    }),
+    ("a repository inside", |ws, other| {
+        own(ws);
+        inner(ws);
+        fs::rename(ws.join("sub/.git"), ws.join("kept")).unwrap();
+        fs::write(ws.join("sub/.git"), format!("gitdir: {}\n", other.join(".git").display())).unwrap();
+    }),
+    ("the list of alternates", |ws, other| {
+        own(ws);
+        symlink(other.join("s.txt"), ws.join(".git/objects/info/alternates")).unwrap();
+    }),
+    ("the lock of a work tree", |ws, other| {
+        own(ws);
+        git(ws, &["worktree", "add", "-q", "wt"]);
+        symlink(other.join("s.txt"), ws.join(".git/worktrees/wt/locked")).unwrap();
+    }),
+    ("the plan of a rebase", |ws, other| {
+        own(ws);
+        fs::create_dir_all(ws.join(".git/rebase-merge")).unwrap();
+        symlink(other.join("s.txt"), ws.join(".git/rebase-merge/done")).unwrap();
+    }),
+    ("the start of a search", |ws, other| {
+        own(ws);
+        symlink(other.join("s.txt"), ws.join(".git/BISECT_START")).unwrap();
+    }),
+    ("grafts", |ws, other| {
+        own(ws);
+        symlink(other.join("s.txt"), ws.join(".git/info/grafts")).unwrap();
+    }),
+    ("an included file", |ws, other| {
+        own(ws);
+        git(ws, &["config", "include.path", &other.join("s.txt").to_string_lossy()]);
+    }),
+    ("a file that an included one includes", |ws, other| {
+        own(ws);
+        git(ws, &["config", "includeIf.gitdir:x.path", "../more"]);
+        fs::write(ws.join("more"), format!("[include]\npath = {}\n", other.join("s.txt").display())).unwrap();
+    }),
     ("a file", |ws, other| {
         fs::write(ws.join(".git"), format!("gitdir: {}\n", other.join(".git").display())).unwrap();
     }),
@@ -149,4 +213,108 @@ fn ordinary_layouts_stay_as_they_are() {
             assert_eq!(inside[0], inside[1], "{name}");
         }
     }
+}
+
+const TEXTCONV: &str = "[diff \"x\"]\n\ttextconv = echo\n[filter \"x\"]\n\tclean = echo\n";
+
+/// Ways to have git take other settings than those beside the nearest `.git`, each with a line that reads.
+const TAKEN: [(&str, fn(&Path), &str); 7] = [
+    (
+        "an empty folder below",
+        |ws| {
+            fs::write(ws.join(".git/config"), format!("{TEXTCONV}{}", settings(ws))).unwrap();
+            fs::create_dir_all(ws.join("sub/.git")).unwrap();
+        },
+        "cd sub && git diff",
+    ),
+    (
+        "a HEAD that names nothing",
+        |ws| {
+            fs::write(ws.join(".git/config"), format!("{TEXTCONV}{}", settings(ws))).unwrap();
+            own_in(ws, "sub");
+            fs::write(ws.join("sub/.git/HEAD"), "nothing\n").unwrap();
+        },
+        "cd sub && git log -p",
+    ),
+    (
+        "a long file that names the repository",
+        |ws| {
+            inner(ws);
+            fs::rename(ws.join("sub/.git"), ws.join("real")).unwrap();
+            fs::write(ws.join("real/config"), TEXTCONV).unwrap();
+            fs::write(ws.join("sub/.git"), format!("gitdir: ../real{}", "\n".repeat(70_000))).unwrap();
+        },
+        "git status",
+    ),
+    (
+        "a long name of the common folder",
+        |ws| {
+            inner(ws);
+            fs::create_dir(ws.join("common")).unwrap();
+            for part in ["objects", "refs", "config"] {
+                fs::rename(ws.join("sub/.git").join(part), ws.join("common").join(part)).unwrap();
+            }
+            fs::write(ws.join("common/config"), TEXTCONV).unwrap();
+            fs::write(ws.join("sub/.git/commondir"), format!("../../common{}", "\n".repeat(70_000))).unwrap();
+        },
+        "git status",
+    ),
+    (
+        "a name that is too long to be read",
+        |ws| {
+            inner(ws);
+            fs::rename(ws.join("sub/.git"), ws.join("real")).unwrap();
+            fs::write(ws.join("sub/.git"), format!("gitdir: ../real{}", "\n".repeat(2 << 20))).unwrap();
+        },
+        "git status",
+    ),
+    (
+        "the settings of a work tree",
+        |ws| {
+            git(ws, &["config", "extensions.worktreeConfig", "true"]);
+            git(ws, &["worktree", "add", "-q", "wt"]);
+            fs::write(ws.join(".git/worktrees/wt/config.worktree"), TEXTCONV).unwrap();
+        },
+        "cd .git/worktrees/wt && git show HEAD",
+    ),
+    (
+        "the settings of a module's work tree",
+        |ws| {
+            inner(ws);
+            fs::create_dir_all(ws.join(".git/modules")).unwrap();
+            fs::rename(ws.join("sub/.git"), ws.join(".git/modules/m")).unwrap();
+            fs::write(ws.join(".git/modules/m/config.worktree"), TEXTCONV).unwrap();
+        },
+        "cd .git/modules/m && git log -p",
+    ),
+];
+
+fn settings(ws: &Path) -> String {
+    fs::read_to_string(ws.join(".git/config")).unwrap()
+}
+
+fn own_in(ws: &Path, name: &str) {
+    fs::create_dir_all(ws.join(name)).unwrap();
+    own(&ws.join(name));
+}
+
+#[test]
+fn git_is_judged_by_the_repository_that_it_takes() {
+    for (name, make, line) in TAKEN {
+        let base = base();
+        let ws = base.join("ws");
+        own(&ws);
+        assert_eq!(decided(&ws, "default", &["git status", "git log -p"]), ["allow", "allow"], "{name}");
+        make(&ws);
+        for mode in ["default", "plan"] {
+            assert_ne!(decided(&ws, mode, &[line]), ["allow"], "{name}, {mode}");
+        }
+    }
+    // The workspace itself is the folder that git passes over.
+    let base = base();
+    let ws = base.join("ws");
+    own(&ws);
+    fs::write(ws.join(".git/config"), format!("{TEXTCONV}{}", settings(&ws))).unwrap();
+    fs::create_dir_all(ws.join("inner/.git")).unwrap();
+    assert_eq!(decided(&ws.join("inner"), "default", &["git diff"]), ["ask"]);
 }

@@ -96,6 +96,7 @@ mod undone;
 mod unread_ignores;
 mod user_checks;
 mod waits;
+mod went;
 mod whose;
 mod wires;
 mod words;

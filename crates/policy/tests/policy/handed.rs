@@ -138,6 +138,16 @@ fn a_substitution_in_no_quotes_is_many_words() {
         "cat \"src/$(echo ../../home/me/.ssh/id_rsa)\"",
         "for f in $(echo ../../home/me/.ssh/id_rsa); do cat \"src/$f\"; done",
         "ls src/$(echo a /home/me/.ssh)",
+        "cat src/{a,$(echo b KEY)}",
+        "cat \"src/\"$(echo a KEY)",
+        "cat src/x$(echo a KEY)",
+        "grep --regexp=$(echo . KEY)",
+        "wc --$(echo lines KEY)",
+        "column -t src/$(echo a KEY)",
+        "tail -$(echo f KEY)",
+        "cmp -$(echo l KEY b.txt)",
+        "md5sum -$(echo b KEY)",
+        "hexdump -$(echo C KEY)",
     ]
     .map(|line| line.replace("KEY", key))
     .into();

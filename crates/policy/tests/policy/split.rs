@@ -166,6 +166,33 @@ fn what_is_denied_is_denied_where_a_wrapper_gets_its_name_in_parts() {
 }
 
 #[test]
+fn what_is_denied_is_denied_in_parts_of_a_text_that_a_program_runs() {
+    let rules = rules();
+    for line in [
+        "make --eval='a:;to$(X)uch x' a",
+        "make -f - <<< 'all:;to${X}uch x'",
+        "sqlite3 :memory: '.shell to${X}uch x'",
+        "GIT_EDITOR='to${X}uch x' git commit",
+        "ssh -o ProxyCommand='gi${X}t push' h",
+        "at now <<< '${X}touch x'",
+        "tmux new 'to${X}uch x'",
+        "npx -c 'to${X}uch x'",
+        "npm exec -c 'touch${X} x'",
+        "docker run -v .:/w x sh -c 'to${X}uch x'",
+        "watch 'to$X\\uch x'",
+        "git -c core.pager='to${X}uch x' log",
+        "git rebase -x 'gi${X}t push'",
+        "vim -c '!to${X}uch x' -c q",
+        "parallel 'to${X}uch {}' ::: x",
+        "script -c 'to${X}uch x' /dev/null",
+        "export PROMPT_COMMAND='to${X}uch x'",
+    ] {
+        let (verdict, why) = verdict(&rules, Mode::FullAuto, line);
+        assert_eq!(verdict, Verdict::Deny, "{line}: {why}");
+    }
+}
+
+#[test]
 fn programs_that_an_option_names_are_looked_at() {
     let rules = rules();
     for line in [
@@ -180,7 +207,7 @@ fn programs_that_an_option_names_are_looked_at() {
         let (verdict, why) = verdict(&rules, Mode::FullAuto, line);
         assert_eq!(verdict, Verdict::Deny, "{line}: {why}");
     }
-    for line in ["install -m 755 a b", "install -d x", "sdiff a b", "MANOPT=--nj man ls"] {
+    for line in ["install -m 755 a b", "install -m 644 -D a b", "MANOPT=--nj man ls"] {
         let (verdict, why) = verdict(&rules, Mode::FullAuto, line);
         assert_eq!(verdict, Verdict::Allow, "{line}: {why}");
     }

@@ -82,7 +82,7 @@ impl Tool for BashTool {
         }
         let command = command.ok_or(Problem::NoCommand)?;
         let line = match &folder {
-            Some(folder) => format!("(cd -- {} || exit\n{command}\n)", quoted(folder)),
+            Some(folder) => format!("(cd -P -- {} || exit\n{command}\n)", quoted(folder)),
             None => command.clone(),
         };
         Ok(Box::new(Line { command, line, folder, timeout, fresh }))
