@@ -64,7 +64,7 @@ mod watching;
 
 pub use aside::ReviewPlan;
 pub use auth::{KeyFrom, ProviderRow};
-pub use blocking::blocking;
+pub use blocking::{blocking, blocking_in_turn};
 pub use browse::{
     Browser, Download, FileContent, FileItem, Listing, READ_MAX, Saved, SearchFound, SearchHit, SearchWish,
     UPLOAD_MAX, Upload,
