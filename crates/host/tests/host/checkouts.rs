@@ -33,7 +33,7 @@ fn a_checkout_ends_while_every_thread_of_the_runtime_waits_for_its_lock() {
         .enable_all()
         .build()
         .unwrap();
-    let place = runtime.block_on(host.git(&root, &[root.clone()])).unwrap();
+    let place = runtime.block_on(host.git(&root, std::slice::from_ref(&root))).unwrap();
     let one = landing();
     let checkout = runtime.spawn(async move { place.checkout(&["a.txt".to_owned()]).await });
     // What is there is taken away right before the lock is waited for.
