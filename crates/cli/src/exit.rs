@@ -126,6 +126,7 @@ impl Exit {
             | HostError::Patch(_)
             | HostError::Rewind(_)
             | HostError::Restore { .. }
+            | HostError::NoSpace(_)
             | HostError::Agent(_)
             | HostError::Demo(_)
             | HostError::Shell { .. }

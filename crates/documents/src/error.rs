@@ -1,3 +1,5 @@
+use std::io::ErrorKind;
+
 /// Why nothing was done. The words are for the model as well: `HTTP CODE at ENDPOINT…`.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
@@ -14,6 +16,20 @@ pub enum DocumentError {
 }
 
 impl DocumentError {
+    /// Tells whether the disk or the quota is full.
+    pub fn is_full(&self) -> bool {
+        match self {
+            Self::Store(error) => error.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull),
+            Self::File(error) => {
+                matches!(
+                    error.kind(),
+                    ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge
+                )
+            }
+            Self::Answered { .. } | Self::Unreachable { .. } | Self::Address { .. } => false,
+        }
+    }
+
     pub(crate) fn missing(endpoint: &str) -> Self {
         Self::Answered {
             code: 404,

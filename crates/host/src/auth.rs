@@ -114,12 +114,12 @@ impl Host {
         self.home().refuse_inside_session("lathe auth")?;
         self.home().make()?;
         let path = self.auth_file().with_extension("lock");
-        own_lock(&path).map_err(|error| HostError::Home { path, reason: error.to_string() })
+        own_lock(&path).map_err(|error| not_written(path, &error))
     }
 
     fn store(&self, stored: &Stored) -> Result<PathBuf, HostError> {
         let path = self.auth_file();
-        let wrong = |error: std::io::Error| HostError::Home { path: path.clone(), reason: error.to_string() };
+        let wrong = |error: std::io::Error| not_written(path.clone(), &error);
         // A full disk must not lose the other keys.
         let text = serde_json::to_string_pretty(stored).unwrap_or_default();
         own_write(&path, text.as_bytes()).map_err(wrong)?;
@@ -155,4 +155,9 @@ fn key_of(provider: &Provider, stored: &Stored) -> KeyFrom {
 
 fn known_name(name: &str) -> &str {
     provider(name).map_or(name, |provider| provider.name)
+}
+
+fn not_written(path: PathBuf, error: &std::io::Error) -> HostError {
+    let reason = format!("{} cannot be written: {error}", path.display());
+    HostError::of_disk(error, reason, |_| HostError::Home { path, reason: error.to_string() })
 }

@@ -9,3 +9,10 @@
 pub fn blocking<T>(work: impl FnOnce() -> T) -> T {
     tokio::task::block_in_place(work)
 }
+
+/// The same for work that may give names in a tree. Only few threads wait for the lock of those who do: the rest wait here,
+/// where a task waits and no thread.
+pub async fn blocking_in_turn<T>(work: impl FnOnce() -> T) -> T {
+    let _queued = lathe_workspace::queue().await;
+    blocking(work)
+}

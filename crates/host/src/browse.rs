@@ -11,7 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use lathe_protocol::{Digest, Digesting};
 use lathe_search::{Case, Ignored, NameQuery, Scope, TextQuery, find_files, find_text};
-use lathe_workspace::{Expect, FileKind, FileOp, Files as _, Incoming, LocalFiles, WorkspaceError};
+use lathe_workspace::{
+    Entry, Expect, FileKind, FileOp, Files as _, Incoming, LocalFiles, WalkBounds, WorkspaceError, in_turn,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -145,54 +147,55 @@ impl Browser {
 
     /// The names in one folder.
     pub async fn list(&self, folder: &str) -> Result<Listing, HostError> {
-        let folder = or_root(folder);
-        let shown = self.shown(&self.files.real(Path::new(folder)).await?);
-        let named = self.files.list(Path::new(folder)).await?;
-        let mut items: Vec<FileItem> = Vec::with_capacity(named.len());
-        for named in named {
-            let at = Path::new(folder).join(&named.name);
-            let name = named.name.to_string_lossy().into_owned();
-            items.push(self.item(join(&shown, &name), name, &at, named.kind).await);
-        }
-        Ok(Listing { directory: shown, count: items.len(), items, more: false })
+        self.listing(folder, 1, usize::MAX).await
     }
 
-    /// All names below a folder, those that begin with a dot and those that git ignores too. A `.git` is there without what
-    /// is in it.
+    /// The first names below a folder, those that begin with a dot and those that git ignores too. A `.git` is there without
+    /// what is in it.
     pub async fn tree(&self, folder: &str, depth: Option<u32>) -> Result<Listing, HostError> {
-        let folder = or_root(folder);
-        let shown = self.shown(&self.files.real(Path::new(folder)).await?);
-        let depth = depth.unwrap_or(TREE_DEPTH).min(TREE_DEPTH);
-        let (files, start) = (self.files.clone(), PathBuf::from(folder));
-        let entries = blocking(move || Ok(files.walk_hidden(&start, depth as usize)?)).await?;
-        let more = entries.len() > TREE_MAX;
-        let mut items: Vec<FileItem> = Vec::with_capacity(entries.len().min(TREE_MAX));
-        for entry in entries.into_iter().take(TREE_MAX) {
-            let path = entry.path.to_string_lossy().into_owned();
-            let name = entry.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let at = Path::new(folder).join(&entry.path);
-            items.push(self.item(join(&shown, &path), name, &at, entry.kind).await);
-        }
-        Ok(Listing { directory: shown, count: items.len(), items, more })
+        self.listing(folder, depth.unwrap_or(TREE_DEPTH).min(TREE_DEPTH), TREE_MAX).await
     }
 
-    /// The line of a listing about the file or folder `at`. What is gone by now has no size and no time.
-    async fn item(&self, path: String, name: String, at: &Path, kind: FileKind) -> FileItem {
-        let size = match kind {
-            FileKind::File => self.files.stat(at).await.map_or(0, |stat| stat.bytes),
+    async fn listing(&self, folder: &str, depth: u32, most: usize) -> Result<Listing, HostError> {
+        let (browser, folder) = (self.clone(), PathBuf::from(or_root(folder)));
+        until_dropped(move |stop| {
+            let shown = browser.shown(&browser.files.real_place(&folder)?);
+            // One more than is given tells that there is more.
+            let bounds = WalkBounds { most: most.saturating_add(1), stop };
+            let mut entries = browser.files.walk_hidden(&folder, depth as usize, bounds)?;
+            let more = entries.len() > most;
+            entries.truncate(most);
+            let waited_for = entries.iter().take_while(|_| !stop.load(Ordering::Relaxed));
+            let items: Vec<FileItem> =
+                waited_for.map(|entry| browser.item(&shown, &folder.join(&entry.path), entry)).collect();
+            Ok(Listing { directory: shown, count: items.len(), items, more })
+        })
+        .await
+    }
+
+    /// The line of a listing of the folder `shown` about what is `at` a path. What is gone by now has no size and no time.
+    fn item(&self, shown: &str, at: &Path, entry: &Entry) -> FileItem {
+        let found = self.files.size_and_time(at).ok();
+        let size = match entry.kind {
+            FileKind::File => found.map_or(0, |(size, _)| size),
             FileKind::Directory | FileKind::Special => 0,
         };
-        let written = self.files.modified(at).ok();
-        let written = written.and_then(|(seconds, fraction)| {
+        let written = found.and_then(|(_, (seconds, fraction))| {
             jiff::Timestamp::new(seconds, i32::try_from(fraction).unwrap_or_default()).ok()
         });
-        let kind = match kind {
+        let kind = match entry.kind {
             FileKind::File => "file",
             FileKind::Directory => "directory",
             FileKind::Special => "special",
         };
-        let modified_at = written.map(|at| format!("{at:.3}"));
-        FileItem { name, path, is_dir: kind == "directory", kind, size, modified_at }
+        FileItem {
+            name: entry.path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            path: join(shown, &entry.path.to_string_lossy()),
+            is_dir: kind == "directory",
+            kind,
+            size,
+            modified_at: written.map(|at| format!("{at:.3}")),
+        }
     }
 
     /// A whole file, or `length` bytes of it from `offset` on.
@@ -267,18 +270,23 @@ impl Browser {
 
     pub async fn make_folder(&self, folder: &str) -> Result<(), HostError> {
         let (files, path) = (self.files.clone(), PathBuf::from(folder));
-        blocking(move || Ok(files.make_folder(&path)?)).await
+        giving_names(move || Ok(files.make_folder(&path)?)).await
     }
 
     pub async fn rename(&self, from: &str, to: &str) -> Result<(), HostError> {
         let (files, from, to) = (self.files.clone(), PathBuf::from(from), PathBuf::from(to));
-        blocking(move || Ok(files.rename(&from, &to)?)).await
+        giving_names(move || Ok(files.rename(&from, &to)?)).await
     }
 
     /// Takes a file or folder away, to where it can be brought back from.
     pub async fn remove(&self, path: &str) -> Result<Removed, HostError> {
         let (browser, path) = (self.clone(), PathBuf::from(path));
-        blocking(move || browser.removals.take(&browser.files, &browser.root, &path)).await
+        blocking(move || browser.remove_here(&path)).await
+    }
+
+    /// The same, on this thread.
+    pub(crate) fn remove_here(&self, path: &Path) -> Result<Removed, HostError> {
+        self.removals.take(&self.files, &self.root, path)
     }
 
     /// What was taken away from this folder, newest first.
@@ -290,7 +298,12 @@ impl Browser {
     /// Brings back what was taken away from this folder.
     pub async fn restore(&self, id: &str) -> Result<Removed, HostError> {
         let (browser, id) = (self.clone(), id.to_owned());
-        blocking(move || browser.removals.bring_back(&browser.files, &browser.root, &id)).await
+        giving_names(move || browser.restore_here(&id)).await
+    }
+
+    /// The same, on this thread.
+    pub(crate) fn restore_here(&self, id: &str) -> Result<Removed, HostError> {
+        self.removals.bring_back(&self.files, &self.root, id)
     }
 
     /// A new file that comes in pieces.
@@ -315,10 +328,7 @@ impl Browser {
         let below = or_root(wish.below.as_deref().unwrap_or_default());
         let start = self.files.real(Path::new(below)).await?;
         let (root, closed) = (self.root.clone(), self.files.closed().map(Path::to_owned));
-        // A client that goes away drops this future, and the search ends with it.
-        let stop = Arc::new(AtomicBool::new(false));
-        let _stopped = StopOnDrop(Arc::clone(&stop));
-        blocking(move || search(root, start, closed, &wish, &stop)).await
+        until_dropped(move |stop| search(root, start, closed, &wish, stop)).await
     }
 
     /// A path as people name it: from the workspace on.
@@ -327,7 +337,7 @@ impl Browser {
     }
 }
 
-/// Ends a search in another thread when nobody waits for it any more.
+/// Ends work in another thread when nobody waits for it any more.
 struct StopOnDrop(Arc<AtomicBool>);
 
 impl Drop for StopOnDrop {
@@ -366,7 +376,7 @@ impl Upload {
             replaced = Some(browser.remove(&path).await?);
         }
         let created = replaced.is_none();
-        if let Err(error) = blocking(move || Ok(incoming.finish()?)).await {
+        if let Err(error) = giving_names(move || Ok(incoming.finish()?)).await {
             // The old file is not lost to a new one that is not there. If it cannot come back, it is still among the removed.
             if let Some(old) = replaced {
                 let _ = browser.restore(&old.id).await;
@@ -481,6 +491,26 @@ pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, HostError> + Send + 'static,
 ) -> Result<T, HostError> {
     match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => Err(HostError::Crashed(error.to_string())),
+    }
+}
+
+/// The same for work that looks whether it is still wanted: a client that goes away drops this future, and the work ends with
+/// it.
+pub(crate) async fn until_dropped<T: Send + 'static>(
+    work: impl FnOnce(&AtomicBool) -> Result<T, HostError> + Send + 'static,
+) -> Result<T, HostError> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let _stopped = StopOnDrop(Arc::clone(&stop));
+    blocking(move || work(&stop)).await
+}
+
+/// The same for work that gives names in a tree, when its turn to wait for that has come.
+async fn giving_names<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, HostError> + Send + 'static,
+) -> Result<T, HostError> {
+    match in_turn(work).await {
         Ok(done) => done,
         Err(error) => Err(HostError::Crashed(error.to_string())),
     }

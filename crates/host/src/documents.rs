@@ -35,9 +35,29 @@ enum Kind {
     Service(Service),
 }
 
+/// The reason why nothing was read or kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShelfError {
+    /// For people, and for the model.
+    pub words: String,
+    pub disk_full: bool,
+}
+
+impl From<DocumentError> for ShelfError {
+    fn from(error: DocumentError) -> Self {
+        Self { disk_full: error.is_full(), words: error.to_string() }
+    }
+}
+
+fn wrong(error: DocumentError) -> HostError {
+    match ShelfError::from(error) {
+        ShelfError { words, disk_full: true } => HostError::NoSpace(words),
+        ShelfError { words, disk_full: false } => HostError::Documents(words),
+    }
+}
+
 impl Host {
     pub fn shelf(&self, plan: &OnlinePlan) -> Result<Shelf, HostError> {
-        let wrong = |error: DocumentError| HostError::Documents(error.to_string());
         let kind = match &plan.service {
             Some(options) => Kind::Service(Service::new(options).map_err(wrong)?),
             None => {
@@ -56,22 +76,24 @@ impl Host {
 async fn on<T: Send + 'static>(
     store: &Arc<Store>,
     work: impl FnOnce(&Store) -> Result<T, DocumentError> + Send + 'static,
-) -> Result<T, String> {
+) -> Result<T, ShelfError> {
     let store = Arc::clone(store);
-    let done = tokio::task::spawn_blocking(move || work(&store)).await;
-    done.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+    match tokio::task::spawn_blocking(move || work(&store)).await {
+        Ok(done) => Ok(done?),
+        Err(error) => Err(ShelfError { words: error.to_string(), disk_full: false }),
+    }
 }
 
 impl Shelf {
     /// An error of a service in words: without secrets, and only then cut.
-    fn told(&self, error: &DocumentError) -> String {
+    fn told(&self, error: &DocumentError) -> ShelfError {
         let words = error.to_string();
         let clean = self.screen.text(&words);
         let mut told: String = clean.chars().filter(|c| !c.is_control()).take(TOLD).collect();
         if clean.chars().count() > TOLD {
             told.push('…');
         }
-        told
+        ShelfError { words: told, disk_full: false }
     }
 
     pub async fn create(
@@ -79,7 +101,7 @@ impl Shelf {
         title: String,
         content: String,
         description: String,
-    ) -> Result<Document, String> {
+    ) -> Result<Document, ShelfError> {
         match &self.kind {
             Kind::Own(store) => on(store, move |store| store.create(&title, &content, &description)).await,
             Kind::Service(service) => {
@@ -88,7 +110,7 @@ impl Shelf {
         }
     }
 
-    pub async fn detail(&self, id: String) -> Result<Document, String> {
+    pub async fn detail(&self, id: String) -> Result<Document, ShelfError> {
         match &self.kind {
             Kind::Own(store) => on(store, move |store| store.detail(&id)).await,
             Kind::Service(service) => service.detail(&id).await.map_err(|error| self.told(&error)),
@@ -100,7 +122,7 @@ impl Shelf {
         id: String,
         content: String,
         title: Option<String>,
-    ) -> Result<(Document, bool), String> {
+    ) -> Result<(Document, bool), ShelfError> {
         match &self.kind {
             Kind::Own(store) => on(store, move |store| store.edit(&id, &content, title.as_deref())).await,
             Kind::Service(service) => {
@@ -110,7 +132,7 @@ impl Shelf {
     }
 
     /// Pages count from 1.
-    pub async fn search(&self, keyword: String, page: u32, size: u32) -> Result<Vec<Found>, String> {
+    pub async fn search(&self, keyword: String, page: u32, size: u32) -> Result<Vec<Found>, ShelfError> {
         match &self.kind {
             Kind::Own(store) => {
                 let skip = page.saturating_sub(1).saturating_mul(size);
@@ -123,21 +145,21 @@ impl Shelf {
     }
 
     /// A service keeps its versions to itself.
-    pub async fn versions(&self, id: String) -> Result<Vec<Version>, String> {
+    pub async fn versions(&self, id: String) -> Result<Vec<Version>, ShelfError> {
         match &self.kind {
             Kind::Own(store) => on(store, move |store| store.versions(&id)).await,
-            Kind::Service(service) => Err(format!("{} gives no versions", service.host())),
+            Kind::Service(service) => Err(no_versions(service)),
         }
     }
 
-    pub async fn version(&self, id: String, version: u32) -> Result<Option<Document>, String> {
+    pub async fn version(&self, id: String, version: u32) -> Result<Option<Document>, ShelfError> {
         match &self.kind {
             Kind::Own(store) => on(store, move |store| store.get(&id, Some(version))).await,
-            Kind::Service(service) => Err(format!("{} gives no versions", service.host())),
+            Kind::Service(service) => Err(no_versions(service)),
         }
     }
 
-    async fn done(&self, ask: DocumentAsk) -> Result<DocumentAnswer, String> {
+    async fn done(&self, ask: DocumentAsk) -> Result<DocumentAnswer, ShelfError> {
         let (document, title_changed) = match ask {
             DocumentAsk::Create { title, content, description } => {
                 (self.create(title, content, description).await?, false)
@@ -148,6 +170,10 @@ impl Shelf {
         let Document { document_id, title, description, content, updated_at, .. } = document;
         Ok(DocumentAnswer { id: document_id, title, description, content, updated_at, title_changed })
     }
+}
+
+fn no_versions(service: &Service) -> ShelfError {
+    ShelfError { words: format!("{} gives no versions", service.host()), disk_full: false }
 }
 
 impl Documents for Shelf {
@@ -167,7 +193,7 @@ impl Documents for Shelf {
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => Err("cancelled by the user".to_owned()),
-                done = self.done(ask) => done,
+                done = self.done(ask) => done.map_err(|error| error.words),
             }
         })
     }
@@ -188,7 +214,7 @@ mod tests {
         for before in 0..TOLD {
             let reason = format!("{} {key}", "x".repeat(before));
             let error = DocumentError::Answered { code: 500, endpoint: "/e".to_owned(), reason };
-            let told = shelf.told(&error);
+            let told = shelf.told(&error).words;
             assert!(!told.contains("kq-p"), "{told}");
             assert!(told.chars().count() <= TOLD + 1);
         }

@@ -1,7 +1,8 @@
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 
 use lathe_agent::AgentError;
+use lathe_blobs::BlobError;
 use lathe_changes::ChangesError;
 use lathe_journal::JournalError;
 use lathe_model::CassetteError;
@@ -100,6 +101,9 @@ pub enum HostError {
     /// Files could not be put back by a fault of the disk.
     #[error("the files cannot be put back: {reason}")]
     Restore { reason: String, disk_full: bool },
+    /// The disk or the quota is full: nothing is wrong with what was asked for.
+    #[error("{0}; free some space and try again")]
+    NoSpace(String),
     #[error("nothing is left to undo in this session")]
     NothingToUndo,
     /// A file that a person asked for from elsewhere.
@@ -183,6 +187,24 @@ impl From<ChangesError> for HostError {
 }
 
 impl HostError {
+    /// A failure of the disk: its own kind where there is no space, else what `other` makes of the reason.
+    pub(crate) fn of_disk(error: &io::Error, reason: String, other: impl FnOnce(String) -> Self) -> Self {
+        match error.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+                Self::NoSpace(reason)
+            }
+            _ => other(reason),
+        }
+    }
+
+    /// The same for a blob.
+    pub(crate) fn of_blob(error: &BlobError, other: impl FnOnce(String) -> Self) -> Self {
+        match error {
+            BlobError::NoSpace { .. } => Self::Restore { reason: error.to_string(), disk_full: true },
+            _ => other(error.to_string()),
+        }
+    }
+
     /// A name that stays, for scripts and searches.
     pub fn code(&self) -> &'static str {
         match self {
@@ -229,7 +251,7 @@ impl HostError {
             Self::Prices(_) => "prices",
             Self::Patch(_) => "patch",
             Self::Rewind(_) => "rewind",
-            Self::Restore { disk_full: true, .. } => "disk-full",
+            Self::Restore { disk_full: true, .. } | Self::NoSpace(_) => "disk-full",
             Self::Restore { disk_full: false, .. } => "rewind",
             Self::NothingToUndo => "nothing-to-undo",
             Self::File { .. } => "file",

@@ -59,7 +59,9 @@ impl Host {
         let (folder, path) = (self.trajectories(), self.trajectories().join(format!("{id}{ending}.json")));
         let text = self.trajectory(id)?;
         let written = own_folder(&folder).and_then(|()| own_write(&path, text.as_bytes()));
-        written.map(|()| path.clone()).map_err(|error| HostError::Home { path, reason: error.to_string() })
+        written.map(|()| path.clone()).map_err(|error| {
+            HostError::of_disk(&error, error.to_string(), |reason| HostError::Home { path, reason })
+        })
     }
 
     /// Where sessions of a server have their trajectory files.

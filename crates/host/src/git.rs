@@ -6,10 +6,12 @@
 //! staged, that nobody asked for.
 
 mod landing;
+mod named;
 
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,7 +27,7 @@ use lathe_workspace::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::browse::{Browser, READ_MAX};
+use crate::browse::{Browser, READ_MAX, blocking};
 use crate::error::{FileProblem, HostError};
 use crate::own::OwnFolder;
 use crate::removed::Removed;
@@ -36,6 +38,7 @@ const TIME: Duration = Duration::from_secs(60);
 const MOST: usize = 16 << 20;
 
 /// The work tree around a folder.
+#[derive(Clone)]
 pub struct GitPlace {
     browser: Browser,
     repository: Arc<Repository>,
@@ -134,6 +137,13 @@ impl GitPlace {
         let mut specs = self.all();
         specs.extend(self.foreign(&specs).await?);
         let out = self.run(&arguments, &specs).await?;
+        let place = self.clone();
+        let files = blocking(move || Ok(place.status_files(&out))).await?;
+        Ok(GitStatus { files, branch: self.branch().await })
+    }
+
+    /// The files of a status, without those of Lathe's own folder.
+    fn status_files(&self, out: &[u8]) -> Vec<GitFile> {
         let (top, prefix) = (self.repository.top(), self.repository.prefix());
         let mut own = self.own.many();
         let files = out.split(|byte| *byte == 0).filter_map(|entry| {
@@ -149,7 +159,7 @@ impl GitPlace {
                 status: String::from_utf8_lossy(status).into_owned(),
             })
         });
-        Ok(GitStatus { files: files.collect(), branch: self.branch().await })
+        files.collect()
     }
 
     /// Refuses a work tree in which git would wait for a pipe.
@@ -239,7 +249,7 @@ impl GitPlace {
     }
 
     pub async fn add(&self, files: &[String]) -> Result<(), HostError> {
-        let named = self.some(files)?;
+        let named = self.some(files).await?;
         self.check_pipes().await?;
         let mut specs = self.specs(&named);
         self.check_filters(&named).await?;
@@ -256,8 +266,8 @@ impl GitPlace {
         for (_, checked) in self.check_inner(inner.collect()).await? {
             checked.map_err(wrong)?;
         }
-        let is_link =
-            |plain: &PathBuf| links.iter().any(|link| *link == self.repository.prefix().join(plain));
+        let known: HashSet<&OsStr> = links.iter().map(OsString::as_os_str).collect();
+        let is_link = |plain: &PathBuf| known.contains(self.repository.prefix().join(plain).as_os_str());
         if !named.iter().all(is_link) {
             specs.extend(links.iter().map(|link| excluded(link)));
             self.run(&["add", "--all"], &specs).await?;
@@ -270,19 +280,24 @@ impl GitPlace {
 
     /// Takes files out of what is staged; the files stay as they are.
     pub async fn reset(&self, files: &[String]) -> Result<(), HostError> {
-        let specs = self.specs(&self.some(files)?);
+        let specs = self.specs(&self.some(files).await?);
         self.check_pipes().await?;
         self.run(&["reset", "--quiet"], &specs).await.map(drop)
     }
 
     /// Brings files back to what is staged or committed. What they are now can be brought back.
     pub async fn checkout(&self, files: &[String]) -> Result<Vec<Removed>, HostError> {
-        let named = self.some(files)?;
+        let named = self.some(files).await?;
         let specs = self.specs(&named);
-        if let Some(plain) = named.iter().find(|plain| is_protected_in(self.browser.root(), plain)) {
-            return Err(WorkspaceError::Protected(plain.clone()).into());
-        }
-        self.check_layout(&named)?;
+        let (place, written) = (self.clone(), named.clone());
+        blocking(move || {
+            let root = place.browser.root();
+            if let Some(plain) = written.iter().find(|plain| is_protected_in(root, plain)) {
+                return Err(WorkspaceError::Protected(plain.clone()).into());
+            }
+            place.check_layout(&written)
+        })
+        .await?;
         self.check_pipes().await?;
         self.run(&["ls-files", "--error-unmatch"], &specs).await?;
         self.check_filters(&named).await?;
@@ -292,29 +307,7 @@ impl GitPlace {
                 return Err(WorkspaceError::IsDirectory(plain.clone()).into());
             }
         }
-        let mut kept = Vec::new();
-        let mut failed = None;
-        for plain in &named {
-            match self.browser.remove(&plain.to_string_lossy()).await {
-                Ok(one) => kept.push(one),
-                Err(HostError::File { problem: FileProblem::NotFound, .. }) => {}
-                Err(error) => {
-                    failed = Some(error);
-                    break;
-                }
-            }
-        }
-        let done = match failed {
-            Some(error) => Err(error),
-            None => self.write_out(&named, &specs).await,
-        };
-        if let Err(error) = done {
-            for one in &kept {
-                let _ = self.browser.restore(&one.id).await;
-            }
-            return Err(error);
-        }
-        Ok(kept)
+        self.exchange(named, specs).await
     }
 
     /// Commits what is staged, and gives the name of the commit.
@@ -402,57 +395,6 @@ impl GitPlace {
                 "git does not know who commits: set user.{key}, or give `author_name` and `author_email`"
             ))
         })
-    }
-
-    fn some(&self, files: &[String]) -> Result<Vec<PathBuf>, HostError> {
-        match files {
-            [] => Err(HostError::Git("no file is named".to_owned())),
-            files => files.iter().map(|file| self.plain(file)).collect(),
-        }
-    }
-
-    /// A path from the folder on: nothing that leads elsewhere, or into Lathe's own folder.
-    fn plain(&self, file: &str) -> Result<PathBuf, HostError> {
-        let outside = || WorkspaceError::Outside(file.into());
-        let path = Path::new(file);
-        let below = if path.is_absolute() { path.strip_prefix(self.browser.root()).ok() } else { Some(path) };
-        let mut plain = PathBuf::new();
-        for part in below.ok_or_else(outside)?.components() {
-            match part {
-                Component::Normal(name) => plain.push(name),
-                Component::CurDir => {}
-                Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
-                    return Err(outside().into());
-                }
-            }
-        }
-        let fits = !plain.as_os_str().is_empty() && !file.contains('\0') && file.len() < 4096;
-        if !fits || self.own.holds(&self.browser.root().join(&plain)) {
-            return Err(outside().into());
-        }
-        Ok(plain)
-    }
-
-    /// Paths of the folder as git is to take them, without what lies in Lathe's own folder.
-    fn specs(&self, plain: &[PathBuf]) -> Vec<OsString> {
-        let literal = |plain: &PathBuf| {
-            let mut spec = OsString::from(":(literal)");
-            spec.push(self.repository.prefix().join(plain));
-            spec
-        };
-        plain.iter().map(literal).chain(self.without_own()).collect()
-    }
-
-    /// The whole folder.
-    fn all(&self) -> Vec<OsString> {
-        match self.repository.prefix().as_os_str().is_empty() {
-            true => [OsString::from(".")].into_iter().chain(self.without_own()).collect(),
-            false => self.specs(&[PathBuf::new()]),
-        }
-    }
-
-    fn without_own(&self) -> Option<OsString> {
-        self.own.below(self.repository.top()).map(|below| excluded(below.as_os_str()))
     }
 
     /// What leaves repositories inside out that lead out of the roots: git would look up the commit they are at.

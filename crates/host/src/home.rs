@@ -129,7 +129,8 @@ impl Home {
     }
 
     pub(crate) fn blobs(&self) -> Result<Blobs, HostError> {
-        Blobs::open(self.blob_folder()).map_err(|error| self.broken(error.to_string()))
+        Blobs::open(self.blob_folder())
+            .map_err(|error| HostError::of_blob(&error, |reason| self.broken(reason)))
     }
 
     /// Copies of what no journal holds: large files, files outside of a workspace, repositories.
@@ -203,7 +204,7 @@ impl Home {
         builder.recursive(true);
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(self.sessions()).map_err(|error| self.broken(error.to_string()))?;
+        builder.create(self.sessions()).map_err(|error| self.failed(&error))?;
         self.make_private()
     }
 
@@ -215,10 +216,14 @@ impl Home {
                 found.is_dir() && found.mode() & 0o077 != 0 && found.uid() == nix::unistd::geteuid().as_raw();
             if is_open {
                 std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700))
-                    .map_err(|error| self.broken(error.to_string()))?;
+                    .map_err(|error| self.failed(&error))?;
             }
         }
         Ok(())
+    }
+
+    fn failed(&self, error: &std::io::Error) -> HostError {
+        HostError::of_disk(error, error.to_string(), |reason| self.broken(reason))
     }
 
     pub(crate) fn broken(&self, reason: String) -> HostError {

@@ -1,5 +1,6 @@
 //! Files that are put back make no repository of what somebody wrote meanwhile: its settings and hooks would be run by git.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use lathe_changes::restore::{Planned, Step};
@@ -14,8 +15,8 @@ pub(crate) fn leave_repositories(plan: &mut [Planned], root: &Path) {
         plan.iter().filter(fits).map(|planned| planned.wanted.path.clone()).collect()
     };
     let (back, ours) = (paths(&Step::Restore, plan), paths(&Step::AlreadyThere, plan));
-    let left = completes_repository(root, &back, &ours);
-    for planned in plan.iter_mut().filter(|planned| left.contains(&planned.wanted.path.as_path())) {
+    let left: HashSet<&Path> = completes_repository(root, &back, &ours).into_iter().collect();
+    for planned in plan.iter_mut().filter(|planned| left.contains(planned.wanted.path.as_path())) {
         planned.step = Step::Failed { why: WHY.to_owned() };
     }
 }

@@ -64,7 +64,7 @@ mod watching;
 
 pub use aside::ReviewPlan;
 pub use auth::{KeyFrom, ProviderRow};
-pub use blocking::blocking;
+pub use blocking::{blocking, blocking_in_turn};
 pub use browse::{
     Browser, Download, FileContent, FileItem, Listing, READ_MAX, Saved, SearchFound, SearchHit, SearchWish,
     UPLOAD_MAX, Upload,
@@ -72,7 +72,7 @@ pub use browse::{
 pub use clean::{clean, is_hidden, push_visible};
 pub use demo::{DEMO_TASK, Demo, TestRun};
 pub use doctor::{Check, CheckState};
-pub use documents::{OnlinePlan, Shelf};
+pub use documents::{OnlinePlan, Shelf, ShelfError};
 pub use error::{FileProblem, HostError};
 pub use extras::{Discovery, Extras, FieldDomain, Notices};
 pub use facts::RememberedFacts;

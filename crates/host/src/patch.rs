@@ -102,7 +102,9 @@ impl Host {
             }
         }
         if all.len() > known {
-            let failed = |error: std::io::Error| HostError::Patch(format!("{}: {error}", scratch.display()));
+            let failed = |error: std::io::Error| {
+                HostError::of_disk(&error, format!("{}: {error}", scratch.display()), HostError::Patch)
+            };
             std::fs::create_dir_all(&scratch).map_err(failed)?;
             let names: Vec<u8> =
                 all.iter().flat_map(|path| [path.as_os_str().as_bytes(), b"\0"].concat()).collect();

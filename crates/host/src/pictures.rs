@@ -51,7 +51,7 @@ impl Host {
         let blobs = self.home().blobs()?;
         let keep = |TaskImage { attachment, bytes }| match blobs.put(&bytes) {
             Ok(blob) => Ok(Attachment { blob, ..attachment }),
-            Err(error) => Err(self.home().broken(error.to_string())),
+            Err(error) => Err(HostError::of_blob(&error, |reason| self.home().broken(reason))),
         };
         images.into_iter().map(keep).collect()
     }

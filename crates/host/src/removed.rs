@@ -54,7 +54,12 @@ impl Removals {
             FileKind::Directory => "directory",
             FileKind::Special => "link",
         };
-        self.note(id, shown, root, kind, &place)
+        self.note(id, shown, root, kind, &place).inspect_err(|_| {
+            // Without its note nobody could bring it back.
+            if files.bring_back(&place.join(CONTENT), path).is_ok() {
+                let _ = std::fs::remove_dir_all(&place);
+            }
+        })
     }
 
     /// Moves what is here back to where it was, if nothing is there by now.
@@ -81,7 +86,13 @@ impl Removals {
             let to = place.join(file.file_name().unwrap_or_default());
             std::fs::rename(file, &to).map_err(|error| WorkspaceError::io(file, error))?;
         }
-        self.note(name, id.to_owned(), workspace, "session", &place)
+        self.note(name, id.to_owned(), workspace, "session", &place).inspect_err(|_| {
+            for file in files {
+                let _ = std::fs::rename(place.join(file.file_name().unwrap_or_default()), file);
+            }
+            let _ = std::fs::remove_file(place.join(ABOUT));
+            let _ = std::fs::remove_dir(&place);
+        })
     }
 
     /// The folder that holds the files of a removed session.

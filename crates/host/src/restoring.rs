@@ -4,6 +4,7 @@
 //! finds such a note and nobody at work finishes it: what is as it was is put back, what was put back already is recorded,
 //! and what somebody changed since is left alone.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use lathe_blobs::{Durable, replace};
@@ -77,7 +78,8 @@ impl Host {
             replace(&file, format!("{}\n{note}", Digest::of(note.as_bytes())).as_bytes(), Durable::Name)
         };
         write().map_err(|error| {
-            HostError::Rewind(format!("cannot be noted down in {}: {error}", file.display()))
+            let reason = format!("what is put back cannot be noted down in {}: {error}", file.display());
+            HostError::of_disk(&error, reason, |reason| HostError::Restore { reason, disk_full: false })
         })?;
         self.carry_out(journal, opened, restoring)
     }
@@ -127,18 +129,18 @@ impl Host {
         let mut applied = restore::apply(&plan, &blobs, root).map_err(wrong)?;
         drop(one);
         // What an earlier try put back is its doing too; what it began counts from where it began.
+        let mut done: BTreeMap<PathBuf, TreeChange> =
+            applied.changes.into_iter().map(|change| (change.path.clone(), change)).collect();
         for (planned, change) in plan.iter().zip(&changes) {
-            match applied.changes.iter_mut().find(|done| done.path == change.path) {
-                Some(done) => *done = change.clone(),
-                None if planned.step == Step::AlreadyThere => applied.changes.push(change.clone()),
-                None => {}
+            if done.contains_key(&change.path) || planned.step == Step::AlreadyThere {
+                done.insert(change.path.clone(), change.clone());
             }
         }
+        applied.changes = done.into_values().collect();
         for id in &restoring.back {
             let back = quarantine.give_back(id, by, &blobs);
             exchanged.back.push(back.unwrap_or_else(|error| left_whole(id, error)));
         }
-        applied.changes.sort_by(|a, b| a.path.cmp(&b.path));
         let told: Vec<Fact> = journal
             .reader()?
             .after(restoring.after, usize::MAX)?

@@ -404,7 +404,8 @@ impl Review {
         let old = self.content(first).ok_or_else(lost)?;
         let new = self.content(Some(last)).ok_or_else(lost)?;
         let content = without(&old, &new, &taken);
-        let digest = self.blobs.put(&content).map_err(|error| HostError::Review(error.to_string()))?;
+        let digest =
+            self.blobs.put(&content).map_err(|error| HostError::of_blob(&error, HostError::Review))?;
         Ok(Some(State::new(digest, last.mode)))
     }
 }

@@ -396,7 +396,7 @@ mod tests {
     use crate::access::{Shares, TokenKey};
 
     #[test]
-    fn every_search_and_every_git_run_is_counted_as_costly() {
+    fn every_search_every_tree_and_every_git_run_is_counted_as_costly() {
         let mut api = Api::new();
         crate::routes::add(&mut api);
         let costly = |path: &str| {
@@ -408,7 +408,8 @@ mod tests {
         let git: Vec<&str> =
             api.endpoints.iter().map(|row| row.path).filter(|path| path.contains("git")).collect();
         assert!(git.len() >= 8, "{git:?}");
-        for path in git.into_iter().chain(["/api/files/search"]) {
+        let trees = ["/api/files", "/files/list", "/agent/session/{id}/files", "/api/files/removed"];
+        for path in git.into_iter().chain(["/api/files/search"]).chain(trees) {
             assert!(costly(path), "{path}");
         }
         assert!(!costly("/health") && !costly("/api/sessions"));

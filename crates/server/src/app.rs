@@ -15,7 +15,8 @@ use tokio::sync::watch;
 use crate::access::{Access, Audit, Identity, Names, Rates, Shares};
 use crate::api::Table;
 use crate::error::ApiError;
-use crate::live::{Claimed, Claims, Live, Needs, Opener, SessionWork, Sessions, new_command_id};
+use crate::live::{Claimed, Claims, Live, Needs, SessionWork, Sessions, new_command_id};
+use crate::routes::lakeview::Turns;
 use crate::settings::Settings;
 use crate::watches::Watches;
 
@@ -143,8 +144,7 @@ pub(crate) struct Shared {
     pub counts: Arc<Counts>,
     pub table: Table,
     pub began: Instant,
-    /// Who asks for summaries waits for those who asked before.
-    pub lakeview: tokio::sync::Mutex<()>,
+    pub lakeview: Turns,
     pub settings: Settings,
     /// Becomes true when the server ends: then connections are told and closed.
     pub stopping: watch::Sender<bool>,
@@ -209,9 +209,8 @@ impl App {
             let folder = self.folder(&self.host.workspace(id)?)?;
             self.overrides(id, &folder)
         })?;
-        self.sessions.make_room(identity).await?;
-        let opener = Opener { key: identity.key };
-        let opened = self.sessions.open(id, overrides, &opener).await;
+        let seat = self.sessions.make_room(identity).await?;
+        let opened = self.sessions.open(id, overrides, seat).await;
         // What keeps a session from being opened is no fault of the request; a fault of the server stays one.
         let live = opened.map_err(|error| match ApiError::from(error) {
             error if error.status >= 500 => error,

@@ -70,6 +70,15 @@ impl ApiError {
         Self::new(StatusCode::UNAUTHORIZED, "unauthorized", "The token was removed.")
     }
 
+    /// It cannot be known now whether a token is there.
+    pub fn tokens_unreadable() -> Self {
+        Self::unavailable("The server cannot read its file of tokens; try again later.")
+    }
+
+    pub fn no_random(error: std::io::Error) -> Self {
+        Self::unavailable(format!("There are no random numbers: {error}"))
+    }
+
     pub fn forbidden(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, "forbidden", detail)
     }
@@ -168,6 +177,7 @@ impl From<HostError> for ApiError {
             | HostError::Shell { .. }
             | HostError::Graph(_)
             | HostError::Restore { .. }
+            | HostError::NoSpace(_)
             | HostError::Trust { .. }
             | HostError::Secrets { .. }
             | HostError::Prices(_)

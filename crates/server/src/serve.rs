@@ -22,6 +22,7 @@ use crate::connections;
 use crate::error::ServerError;
 use crate::live::{Sessions, new_command_id};
 use crate::routes;
+use crate::routes::lakeview::Turns;
 use crate::settings::Settings;
 use crate::watches::Watches;
 
@@ -130,7 +131,7 @@ pub async fn bind(
         watches: Watches::default(),
         counts: Arc::new(Counts::default()),
         began: Instant::now(),
-        lakeview: tokio::sync::Mutex::default(),
+        lakeview: Turns::default(),
         stopping: tokio::sync::watch::Sender::new(false),
         tls: tls.is_some(),
         port: address.port(),

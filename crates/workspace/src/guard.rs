@@ -29,6 +29,7 @@ use nix::fcntl::{AT_FDCWD, OFlag, readlinkat};
 pub(crate) use self::beneath::Found;
 use self::beneath::{How, LOOK, Links};
 use self::closed::Closed;
+use self::layout::{Together, Top};
 pub use self::root::open_exact;
 use self::root::{Held, Root};
 use self::steps::{Steps, Stop};
@@ -326,7 +327,7 @@ impl Guard {
             // It enters a root by a link from elsewhere; only where that leads counts.
             None => false,
         };
-        match spelled || self.is_protected(place) || self.makes_repository(place, &[]) {
+        match spelled || self.is_protected(place) || self.makes_repository(place, &Together::of(&[])) {
             true => Err(WorkspaceError::Protected(path.to_owned())),
             false => Ok(()),
         }
@@ -354,8 +355,8 @@ impl Guard {
     }
 
     /// Whether writing a place makes a folder a repository, together with other real paths that are written with it.
-    pub(crate) fn makes_repository(&self, place: &Place, with: &[PathBuf]) -> bool {
-        layout::makes_repository(self.root_path(place), &self.real(place), with)
+    pub(crate) fn makes_repository(&self, place: &Place, with: &Together<'_>) -> bool {
+        layout::makes_repository(Top::of(self.root_path(place)), &self.real(place), with)
     }
 
     /// Where a path leads. Names that do not exist may stand at the end.

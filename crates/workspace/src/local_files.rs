@@ -19,10 +19,12 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::guard::{Found, Guard, Last, NotOpened, Place, kind};
+use crate::guard::{Found, Guard, Last, Place, kind};
+use crate::landing::in_turn;
 use crate::{Applied, Boxed, ConfigPlaces, Entry, FileKind, FileOp, Files, Named, Stat, WorkspaceError};
 
 /// Up to this size a file is read where the caller is: handing the work to
@@ -74,15 +76,30 @@ impl LocalFiles {
         self.guard.is_there()
     }
 
-    /// The time at which the content of a file or folder was last written: seconds since 1970, and nanoseconds.
-    pub fn modified(&self, path: &Path) -> Result<(i64, i64), WorkspaceError> {
-        Ok(self.guard.look(path)?.modified)
+    /// The size of a file or folder, and the time at which its content was last written: seconds since 1970, and nanoseconds.
+    pub fn size_and_time(&self, path: &Path) -> Result<(u64, (i64, i64)), WorkspaceError> {
+        let found = self.guard.look(path)?;
+        Ok((found.len, found.modified))
     }
 
-    /// All names below a folder, as [`walk`](Files::walk) gives them, and those that begin with a dot too. What is inside of
-    /// a `.git` is left out.
-    pub fn walk_hidden(&self, path: &Path, depth: usize) -> Result<Vec<Entry>, WorkspaceError> {
-        walked(&self.guard, path, depth, Dotted::Shown)
+    /// The real place of something that is there.
+    pub fn real_place(&self, path: &Path) -> Result<PathBuf, WorkspaceError> {
+        let place = self.guard.locate(path, Last::Followed)?;
+        match place.missing {
+            0 => Ok(self.guard.real(&place)),
+            _ => Err(WorkspaceError::NotFound(path.to_owned())),
+        }
+    }
+
+    /// The first names below a folder, as [`walk`](Files::walk) gives them, and those that begin with a dot too. What is
+    /// inside of a `.git` is left out.
+    pub fn walk_hidden(
+        &self,
+        path: &Path,
+        depth: usize,
+        bounds: WalkBounds<'_>,
+    ) -> Result<Vec<Entry>, WorkspaceError> {
+        Walk { guard: &self.guard, dotted: Dotted::Shown, bounds, entries: Vec::new() }.all(path, depth)
     }
 
     /// The folder of exactly this absolute path in a root, open for listing: no link on the way is followed.
@@ -143,7 +160,12 @@ impl Files for LocalFiles {
     fn walk<'a>(&'a self, path: &'a Path, depth: usize) -> Boxed<'a, Result<Vec<Entry>, WorkspaceError>> {
         Box::pin(async move {
             let (guard, given) = (Arc::clone(&self.guard), path.to_owned());
-            blocking(path, move || walked(&guard, &given, depth, Dotted::LeftOut)).await
+            blocking(path, move || {
+                let bounds = WalkBounds { most: usize::MAX, stop: &AtomicBool::new(false) };
+                let walk = Walk { guard: &guard, dotted: Dotted::LeftOut, bounds, entries: Vec::new() };
+                walk.all(&given, depth)
+            })
+            .await
         })
     }
 
@@ -175,15 +197,15 @@ impl Files for LocalFiles {
         Box::pin(async move {
             let (guard, writing) = (Arc::clone(&self.guard), Arc::clone(&self.writing));
             let notes = self.notes.clone();
-            let (applied, olds) = blocking(self.guard.first_root(), move || {
+            let applied = in_turn(move || {
                 let _one = writing.lock();
                 let apply = || apply::apply(&guard, notes.as_deref(), ops);
                 match umask {
                     Some(umask) => under_umask(umask, guard.first_root(), apply),
                     None => apply(),
                 }
-            })
-            .await?;
+            });
+            let (applied, olds) = ended(self.guard.first_root(), applied.await)?;
             if !olds.is_empty() {
                 // Nobody waits for this one, and nothing is lost if it never runs: then the system closes them.
                 drop(tokio::task::spawn_blocking(move || drop(olds)));
@@ -193,13 +215,7 @@ impl Files for LocalFiles {
     }
 
     fn real<'a>(&'a self, path: &'a Path) -> Boxed<'a, Result<PathBuf, WorkspaceError>> {
-        Box::pin(async move {
-            let place = self.guard.locate(path, Last::Followed)?;
-            match place.missing {
-                0 => Ok(self.guard.real(&place)),
-                _ => Err(WorkspaceError::NotFound(path.to_owned())),
-            }
-        })
+        Box::pin(async move { self.real_place(path) })
     }
 
     fn target<'a>(&'a self, path: &'a Path) -> Boxed<'a, Result<PathBuf, WorkspaceError>> {
@@ -260,10 +276,14 @@ async fn blocking<T: Send + 'static>(
     path: &Path,
     work: impl FnOnce() -> Result<T, WorkspaceError> + Send + 'static,
 ) -> Result<T, WorkspaceError> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done,
-        Err(gone) => Err(WorkspaceError::io(path, io::Error::other(gone))),
-    }
+    ended(path, tokio::task::spawn_blocking(work).await)
+}
+
+fn ended<T>(
+    path: &Path,
+    ended: Result<Result<T, WorkspaceError>, tokio::task::JoinError>,
+) -> Result<T, WorkspaceError> {
+    ended.unwrap_or_else(|gone| Err(WorkspaceError::io(path, io::Error::other(gone))))
 }
 
 /// The bytes of the range that exist. Files of /proc say they are empty and are
@@ -298,17 +318,34 @@ fn holds(mut file: &File, content: &[u8]) -> io::Result<bool> {
     }
 }
 
+/// The names in an open folder, sorted by their bytes.
+struct SortedNames {
+    folder: nix::dir::Dir,
+    names: Vec<Vec<u8>>,
+}
+
+impl SortedNames {
+    /// Reads the names until `ended` says that nobody wants them.
+    fn of(folder: OwnedFd, ended: impl Fn() -> bool) -> io::Result<Self> {
+        let mut folder = nix::dir::Dir::from_fd(folder)?;
+        let mut names = Vec::new();
+        for entry in folder.iter() {
+            let name = entry?.file_name().to_bytes().to_vec();
+            if name != b"." && name != b".." {
+                names.push(name);
+            }
+            if ended() {
+                break;
+            }
+        }
+        names.sort();
+        Ok(Self { folder, names })
+    }
+}
+
 /// All names in a folder, sorted by their bytes, and what they are, links themselves. One that is gone by now is left out.
 fn names(folder: OwnedFd) -> io::Result<Vec<(std::ffi::OsString, Found)>> {
-    let mut folder = nix::dir::Dir::from_fd(folder)?;
-    let mut names = Vec::new();
-    for entry in folder.iter() {
-        let name = entry?.file_name().to_bytes().to_vec();
-        if name != b"." && name != b".." {
-            names.push(name);
-        }
-    }
-    names.sort();
+    let SortedNames { folder, names } = SortedNames::of(folder, || false)?;
     let found = names.iter().filter_map(|name| {
         let name = OsStr::from_bytes(name);
         Some((name.to_owned(), Found::at(&folder, Path::new(name)).ok()?))
@@ -321,10 +358,6 @@ fn behind(guard: &Guard, place: &Place, found: Found) -> Option<Found> {
     if found.is_link() { guard.look(&guard.real(place)).ok() } else { Some(found) }
 }
 
-/// Entries in the order of a tree: names of a folder by their bytes, what a folder
-/// holds right after it. A link is listed as what it leads to and never entered; a
-/// link that leads nowhere, or outside, is special. Folders that cannot be read are
-/// listed without content, except the first.
 /// Names that begin with a dot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Dotted {
@@ -332,40 +365,73 @@ enum Dotted {
     LeftOut,
 }
 
-fn walked(guard: &Guard, path: &Path, depth: usize, dotted: Dotted) -> Result<Vec<Entry>, WorkspaceError> {
-    let (folder, place) = guard.folder(path)?;
-    let mut entries = Vec::new();
-    if depth > 0 {
-        let names = names(folder).map_err(|error| WorkspaceError::io(path, error))?;
-        walk(guard, (&place, Path::new("")), names, depth, dotted, &mut entries);
-    }
-    Ok(entries)
+/// The end of a walk, where it is not that of the tree.
+#[derive(Debug, Clone, Copy)]
+pub struct WalkBounds<'a> {
+    /// Entries that are given.
+    pub most: usize,
+    /// Becomes true when nobody waits for the walk any more.
+    pub stop: &'a AtomicBool,
 }
 
-/// Takes the names of a folder `below` the one that is walked, and what is in them.
-fn walk(
-    guard: &Guard,
-    (folder, below): (&Place, &Path),
-    names_here: Vec<(std::ffi::OsString, Found)>,
-    depth: usize,
+/// Entries in the order of a tree: names of a folder by their bytes, what a folder
+/// holds right after it. A link is listed as what it leads to and never entered; a
+/// link that leads nowhere, or outside, is special. Folders that cannot be read are
+/// listed without content, except the first.
+struct Walk<'a> {
+    guard: &'a Guard,
     dotted: Dotted,
-    entries: &mut Vec<Entry>,
-) {
-    for (name, found) in names_here {
-        let is_dotted = name.as_bytes().starts_with(b".");
-        if is_dotted && dotted == Dotted::LeftOut || guard.is_closed(&found) {
-            continue;
+    bounds: WalkBounds<'a>,
+    entries: Vec<Entry>,
+}
+
+impl Walk<'_> {
+    fn all(mut self, path: &Path, depth: usize) -> Result<Vec<Entry>, WorkspaceError> {
+        let (folder, place) = self.guard.folder(path)?;
+        if depth > 0 {
+            self.inside(folder, (&place, Path::new("")), depth)
+                .map_err(|error| WorkspaceError::io(path, error))?;
         }
-        let is_git = name == ".git";
-        let path = below.join(name);
-        let place = folder.join(&path);
-        let led = behind(guard, &place, found);
-        let kind = led.map_or(FileKind::Special, |led| kind(&led));
-        entries.push(Entry { path: path.clone(), kind });
-        if found.is_folder() && depth > 1 && !is_git {
-            // A subfolder that cannot be read, or is gone by now, hides nothing else.
-            let opened = guard.open_folder(&place).and_then(|opened| names(opened).map_err(NotOpened::Io));
-            walk(guard, (folder, &path), opened.unwrap_or_default(), depth - 1, dotted, entries);
+        Ok(self.entries)
+    }
+
+    fn has_ended(&self) -> bool {
+        self.entries.len() >= self.bounds.most || self.bounds.stop.load(Ordering::Relaxed)
+    }
+
+    /// Takes the names of a folder `below` the one that is walked, and what is in them. The folder is closed before those in
+    /// it are opened: a tree may be deeper than a process has descriptors.
+    fn inside(&mut self, opened: OwnedFd, (first, below): (&Place, &Path), depth: usize) -> io::Result<()> {
+        for (name, found) in self.shown_in(opened)? {
+            if self.has_ended() {
+                return Ok(());
+            }
+            let path = below.join(&name);
+            let place = first.join(&path);
+            let led = behind(self.guard, &place, found);
+            let kind = led.map_or(FileKind::Special, |led| kind(&led));
+            self.entries.push(Entry { path: path.clone(), kind });
+            if found.is_folder() && depth > 1 && name != ".git" {
+                // A subfolder that cannot be read, or is gone by now, hides nothing else.
+                if let Ok(opened) = self.guard.open_folder(&place) {
+                    let _ = self.inside(opened, (first, &path), depth - 1);
+                }
+            }
         }
+        Ok(())
+    }
+
+    /// Those of the names in a folder that are shown, as many as there is room for.
+    fn shown_in(&self, opened: OwnedFd) -> io::Result<Vec<(std::ffi::OsString, Found)>> {
+        let SortedNames { folder, names } = SortedNames::of(opened, || self.has_ended())?;
+        let shown = names.iter().take_while(|_| !self.has_ended()).filter_map(|name| {
+            if name.starts_with(b".") && self.dotted == Dotted::LeftOut {
+                return None;
+            }
+            let name = OsStr::from_bytes(name);
+            let found = Found::at(&folder, Path::new(name)).ok()?;
+            (!self.guard.is_closed(&found)).then(|| (name.to_owned(), found))
+        });
+        Ok(shown.take(self.bounds.most - self.entries.len()).collect())
     }
 }

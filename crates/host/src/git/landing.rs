@@ -1,22 +1,73 @@
 //! Files that git writes, by the rule for all who give names: together they make no folder a repository.
+//!
+//! Git runs under the lock of all who give names, and those may fill a runtime with waiting. So it runs on a thread of its
+//! own, with a runtime of its own for the one child: nothing of it waits for the runtime that the others fill. Files are taken
+//! away before, and put back where git fails. That is one act, which ends also when its client goes away in the middle.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use lathe_workspace::{WorkspaceError, landing, makes_repository};
+use lathe_workspace::{WorkspaceError, landing, makes_repository, queue};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::oneshot;
 
 use super::GitPlace;
-use crate::browse::blocking;
-use crate::error::HostError;
+use crate::error::{FileProblem, HostError};
+use crate::removed::Removed;
 
 impl GitPlace {
+    /// Has git write these files in the place of what is there, which is kept.
+    pub(super) async fn exchange(
+        &self,
+        named: Vec<PathBuf>,
+        specs: Vec<OsString>,
+    ) -> Result<Vec<Removed>, HostError> {
+        let failed = |error: std::io::Error| HostError::Git(format!("git checkout: {error}"));
+        let queued = queue().await;
+        let (place, (tell, told)) = (self.clone(), oneshot::channel());
+        let act = move || {
+            let runtime = Builder::new_current_thread().enable_all().build().map_err(failed);
+            let done = runtime.and_then(|runtime| place.exchange_here(&named, &specs, &runtime));
+            drop(queued);
+            let _ = tell.send(done);
+        };
+        std::thread::Builder::new().name("git checkout".to_owned()).spawn(act).map_err(failed)?;
+        told.await.unwrap_or_else(|error| Err(HostError::Crashed(error.to_string())))
+    }
+
+    fn exchange_here(
+        &self,
+        named: &[PathBuf],
+        specs: &[OsString],
+        runtime: &Runtime,
+    ) -> Result<Vec<Removed>, HostError> {
+        let mut kept = Vec::new();
+        let mut done = Ok(());
+        for plain in named {
+            match self.browser.remove_here(plain) {
+                Ok(one) => kept.push(one),
+                Err(HostError::File { problem: FileProblem::NotFound, .. }) => {}
+                Err(error) => {
+                    done = Err(error);
+                    break;
+                }
+            }
+        }
+        if let Err(error) = done.and_then(|()| self.write_out(named, specs, runtime)) {
+            for one in &kept {
+                let _ = self.browser.restore_here(&one.id);
+            }
+            return Err(error);
+        }
+        Ok(kept)
+    }
+
     /// Has git write these files, while nobody else gives names: git would make a repository as anybody would.
-    pub(super) async fn write_out(&self, named: &[PathBuf], specs: &[OsString]) -> Result<(), HostError> {
-        let one = blocking(|| Ok(landing())).await?;
+    fn write_out(&self, named: &[PathBuf], specs: &[OsString], runtime: &Runtime) -> Result<(), HostError> {
+        let _one = landing();
         self.check_layout(named)?;
-        let done = self.run(&["checkout", "--quiet", "--no-recurse-submodules"], specs).await;
-        drop(one);
-        done.map(drop)
+        let call = self.run(&["checkout", "--quiet", "--no-recurse-submodules"], specs);
+        runtime.block_on(call).map(drop)
     }
 
     /// Refuses files that make a folder a repository, all of them together.

@@ -183,14 +183,14 @@ fn judge(
     // A right token is let in whatever came from its address before: others may share that address.
     let identity = match asked {
         Asked::Nothing => None,
-        Asked::Token(token) => match app.access.identify(token) {
+        Asked::Token(token) => match app.access.identify(token)? {
             Some(found) => Some(found),
             None => {
                 wrong_token(app, from, method.as_str(), uri.path())?;
                 None
             }
         },
-        Asked::Cookie(cookie) => app.access.by_cookie(cookie, page_half(headers)?),
+        Asked::Cookie(cookie) => app.access.by_cookie(cookie, page_half(headers)?)?,
     };
     match identity {
         None if open => Ok(None),

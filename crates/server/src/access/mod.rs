@@ -26,7 +26,7 @@ pub(crate) use audit::Audit;
 pub(crate) use guard::{Names, check, cookie_name, cookie_of, literal, wrong_token};
 pub(crate) use rate::Rates;
 pub(crate) use shares::{Share, Shares, WATCHES};
-pub(crate) use tokens::{Access, follow_tokens, random};
+pub(crate) use tokens::{Access, Standing, follow_tokens, random};
 pub use tokens::{TokenRow, Tokens};
 
 /// What a token may do; each role may do what those before it may.

@@ -118,6 +118,15 @@ impl Tokens {
     }
 }
 
+/// The state of a token that was presented before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    Known,
+    Removed,
+    /// The file of tokens cannot be read.
+    Unreadable,
+}
+
 /// Who is known to a running server.
 pub(crate) struct Access {
     /// The token of this start, for whoever started it.
@@ -147,30 +156,42 @@ impl Access {
     }
 
     /// Whose token this is. The file is read each time, so that a removed token is worth nothing at once. Digests are
-    /// compared, so the time it takes says nothing about a token.
-    pub fn identify(&self, token: &str) -> Option<Identity> {
+    /// compared, so the time it takes says nothing about a token. While the file cannot be read, nobody is told that a token
+    /// is not there.
+    pub fn identify(&self, token: &str) -> Result<Option<Identity>, ApiError> {
         let key = TokenKey::of(token);
         if key == self.own {
-            return Some(self.owner());
+            return Ok(Some(self.owner()));
         }
         let asked = key.hex();
-        let tokens = Tokens::load(&self.home).ok()?;
-        let found = tokens.tokens.into_iter().find(|stored| stored.digest == asked)?;
-        Some(Identity { name: found.name.into(), role: found.role, key })
+        let tokens = Tokens::load(&self.home).map_err(|_| ApiError::tokens_unreadable())?;
+        let found = tokens.tokens.into_iter().find(|stored| stored.digest == asked);
+        Ok(found.map(|found| Identity { name: found.name.into(), role: found.role, key }))
     }
 
-    /// Whether the token of this identity is still there, with the same role. A file that cannot be read holds no token.
-    pub fn still(&self, identity: &Identity) -> bool {
+    /// Looks whether the token of this identity is still there, with the same role. Only a file that was read and lacks it
+    /// says that it was removed: one that cannot be read, for want of descriptors, says nothing.
+    pub fn standing(&self, identity: &Identity) -> Standing {
+        if identity.key == self.own {
+            return Standing::Known;
+        }
         let asked = identity.key.hex();
-        identity.key == self.own
-            || Tokens::load(&self.home).is_ok_and(|tokens| {
-                tokens.tokens.iter().any(|stored| stored.digest == asked && stored.role == identity.role)
-            })
+        match Tokens::load(&self.home) {
+            Err(_) => Standing::Unreadable,
+            Ok(Tokens { tokens }) => {
+                let is_same = |stored: &Stored| stored.digest == asked && stored.role == identity.role;
+                if tokens.iter().any(is_same) { Standing::Known } else { Standing::Removed }
+            }
+        }
     }
 
-    /// Refuses an identity whose token was removed.
+    /// Refuses an identity whose token was removed, and any but the owner while that cannot be known.
     pub fn check(&self, identity: &Identity) -> Result<(), ApiError> {
-        if self.still(identity) { Ok(()) } else { Err(ApiError::token_removed()) }
+        match self.standing(identity) {
+            Standing::Known => Ok(()),
+            Standing::Removed => Err(ApiError::token_removed()),
+            Standing::Unreadable => Err(ApiError::tokens_unreadable()),
+        }
     }
 
     /// Ends when the token of this identity is removed.
@@ -179,18 +200,25 @@ impl Access {
             return std::future::pending().await;
         }
         let mut changes = self.changed.subscribe();
-        while self.still(identity) {
-            if changes.changed().await.is_err() {
-                return std::future::pending().await;
+        loop {
+            match self.standing(identity) {
+                Standing::Removed => return,
+                // Nothing tells when it can be read again.
+                Standing::Unreadable => tokio::time::sleep(LOOK).await,
+                Standing::Known => {
+                    if changes.changed().await.is_err() {
+                        return std::future::pending().await;
+                    }
+                }
             }
         }
     }
 
     /// A cookie and the page's half for a token. Neither is the token: they end with the server, with the token, or after
     /// some hours. None if the token is nobody's.
-    pub fn sign_in(&self, token: &str) -> std::io::Result<Option<(SignedIn, Identity)>> {
-        let Some(identity) = self.identify(token) else { return Ok(None) };
-        Ok(Some((self.cookies.add(&identity)?, identity)))
+    pub fn sign_in(&self, token: &str) -> Result<Option<(SignedIn, Identity)>, ApiError> {
+        let Some(identity) = self.identify(token)? else { return Ok(None) };
+        Ok(Some((self.cookies.add(&identity).map_err(ApiError::no_random)?, identity)))
     }
 
     /// A code that signs one browser of this machine in as the owner, once and within a minute.
@@ -199,17 +227,22 @@ impl Access {
     }
 
     /// The same as [`Self::sign_in`] for a code, which is used up by it.
-    pub fn sign_in_by_code(&self, code: &str) -> std::io::Result<Option<(SignedIn, Identity)>> {
+    pub fn sign_in_by_code(&self, code: &str) -> Result<Option<(SignedIn, Identity)>, ApiError> {
         if !self.codes.take(code, Instant::now()) {
             return Ok(None);
         }
         let owner = self.owner();
-        Ok(Some((self.cookies.add(&owner)?, owner)))
+        Ok(Some((self.cookies.add(&owner).map_err(ApiError::no_random)?, owner)))
     }
 
     /// Who has this cookie and its other half. One of them alone is worth nothing.
-    pub fn by_cookie(&self, cookie: &str, half: Option<&str>) -> Option<Identity> {
-        self.cookies.find(cookie, half?).filter(|identity| self.still(identity))
+    pub fn by_cookie(&self, cookie: &str, half: Option<&str>) -> Result<Option<Identity>, ApiError> {
+        let Some(identity) = half.and_then(|half| self.cookies.find(cookie, half)) else { return Ok(None) };
+        match self.standing(&identity) {
+            Standing::Known => Ok(Some(identity)),
+            Standing::Removed => Ok(None),
+            Standing::Unreadable => Err(ApiError::tokens_unreadable()),
+        }
     }
 
     pub fn forget(&self, cookie: &str) {

@@ -3,9 +3,10 @@
 mod claims;
 mod hub;
 mod needs;
+mod seats;
 mod sessions;
 
 pub(crate) use claims::{Claimed, Claims, new_command_id};
 pub(crate) use hub::{Hub, Sent};
 pub(crate) use needs::{Needs, SessionWork};
-pub(crate) use sessions::{Live, Opener, Sessions};
+pub(crate) use sessions::{Live, Sessions};

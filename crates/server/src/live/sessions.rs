@@ -18,6 +18,7 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
+use super::seats::{NoSeat, Seat, Seats};
 use super::{Claims, Hub, Needs, SessionWork};
 use crate::access::{Access, Identity, TokenKey};
 use crate::error::ApiError;
@@ -27,11 +28,6 @@ const IDLE: Duration = Duration::from_secs(600);
 
 /// Descriptors that are counted for each open session. It has about thirteen, and connections need some too.
 const DESCRIPTORS_EACH: usize = 24;
-
-/// The client that has a session opened.
-pub(crate) struct Opener {
-    pub key: TokenKey,
-}
 
 /// A session that is open here.
 pub(crate) struct Live {
@@ -49,7 +45,8 @@ pub(crate) struct Live {
     lakeview: Result<Arc<Lakeview>, String>,
     /// How far its steps were summed up, where each is.
     summing: Option<SummingProgress>,
-    session: Mutex<Option<Session>>,
+    /// With its seat, which is free when the session was closed.
+    session: Mutex<Option<(Session, Seat)>>,
     /// Seconds since the server began.
     used: AtomicU64,
     /// Ids of commands that were given.
@@ -102,7 +99,7 @@ impl Live {
     pub async fn fault(&self) -> Result<(), ApiError> {
         let session = self.session.lock().take();
         match session {
-            Some(session) => Ok(session.close().await?),
+            Some((session, _seat)) => Ok(session.close().await?),
             None => Ok(()),
         }
     }
@@ -158,8 +155,7 @@ pub(crate) struct Sessions {
     opened: Notify,
     /// A file for each session that is open here: what a killed server leaves behind.
     marks: PathBuf,
-    /// Sessions that may be open at once.
-    most: usize,
+    seats: Seats,
     /// Sessions that were opened so far.
     count: AtomicU64,
 }
@@ -174,7 +170,7 @@ impl Sessions {
             opening: tokio::sync::Mutex::default(),
             opened: Notify::new(),
             marks,
-            most: (crate::connections::descriptors() / DESCRIPTORS_EACH).clamp(4, 256),
+            seats: Seats::new((crate::connections::descriptors() / DESCRIPTORS_EACH).clamp(4, 256)),
             count: AtomicU64::new(0),
         }
     }
@@ -192,7 +188,7 @@ impl Sessions {
         self.opened.notified()
     }
 
-    pub async fn start(&self, plan: SessionPlan, opener: &Opener) -> Result<Arc<Live>, HostError> {
+    pub async fn start(&self, plan: SessionPlan, seat: Seat) -> Result<Arc<Live>, HostError> {
         let folder = plan.folder.clone();
         // All of it reads, writes and prepares what is secret: no worker of the runtime waits for that.
         let session = blocking(|| Handle::current().block_on(self.host.start(plan)))?;
@@ -202,30 +198,32 @@ impl Sessions {
             let reason = "a link was put in its place".to_owned();
             return Err(HostError::Folder { path: folder, reason });
         }
-        self.keep(session, folder, opener)
+        self.keep(session, folder, seat)
     }
 
     /// Makes room for one more session of this identity: what it has not used for the longest is closed, it is opened again
-    /// when somebody wants it. Refused where all are at work or watched.
-    pub async fn make_room(&self, identity: &Identity) -> Result<(), ApiError> {
-        let each = (self.most / 2).max(2);
-        let own = |live: &Arc<Live>| live.opener == identity.key;
-        while self.list().iter().filter(|live| own(live)).count() >= each {
-            if !self.close_oldest(own).await {
-                return Err(ApiError::too_many(format!(
-                    "{each} sessions of this token are open and at work; close one or wait for its end."
-                )));
+    /// when somebody wants it. Refused where all are at work, watched or being opened.
+    pub async fn make_room(&self, identity: &Identity) -> Result<Seat, ApiError> {
+        let (each, most) = (self.seats.each(), self.seats.most());
+        loop {
+            match self.seats.take(identity.key) {
+                Ok(seat) => return Ok(seat),
+                Err(NoSeat::OfToken) => {
+                    if !self.close_oldest(|live| live.opener == identity.key).await {
+                        return Err(ApiError::too_many(format!(
+                            "{each} sessions of this token are open and at work; close one or wait for its end."
+                        )));
+                    }
+                }
+                Err(NoSeat::OfAll) => {
+                    if !self.close_oldest(|_| true).await {
+                        return Err(ApiError::unavailable(format!(
+                            "{most} sessions are open and at work, and this server has no room for another; try again later."
+                        )));
+                    }
+                }
             }
         }
-        while self.list().len() >= self.most {
-            if !self.close_oldest(|_| true).await {
-                return Err(ApiError::unavailable(format!(
-                    "{} sessions are open and at work, and this server has no room for another; try again later.",
-                    self.most
-                )));
-            }
-        }
-        Ok(())
     }
 
     /// Closes the one of these that was not used for the longest and that nobody needs; false if there is none.
@@ -242,7 +240,7 @@ impl Sessions {
         &self,
         id: &SessionId,
         overrides: Overrides,
-        opener: &Opener,
+        seat: Seat,
     ) -> Result<Arc<Live>, HostError> {
         let _one = self.opening.lock().await;
         if let Some(live) = self.get(id) {
@@ -251,11 +249,11 @@ impl Sessions {
         blocking(|| {
             let folder = self.host.workspace(id)?;
             let session = Handle::current().block_on(self.host.resume(id, overrides))?;
-            self.keep(session, folder, opener)
+            self.keep(session, folder, seat)
         })
     }
 
-    fn keep(&self, session: Session, folder: PathBuf, opener: &Opener) -> Result<Arc<Live>, HostError> {
+    fn keep(&self, session: Session, folder: PathBuf, seat: Seat) -> Result<Arc<Live>, HostError> {
         let id = session.id.clone();
         let handle = session.shared_handle();
         let last = self.host.last_seq(&id)?;
@@ -279,13 +277,13 @@ impl Sessions {
             tools: session.tool_names.clone(),
             hub,
             needs: Needs::of(&session.options),
-            opener: opener.key,
+            opener: seat.key,
             number: self.count.fetch_add(1, Ordering::Relaxed),
             access: Arc::clone(&self.access),
             handle,
             lakeview: session.lakeview(),
             summing: session.summing(),
-            session: Mutex::new(Some(session)),
+            session: Mutex::new(Some((session, seat))),
             used: AtomicU64::new(now()),
             claims: Mutex::new(Claims::of(&self.host.events(&id)?)),
         });
@@ -302,7 +300,7 @@ impl Sessions {
         let was_running = live.hub.is_running();
         let session = live.session.lock().take();
         let closed = match session {
-            Some(session) => session.close().await,
+            Some((session, _seat)) => session.close().await,
             None => Ok(()),
         };
         // A run that was under way is for the next server to know of.

@@ -173,7 +173,8 @@ struct SessionFile {
 
 pub(crate) fn add(api: &mut Api) {
     for path in ["/api/files", "/files/list"] {
-        api.add(Endpoint::get(path, "Names in a folder").query::<InFolder>().answer::<Listing>(), list);
+        let row = Endpoint::get(path, "Names in a folder").costly();
+        api.add(row.query::<InFolder>().answer::<Listing>(), list);
     }
     for path in ["/api/file", "/files/read"] {
         api.add(Endpoint::get(path, "The content of a file").query::<OfFile>().answer::<FileContent>(), read);
@@ -200,6 +201,7 @@ pub(crate) fn add(api: &mut Api) {
         )
         .add(
             Endpoint::get("/api/files/removed", "What was removed and can be brought back")
+                .costly()
                 .query::<InFolder>()
                 .answer::<Vec<Removed>>(),
             removed,
@@ -234,6 +236,7 @@ pub(crate) fn add(api: &mut Api) {
         )
         .add(
             Endpoint::get("/agent/session/{id}/files", "Names in a folder of a session")
+                .costly()
                 .query::<Inside>()
                 .answer::<SessionFiles>(),
             session_files,

@@ -1,5 +1,6 @@
 //! Lakeview: what the steps of a session were about, asked for by a client.
 
+use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use axum::response::sse::{Event, Sse};
 use futures::Stream;
 use lathe_host::{Keep, Lakeview, blocking, wire_json};
 use lathe_protocol::{SessionId, StepSummarised};
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -23,12 +25,15 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::live::{Live, SessionWork};
 
+/// Steps that one request may name.
+const STEPS_MAX: usize = 1_000;
+
 /// Which steps are to be summed up.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct SummaryRequest {
     #[serde(default)]
     session_id: Option<String>,
-    /// Steps of the last run, made anew. All that have ended if left out; what was said of them before is kept.
+    /// Steps of the last run, made anew; at most 1,000. All that have ended if left out; what was said of them before is kept.
     #[serde(default)]
     step_numbers: Option<Vec<u32>>,
     /// Whether the summaries are kept in the session, and so reach whoever watches it.
@@ -87,12 +92,34 @@ struct Work {
     lakeview: Arc<Lakeview>,
     live: Option<Arc<Live>>,
     steps: Vec<u32>,
+    /// The steps that there are.
+    ended: HashSet<u32>,
     anew: bool,
     keep: bool,
 }
 
+/// Turns in sessions that are not open here: each step is summed up and written down before the next of the same session is,
+/// whoever asks for it. Sessions do not wait for each other, and a list of steps is waited for one step at a time.
+#[derive(Default)]
+pub(crate) struct Turns(Mutex<HashMap<SessionId, Arc<tokio::sync::Mutex<()>>>>);
+
+impl Turns {
+    async fn of(&self, id: &SessionId) -> tokio::sync::OwnedMutexGuard<()> {
+        let turn = {
+            let mut all = self.0.lock();
+            // Only these of sessions that somebody waits in are kept.
+            all.retain(|_, turn| Arc::strong_count(turn) > 1);
+            Arc::clone(all.entry(id.clone()).or_default())
+        };
+        turn.lock_owned().await
+    }
+}
+
 impl Work {
     fn of(app: &App, identity: &Identity, request: SummaryRequest) -> Result<Self, ApiError> {
+        if request.step_numbers.as_ref().is_some_and(|steps| steps.len() > STEPS_MAX) {
+            return Err(ApiError::unprocessable(format!("`step_numbers` may have {STEPS_MAX} numbers.")));
+        }
         let id = session(app, identity, &request)?;
         app.may(identity, &id, SessionWork::AskModel)?;
         let live = app.sessions.get(&id);
@@ -103,22 +130,30 @@ impl Work {
                 app.host.lakeview_for(&id, &app.overrides(&id, &folder)?)?
             }
         };
+        let all = app.host.finished_steps(&id)?;
+        let ended: HashSet<u32> = all.iter().copied().collect();
         let (steps, anew) = match request.step_numbers {
-            Some(steps) => (steps, true),
-            None => (app.host.finished_steps(&id)?, false),
+            Some(steps) => {
+                // One that is named twice is made anew once.
+                let mut named = HashSet::new();
+                (steps.into_iter().filter(|step| named.insert(*step)).collect(), true)
+            }
+            None => (all, false),
         };
-        Ok(Self { app: app.clone(), id, lakeview, live, steps, anew, keep: request.update_trajectory })
-    }
-
-    /// An open session has one at a time of itself; the others are written to one after the other.
-    async fn alone(&self) -> Option<tokio::sync::MutexGuard<'_, ()>> {
-        match self.live {
-            Some(_) => None,
-            None => Some(self.app.lakeview.lock().await),
-        }
+        let keep = request.update_trajectory;
+        Ok(Self { app: app.clone(), id, lakeview, live, steps, ended, anew, keep })
     }
 
     async fn step(&self, number: u32, cancel: &CancellationToken) -> Result<StepSummary, StepFailure> {
+        if !self.ended.contains(&number) {
+            let message = "there is no such step, or it has not ended".to_owned();
+            return Err(StepFailure { step_number: number, message });
+        }
+        // An open session has one at a time of itself.
+        let _turn = match self.live {
+            Some(_) => None,
+            None => Some(self.app.lakeview.of(&self.id).await),
+        };
         let keep = match (&self.live, self.keep) {
             (_, false) => Keep::Nowhere,
             (Some(live), true) => Keep::Session(live.handle()),
@@ -183,7 +218,6 @@ async fn summary(
     let work = blocking(|| Work::of(&app, &identity, request))?;
     // If the client goes away this future is dropped, and the question with it.
     let cancel = CancellationToken::new();
-    let _one = work.alone().await;
     let (mut summaries, mut errors) = (Vec::new(), Vec::new());
     for number in work.steps.clone() {
         match work.step(number, &cancel).await {
@@ -223,7 +257,6 @@ async fn tell(work: &Work, sender: &mpsc::Sender<(&'static str, Value)>, cancel:
     if sender.send(("start", start)).await.is_err() {
         return;
     }
-    let _one = work.alone().await;
     let mut count = 0;
     for number in &work.steps {
         let told = match work.step(*number, cancel).await {
@@ -239,4 +272,24 @@ async fn tell(work: &Work, sender: &mpsc::Sender<(&'static str, Value)>, cancel:
     }
     work.finish();
     let _ = sender.send(("end", json!({ "count": count }))).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Attack on the server, F7: one lock of all sessions was held for a whole list.
+    #[tokio::test]
+    async fn sessions_do_not_wait_for_each_other_and_no_turn_is_kept() {
+        let turns = Turns::default();
+        let [a, b] = ["a", "b"].map(SessionId::new);
+        let first = turns.of(&a).await;
+        let mut second = std::pin::pin!(turns.of(&a));
+        assert!(futures::poll!(&mut second).is_pending());
+        drop(turns.of(&b).await);
+        drop(first);
+        drop(second.await);
+        drop(turns.of(&b).await);
+        assert_eq!(turns.0.lock().len(), 1);
+    }
 }

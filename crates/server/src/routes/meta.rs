@@ -89,9 +89,7 @@ async fn sign_in(
             return Err(ApiError::unprocessable("Give `token` or `code`."));
         }
     };
-    let signed_in =
-        signed_in.map_err(|error| ApiError::unavailable(format!("There are no random numbers: {error}")))?;
-    let Some((signed_in, identity)) = signed_in else {
+    let Some((signed_in, identity)) = signed_in? else {
         wrong_token(&app, from.ip(), "sign in", "/auth")?;
         return Err(ApiError::unauthorized());
     };

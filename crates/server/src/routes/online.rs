@@ -2,7 +2,7 @@
 //! session.
 
 use axum::extract::State;
-use lathe_host::{Document, Found, Shelf, Version, blocking};
+use lathe_host::{Document, Found, Shelf, ShelfError, Version, blocking};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -140,8 +140,12 @@ fn shelf(app: &App) -> Result<Shelf, ApiError> {
 }
 
 /// What the store or the service says of a failure.
-fn failed(reason: String) -> ApiError {
-    if reason.starts_with("HTTP 404") { ApiError::not_found(reason) } else { ApiError::bad(reason) }
+fn failed(error: ShelfError) -> ApiError {
+    match error {
+        ShelfError { words, disk_full: true } => ApiError::disk_full(words),
+        ShelfError { words, .. } if words.starts_with("HTTP 404") => ApiError::not_found(words),
+        ShelfError { words, .. } => ApiError::bad(words),
+    }
 }
 
 fn shown(document: Document) -> Shown {

@@ -2,7 +2,7 @@
 
 use axum::Extension;
 use axum::extract::State;
-use lathe_host::{FileReview, HostError, ReviewWish, Reviewed, blocking};
+use lathe_host::{FileReview, HostError, ReviewWish, Reviewed, blocking, blocking_in_turn};
 use lathe_protocol::{CommandBody, Event, Fact, ReceiptAnswer, RunNo, SessionId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,6 +12,9 @@ use crate::api::{Api, Asked, Endpoint, Exact, ExactAnswer, Input, Named};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::live::{Claimed, SessionWork};
+
+/// Hunks that one request may name.
+const HUNKS_MAX: usize = 1_000;
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 struct OfRun {
@@ -114,7 +117,7 @@ async fn reject(
     if app.sessions.get(&id).is_none() && app.host.is_running(&id) {
         return Err(ApiError::conflict("Another process works on this session."));
     }
-    let (claimed, reviewed) = blocking(|| {
+    let (claimed, reviewed) = blocking_in_turn(|| {
         app.may(&identity, &id, SessionWork::Drive)?;
         let claimed = app.claim(&identity, &id, named.as_deref(), &format!("reject {wish:?}"))?;
         if claimed.is_known {
@@ -122,11 +125,15 @@ async fn reject(
         }
         edits(&app, &id, wish.run)?;
         Ok::<_, ApiError>((claimed, app.host.reject_edits(&id, &wish)?))
-    })?;
+    })
+    .await?;
     record(&app, &identity, &id, &claimed, reviewed, wish.run).await
 }
 
 fn wish(chosen: Chosen) -> Result<ReviewWish, ApiError> {
+    if chosen.hunks.len() > HUNKS_MAX {
+        return Err(ApiError::unprocessable(format!("`hunks` may have {HUNKS_MAX} names.")));
+    }
     let said = [!chosen.hunks.is_empty(), chosen.path.is_some(), chosen.all];
     match said.into_iter().filter(|said| *said).count() {
         0 => return Err(ApiError::bad("Say which edits: `hunks`, `path` or `all`.")),

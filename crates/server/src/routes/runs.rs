@@ -19,7 +19,7 @@ use crate::access::{Identity, Role};
 use crate::api::{Answer, Api, Asked, Endpoint, Input, Json, parse};
 use crate::app::{App, ConfigText, ReviewWish, Wish};
 use crate::error::ApiError;
-use crate::live::{Live, Needs, Opener, SessionWork, new_command_id};
+use crate::live::{Live, Needs, SessionWork, new_command_id};
 
 /// Bytes of a file that a request names.
 const NAMED_FILE_MAX: u64 = 1 << 20;
@@ -416,9 +416,8 @@ async fn open_session(
     // Also where the configuration says so: a session is begun only by whoever may work in it.
     plan.own_model = own_model;
     Needs { mode: plan.mode, own_model }.check(identity, SessionWork::Drive)?;
-    app.sessions.make_room(identity).await?;
-    let opener = Opener { key: identity.key };
-    app.sessions.start(plan, &opener).await.map_err(unknown_name)
+    let seat = app.sessions.make_room(identity).await?;
+    app.sessions.start(plan, seat).await.map_err(unknown_name)
 }
 
 /// Names that nobody knows are refused with those that are known.

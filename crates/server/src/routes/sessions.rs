@@ -4,7 +4,9 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use lathe_host::{Projector, Really, Removed, Summary, Undone, What, blocking, masked_bytes, masked_file};
+use lathe_host::{
+    Projector, Really, Removed, Summary, Undone, What, blocking, blocking_in_turn, masked_bytes, masked_file,
+};
 use lathe_protocol::{CommandBody, CommandId, Digest, Forked, ReceiptAnswer, RunNo, SessionId, StepNo};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -349,7 +351,7 @@ async fn rewind(
     let what = if asked.files { What::Both } else { What::Conversation };
     let named = TakeBack { id: asked.id.as_deref(), what: format!("rewind {} {what:?}", asked.to) };
     let (really, command) = really(&app, &identity, &id, asked.preview, named).await?;
-    let done = blocking(|| app.host.rewind(&id, StepNo(asked.to), what, really, command))?;
+    let done = blocking_in_turn(|| app.host.rewind(&id, StepNo(asked.to), what, really, command)).await?;
     Ok(Json(went_back(done)))
 }
 
@@ -362,7 +364,7 @@ async fn undo(
     let id = app.session(&id)?;
     let named = TakeBack { id: asked.id.as_deref(), what: "undo".to_owned() };
     let (really, command) = really(&app, &identity, &id, asked.preview, named).await?;
-    let done = blocking(|| app.host.undo(&id, really, command))?;
+    let done = blocking_in_turn(|| app.host.undo(&id, really, command)).await?;
     Ok(Json(went_back(done)))
 }
 

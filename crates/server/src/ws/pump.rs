@@ -18,7 +18,7 @@ use super::Purpose;
 use super::incoming::{Heard, Incoming};
 use super::outgoing::{Sending, Sink, note, push};
 use super::said::{Said, understand};
-use crate::access::{Identity, Role};
+use crate::access::{Identity, Role, Standing};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::live::{SessionWork, new_command_id};
@@ -145,8 +145,10 @@ async fn begin(
             return Err((Some(ApiError::bad(reason)), Goodbye::new(close_code::POLICY, reason)));
         }
     };
-    if !app.access.still(identity) {
-        return Err((Some(ApiError::token_removed()), Goodbye::token_removed()));
+    match app.access.standing(identity) {
+        Standing::Known => {}
+        Standing::Removed => return Err((Some(ApiError::token_removed()), Goodbye::token_removed())),
+        Standing::Unreadable => return Err(refused(ApiError::tokens_unreadable())),
     }
     if identity.role < Role::Operator {
         let reason = "starting a run needs a token with the role operator";
@@ -226,8 +228,14 @@ impl Listening {
             let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
             self.heard.store(now, Ordering::Relaxed);
             let Heard::Text(text) = heard else { continue };
-            if !self.app.access.still(&self.identity) {
-                return Goodbye::token_removed();
+            match self.app.access.standing(&self.identity) {
+                Standing::Known => {}
+                Standing::Removed => return Goodbye::token_removed(),
+                Standing::Unreadable => {
+                    let error = ApiError::tokens_unreadable();
+                    self.reply("error", &json!({ "message": error.detail, "code": error.code })).await;
+                    continue;
+                }
             }
             let heard = match understand(&text) {
                 Ok(heard) => heard,

@@ -122,6 +122,50 @@ async fn a_full_disk_is_told_as_such_and_the_server_goes_on_when_there_is_room()
     server.stop().await;
 }
 
+/// Stranger's try of issue 16, F2.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_undo_for_which_there_is_no_room_is_told_as_such_and_done_when_there_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(disk) = SmallDisk::mount(&folder.path().join("home"), "4m") else { return };
+    let server =
+        Server::inside(Arc::new(Recorded { cassette: writes(), mode: Mode::FullAuto }), folder).await;
+    let mut socket = server.run("Write it.").await;
+    let frames = socket.until("end").await;
+    let id = frames.iter().find_map(|frame| frame["session_id"].as_str()).unwrap().to_owned();
+    server.post(&format!("/agent/interactive/close?session_id={id}"), json!({})).await;
+    let document = json!({ "title": "T", "content": "x".repeat(90_000), "description": "D" });
+    assert_eq!(server.post("/online/docs/create", document.clone()).await.0, 200);
+    disk.fill();
+    for (path, body) in [
+        (format!("/api/sessions/{id}/undo"), json!({})),
+        (format!("/api/sessions/{id}/rewind"), json!({ "to": 0, "files": true })),
+        ("/online/docs/create".to_owned(), document),
+    ] {
+        let (status, body) = server.post(&path, body).await;
+        assert_eq!((status, &body["code"]), (507, &json!("disk_full")), "{path}: {body}");
+    }
+    assert_eq!(std::fs::read_to_string(server.root.join("b.txt")).unwrap(), "two\n");
+    disk.free();
+    let (status, body) = server.post(&format!("/api/sessions/{id}/undo"), json!({})).await;
+    assert_eq!(status, 200, "{body}");
+    assert!(!server.root.join("b.txt").exists());
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_cannot_be_noted_as_removed_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(disk) = SmallDisk::mount(folder.path(), "4m") else { return };
+    let server = Server::inside(Arc::new(Recorded { cassette: writes(), mode: Mode::Default }), folder).await;
+    disk.fill();
+    let (status, body) = server.ask_as(&server.token, "DELETE", "/api/file?file=a.txt", None).await;
+    assert_eq!((status, &body["code"]), (507, &json!("disk_full")), "{body}");
+    assert_eq!(std::fs::read_to_string(server.root.join("a.txt")).unwrap(), "one\n");
+    disk.free();
+    assert_eq!(server.ask_as(&server.token, "DELETE", "/api/file?file=a.txt", None).await.0, 200);
+    server.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_does_not_fit_on_its_disk_is_told_as_such() {
     let server = Server::start(writes(), Mode::Default).await;

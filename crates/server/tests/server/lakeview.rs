@@ -235,3 +235,23 @@ async fn summaries_that_are_not_kept_are_paid_for_and_none_passes_the_budget_by_
         server.stop().await;
     }
 }
+
+/// Attack on the server, F7.
+#[tokio::test(flavor = "multi_thread")]
+async fn steps_that_are_named_are_few_and_those_there_are() {
+    let server = Server::start(with_lane(&[FIRST, "<tags>EXAMINE_CODE</tags>"]), Mode::FullAuto).await;
+    let id = ran(&server, json!({ "task": "read it" })).await;
+    server.post(&format!("/agent/interactive/close?session_id={id}"), json!({})).await;
+    let many: Vec<u32> = (0..1_001).collect();
+    for path in ["/lakeview/summary", "/lakeview/summary/stream"] {
+        let (status, body) = server.post(path, json!({ "session_id": id, "step_numbers": many })).await;
+        assert_eq!(status, 422, "{path}: {body}");
+    }
+    let named = json!({ "session_id": id, "step_numbers": [99, 1, 1, 100] });
+    let (status, answer) = server.post("/lakeview/summary", named).await;
+    assert_eq!((status, &answer["count"]), (200, &json!(1)), "{answer}");
+    let missing: Vec<&Value> =
+        answer["errors"].as_array().unwrap().iter().map(|error| &error["step_number"]).collect();
+    assert_eq!(missing, [&json!(99), &json!(100)]);
+    server.stop().await;
+}

@@ -27,6 +27,7 @@ use nix::fcntl::readlinkat;
 use super::intent::{Intent, Noted};
 use super::spot::{Folder, Hold, Like, Private, is_unsupported, private_name};
 use super::{PERMISSIONS, holds, read_range};
+use crate::guard::layout::Together;
 use crate::guard::{Found, Guard, Last, NotOpened, Place, ROUNDS};
 use crate::landing::landing;
 use crate::{Applied, Content, Expect, FileOp, WorkspaceError};
@@ -50,8 +51,9 @@ pub(super) fn apply(
         }
         plans.push(plan);
     }
-    let together: Vec<PathBuf> =
+    let written: Vec<PathBuf> =
         plans.iter().filter(|plan| plan.after.is_some()).map(|plan| guard.real(&plan.place)).collect();
+    let together = Together::of(&written);
     let lays_out = || match plans.iter().find(|plan| guard.makes_repository(&plan.place, &together)) {
         Some(plan) => Err(WorkspaceError::Protected(plan.path.clone())),
         None => Ok(()),

@@ -90,27 +90,29 @@ impl LocalFiles {
         Ok(if found.is_link() { FileKind::Special } else { kind(&found) })
     }
 
-    /// Brings back what was taken away, to a path where nothing is.
+    /// Brings back what was taken away, to a path where nothing is. From another disk it is copied while others give names.
     pub fn bring_back(&self, from: &Path, path: &Path) -> Result<(), WorkspaceError> {
-        let _one = landing();
-        let place = self.absent(path)?;
         let failed = |error| WorkspaceError::io(path, error);
         let old = outside(from).map_err(failed)?;
-        let new = self.spot_of_new(&place).map_err(|error| error.or_stale(path))?;
-        match rename_new(&old, &new) {
-            Err(error) if is_other_disk(&error) => {
-                let private =
-                    Spot { folder: new.folder.try_clone().map_err(failed)?, name: private_name("tmp") };
-                let copied = copy(&old, &private).and_then(|()| rename_new(&private, &new));
-                if let Err(error) = copied {
-                    let _ = remove(&private);
-                    return Err(failed(error));
-                }
-                let _ = remove(&old);
-                Ok(())
-            }
-            renamed => renamed.map_err(failed),
+        let one = landing();
+        let new = self.spot_of_absent(path)?;
+        let renamed = rename_new(&old, &new);
+        drop(one);
+        match renamed {
+            Err(error) if is_other_disk(&error) => {}
+            renamed => return renamed.map_err(failed),
         }
+        let private = Spot { folder: new.folder, name: private_name("tmp") };
+        let land = || {
+            let _one = landing();
+            rename_new(&private, &self.spot_of_absent(path)?).map_err(failed)
+        };
+        if let Err(error) = copy(&old, &private).map_err(failed).and_then(|()| land()) {
+            let _ = remove(&private);
+            return Err(error);
+        }
+        let _ = remove(&old);
+        Ok(())
     }
 
     /// A new file that comes in pieces. Until it is finished it has a name of ours, and goes if it never is.
@@ -203,6 +205,12 @@ impl LocalFiles {
         Ok(Spot { folder: self.guard.hold_folder(&above)?, name: name.to_owned() })
     }
 
+    /// The spot of a path where nothing is and something may be put. The folders above are made.
+    fn spot_of_absent(&self, path: &Path) -> Result<Spot, WorkspaceError> {
+        let place = self.absent(path)?;
+        self.spot_of_new(&place).map_err(|error| error.or_stale(path))
+    }
+
     /// The folders above are made.
     fn spot_of_new(&self, place: &Place) -> Result<Spot, NotOpened> {
         let (_, name) = place.parent().ok_or(NotOpened::Directory)?;
@@ -250,8 +258,7 @@ impl Incoming {
         self.file.set_permissions(std::fs::Permissions::from_mode(self.mode)).map_err(failed)?;
         self.file.sync_all().map_err(failed)?;
         let _one = landing();
-        let place = self.files.absent(&self.path)?;
-        let new = self.files.spot_of_new(&place).map_err(|error| error.or_stale(&self.path))?;
+        let new = self.files.spot_of_absent(&self.path)?;
         if let Some(spot) = &self.spot {
             rename_new(spot, &new).map_err(failed)?;
         }

@@ -3,9 +3,10 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use lathe_workspace::{Entry, FileKind, Files as _, LocalFiles, Stat, WorkspaceError};
+use lathe_workspace::{Entry, FileKind, Files as _, LocalFiles, Stat, WalkBounds, WorkspaceError};
 use nix::sys::stat::Mode;
 
 use crate::support::{Folder, hash, write};
@@ -140,4 +141,26 @@ async fn a_walk_needs_a_folder() {
     assert!(matches!(folder.files.walk(&file, 2).await, Err(WorkspaceError::Io { .. })));
     let missing = folder.path("none");
     assert!(matches!(folder.files.walk(&missing, 2).await, Err(WorkspaceError::NotFound(_))));
+}
+
+/// Attack on the server, F5.
+#[test]
+fn a_walk_ends_at_its_bound_and_when_nobody_waits_for_it() {
+    let folder = Folder::new();
+    for name in [".h", "a/b/c", "a/d", "e", "f"] {
+        folder.with(name, "");
+    }
+    let stop = AtomicBool::new(false);
+    let walk = |most| {
+        let bounds = WalkBounds { most, stop: &stop };
+        let entries = folder.files.walk_hidden(Path::new("."), 9, bounds).unwrap();
+        entries.into_iter().map(|entry| entry.path.display().to_string()).collect::<Vec<_>>()
+    };
+    let all = [".h", "a", "a/b", "a/b/c", "a/d", "e", "f"];
+    for most in 0..all.len() {
+        assert_eq!(walk(most), all[..most], "{most}");
+    }
+    assert_eq!(walk(usize::MAX), all);
+    stop.store(true, Ordering::Relaxed);
+    assert_eq!(walk(usize::MAX), Vec::<String>::new());
 }

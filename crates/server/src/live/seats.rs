@@ -1,0 +1,91 @@
+//! Seats: the leave to have a session open. There are so many for all, and half of them for one token.
+//!
+//! A seat is taken before a session is started and goes when the session was closed, so starts at the same time cannot be more
+//! than there are seats: a count of the sessions that are open does not know those that are being opened.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::access::TokenKey;
+
+pub(crate) struct Seats {
+    /// For all.
+    most: usize,
+    taken: Arc<Mutex<HashMap<TokenKey, usize>>>,
+}
+
+/// The leave to have one session open.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    pub key: TokenKey,
+    taken: Arc<Mutex<HashMap<TokenKey, usize>>>,
+}
+
+/// The reason why there is no seat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoSeat {
+    /// The token has its share.
+    OfToken,
+    OfAll,
+}
+
+impl Seats {
+    pub fn new(most: usize) -> Self {
+        Self { most, taken: Arc::default() }
+    }
+
+    pub fn most(&self) -> usize {
+        self.most
+    }
+
+    /// The share of one token.
+    pub fn each(&self) -> usize {
+        (self.most / 2).max(2)
+    }
+
+    pub fn take(&self, key: TokenKey) -> Result<Seat, NoSeat> {
+        let mut taken = self.taken.lock();
+        if taken.get(&key).is_some_and(|own| *own >= self.each()) {
+            return Err(NoSeat::OfToken);
+        }
+        if taken.values().sum::<usize>() >= self.most {
+            return Err(NoSeat::OfAll);
+        }
+        *taken.entry(key).or_default() += 1;
+        Ok(Seat { key, taken: Arc::clone(&self.taken) })
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut taken = self.taken.lock();
+        if let Some(own) = taken.get_mut(&self.key) {
+            *own -= 1;
+            if *own == 0 {
+                taken.remove(&self.key);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_token_has_half_of_the_seats_and_all_have_no_more_than_there_are() {
+        let seats = Seats::new(6);
+        let [a, b, c] = ["a", "b", "c"].map(TokenKey::of);
+        let mut held: Vec<Seat> = (0..3).map(|_| seats.take(a).unwrap()).collect();
+        assert_eq!(seats.take(a).unwrap_err(), NoSeat::OfToken);
+        held.extend((0..3).map(|_| seats.take(b).unwrap()));
+        assert_eq!(seats.take(c).unwrap_err(), NoSeat::OfAll);
+        held.remove(0);
+        held.push(seats.take(c).unwrap());
+        assert_eq!(seats.take(a).unwrap_err(), NoSeat::OfAll);
+        held.clear();
+        assert!(seats.taken.lock().is_empty());
+    }
+}
