@@ -45,6 +45,7 @@ mod repository;
 pub mod restore;
 mod returned;
 mod stat;
+mod stored;
 mod tracker;
 mod walk;
 mod watch;

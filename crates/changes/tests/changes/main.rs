@@ -11,4 +11,5 @@ mod repository;
 mod restoring;
 mod returned;
 mod tree;
+mod unusable;
 mod watching;
