@@ -31,6 +31,7 @@ mod frame;
 mod git;
 mod health;
 mod layout;
+mod linked;
 mod links;
 mod manifest;
 mod named;

@@ -3,6 +3,7 @@
 
 mod git;
 mod kinds;
+mod linked;
 mod parts;
 mod property;
 mod quarantine;
