@@ -6,8 +6,10 @@ use std::process::Command;
 
 use crate::repository::Place;
 
-/// Things in a repository that stop Lathe's git and not the user's, by their names in a failure.
-const HINDRANCES: [(&str, fn(&Place)); 3] = [
+/// Something in a repository that stops Lathe's git and not the user's, by its name in a failure.
+type Hindrance = (&'static str, fn(&Place));
+
+const HINDRANCES: [Hindrance; 3] = [
     ("a link that leads nowhere", |place| {
         symlink("../../not-there", place.root().join(".git/info/attributes")).unwrap();
     }),
