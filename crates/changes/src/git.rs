@@ -15,7 +15,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
-use lathe_git::{Boundary, Content, GitCall, Index, Place, Repository};
+use lathe_git::{Boundary, Content, GitCall, GitError, Index, Place, Repository};
 
 use crate::Why;
 
@@ -37,7 +37,7 @@ pub(crate) struct Reference {
 /// no git, or anything is strange: everything is copied then.
 pub(crate) fn clean_files(root: &Path) -> Option<Vec<Reference>> {
     let git = Git::at(root);
-    let index = git.repository.as_ref()?.index();
+    let index = git.repository.as_ref().ok()?.index();
     let before = std::fs::metadata(&index).ok()?;
 
     let files = git.run(Content::Bytes, &["ls-files", "-s", "-v", "-z"], None)?;
@@ -71,20 +71,25 @@ fn listed_files(listing: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
-/// A repository, if there is one that can be used.
+/// A repository, or the reason why there is none that can be used.
 pub(crate) struct Git {
-    repository: Option<Repository>,
+    repository: Result<Repository, GitError>,
 }
 
 impl Git {
     /// The repository around a folder.
     pub(crate) fn at(root: &Path) -> Self {
-        Self { repository: Repository::find(root, &Boundary::Anywhere).ok() }
+        Self { repository: Repository::find(root, &Boundary::Anywhere) }
     }
 
     /// A repository by its own folder, whatever it says about a work tree.
     pub(crate) fn of(dir: &Path) -> Self {
-        Self { repository: Repository::in_folder(dir).ok() }
+        Self { repository: Repository::in_folder(dir) }
+    }
+
+    /// The reason why nothing can be asked of it.
+    pub(crate) fn refusal(&self) -> Option<&GitError> {
+        self.repository.as_ref().err()
     }
 
     /// Files whose content may differ from their object although they are clean.
@@ -120,7 +125,7 @@ impl Git {
 
     /// Whether a pipe or a device is in the place of attributes of these files: git would wait for it.
     fn would_wait(&self, files: &[u8]) -> bool {
-        let Some(repository) = &self.repository else { return false };
+        let Ok(repository) = &self.repository else { return false };
         let folders: HashSet<&Path> = listed_files(files)
             .filter_map(|(path, _)| Path::new(OsStr::from_bytes(path)).parent())
             .flat_map(Path::ancestors)
@@ -149,7 +154,7 @@ impl Git {
         }
         let asked: Vec<u8> = files.iter().flat_map(|(_, oid)| [oid, &b"\n"[..]].concat()).collect();
         let sizes = self.run(Content::Bytes, &["cat-file", "--batch-check=%(objectsize)"], Some(asked))?;
-        let root = self.repository.as_ref()?.folder();
+        let root = self.repository.as_ref().ok()?.folder();
         let is_other = |path: &[u8], size: &[u8]| {
             let on_disk = std::fs::symlink_metadata(root.join(OsStr::from_bytes(path)));
             !on_disk.is_ok_and(|found| found.len().to_string().as_bytes() == size)
@@ -160,7 +165,7 @@ impl Git {
 
     /// A call in the folder that was asked for, for a command that uses the index or for another one.
     fn call(&self, content: Content, command: &str) -> Option<GitCall> {
-        let repository = self.repository.as_ref()?;
+        let repository = self.repository.as_ref().ok()?;
         let mut call = match command {
             // An index with a path out of the work tree is not used, as if git could not read it.
             "ls-files" | "diff-files" | "check-attr" => {

@@ -3,16 +3,21 @@
 //! A commit, a rebase, a `gc` change a repository and leave it whole. What counts as loss: a part is gone without which git
 //! knows no repository, the branch that is checked out leads nowhere, git can no longer read it, an object is missing that
 //! something needs, or it is another repository altogether. Of other parts see `parts`.
+//!
+//! Git may not be usable here at all: there is no such program, or something in the repository would have it wait. What cannot
+//! be known then is not a loss: a repository that counts as broken is one that an undo replaces, with the commits of the line.
+//! Objects are looked for in the files themselves where git cannot be asked (see `stored`).
 
 use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
-use lathe_git::Content;
+use lathe_git::{Content, GitError};
 
 use crate::git::Git;
 use crate::layout::{led_to, packed_refs, small};
 use crate::repository::{is_same, same_time};
+use crate::stored;
 
 /// Parts that a repository does not lose in its life.
 const PARTS: [&str; 5] = ["HEAD", "objects", "refs", "config", "reftable"];
@@ -89,7 +94,7 @@ pub(crate) fn is_other(path: &Path, copy: &Path) -> bool {
     }
     let named = names(copy).into_iter().map(|(_, oid)| oid).filter(|oid| is_oid(oid));
     let named: Vec<String> = named.take(MOST_NAMES).collect();
-    !named.is_empty() && missing(&Git::of(path), &named).len() == named.len()
+    !named.is_empty() && missing(path, &named).len() == named.len()
 }
 
 /// Tells whether a repository elsewhere may be the one that was copied: it has one of its names, or where there were none its
@@ -168,9 +173,8 @@ fn unreadable(path: &Path, copy: &Path) -> Option<String> {
     if is_there(copy, "index") && !is_there(path, "index") {
         return Some("has lost index".to_owned());
     }
-    let readable = |folder: &Path| Git::of(folder).run(Content::Bytes, &["ls-files", "-z"], None).is_some();
     let mut parts = READ.into_iter().filter(|part| is_there(path, part));
-    if parts.any(|part| changed(&part)) && !readable(path) && readable(copy) {
+    if parts.any(|part| changed(&part)) && readable(path) == Some(false) && readable(copy) == Some(true) {
         return Some("cannot be read by git any more".to_owned());
     }
     let was: HashSet<(String, String)> = names(copy).into_iter().collect();
@@ -180,7 +184,20 @@ fn unreadable(path: &Path, copy: &Path) -> Option<String> {
         return Some(format!("has a damaged name, {name}"));
     }
     let named: Vec<String> = fine.into_iter().map(|(_, oid)| oid).collect();
-    (!missing(&Git::of(path), &named).is_empty()).then(|| "has a name that leads to no object".to_owned())
+    (!missing(path, &named).is_empty()).then(|| "has a name that leads to no object".to_owned())
+}
+
+/// Tells whether git can read a repository. None where it is not asked, for a reason that is not in the files it reads first.
+fn readable(folder: &Path) -> Option<bool> {
+    let git = Git::of(folder);
+    match git.refusal() {
+        None => Some(git.run(Content::Bytes, &["ls-files", "-z"], None).is_some()),
+        Some(GitError::Refused { file, .. }) => {
+            READ.iter().any(|part| *file == folder.join(part)).then_some(false)
+        }
+        Some(GitError::NoRepository | GitError::Config { .. }) => Some(false),
+        Some(GitError::NoProgram | GitError::Failed { .. } | GitError::Workspace(_)) => None,
+    }
 }
 
 /// Whether HEAD leads nowhere, and the branch that it led to is gone. A new branch beside the old one is one without commits
@@ -217,13 +234,12 @@ fn lost_objects(path: &Path, copy: &Path) -> usize {
         .filter(|(folder, name)| folder.len() == 2 && is_hex(folder) && is_hex(name))
         .map(|(folder, name)| format!("{folder}{name}"))
         .collect();
-    let now = Git::of(path);
-    if loose.len() == vanished.len() && missing(&now, &loose).is_empty() {
+    if loose.len() == vanished.len() && missing(path, &loose).is_empty() {
         return 0;
     }
     // Something is really gone. It is no loss if nothing leads to it.
     let words = ["fsck", "--connectivity-only", "--no-dangling", "--no-progress"];
-    let told = now.output(Content::Bytes, &words).unwrap_or_default();
+    let told = Git::of(path).output(Content::Bytes, &words).unwrap_or_default();
     let told = String::from_utf8_lossy(&told).into_owned();
     let named: HashSet<String> = told
         .lines()
@@ -232,9 +248,9 @@ fn lost_objects(path: &Path, copy: &Path) -> usize {
         .map(str::to_owned)
         .collect();
     let named: Vec<String> = named.into_iter().collect();
-    let gone = missing(&now, &named);
+    let gone = missing(path, &named);
     // What was missing before is not the line's doing.
-    gone.len() - missing(&Git::of(copy), &gone).len()
+    gone.len() - missing(copy, &gone).len()
 }
 
 /// Files of objects that were there and are not: folder and name.
@@ -274,17 +290,17 @@ fn has_new_pack(theirs: &Path, ours: &Path) -> bool {
 /// Whether one of these objects is not in a repository.
 pub(crate) fn lacks(path: &Path, oids: impl Iterator<Item = String>) -> bool {
     let oids: Vec<String> = oids.filter(|oid| is_oid(oid)).take(MOST_NAMES).collect();
-    !missing(&Git::of(path), &oids).is_empty()
+    !missing(path, &oids).is_empty()
 }
 
-/// Those that a repository does not have.
-fn missing(git: &Git, names: &[String]) -> Vec<String> {
+/// Those that a repository does not have, as far as that can be known.
+fn missing(path: &Path, names: &[String]) -> Vec<String> {
     if names.is_empty() {
         return Vec::new();
     }
     let asked = names.iter().flat_map(|name| [name.as_bytes(), b"\n"].concat()).collect();
-    let told = git.run(Content::Bytes, &["cat-file", "--batch-check=%(objectname)"], Some(asked));
-    let Some(told) = told else { return names.to_vec() };
+    let told = Git::of(path).run(Content::Bytes, &["cat-file", "--batch-check=%(objectname)"], Some(asked));
+    let Some(told) = told else { return stored::missing(&path.join("objects"), names) };
     let told = String::from_utf8_lossy(&told);
     let gone = told.lines().filter_map(|line| line.strip_suffix(" missing"));
     gone.map(str::to_owned).collect()

@@ -1,5 +1,6 @@
 //! Copies of what stands outside of a repository and counts as a part of it: the folder of hooks and the files of
-//! configuration that its configuration names, and those that links in it lead to.
+//! configuration that its configuration names, and the folder that stands in the place of its own hooks. Of links in the
+//! place of a single file see `linked`.
 //!
 //! They are kept beside the copy of the repository, with a list of them, so that a look after a line, or after a crash, goes by
 //! the configuration from before it. Only what lies below the work tree is kept, and of a folder only its own files: git runs
@@ -14,6 +15,7 @@ use lathe_git::{HOOKS, NamedPlaces};
 use serde::{Deserialize, Serialize};
 
 use crate::layout::repository_of;
+use crate::linked::end_of;
 use crate::programs::{SetAside, entries, look_at_config, look_at_hooks, put_back};
 use crate::quarantine::remove_tree;
 use crate::repository::is_same;
@@ -99,38 +101,69 @@ pub(crate) fn look(folder: &Path, aside: &mut Vec<SetAside>) {
     }
 }
 
+/// The folders that belong to a `.git`, by their real paths.
+pub(crate) struct Place {
+    /// The work tree.
+    pub(crate) top: PathBuf,
+    pub(crate) git: PathBuf,
+    /// Folders of hooks, which need not be there.
+    pub(crate) hooks: Vec<PathBuf>,
+    files: Vec<PathBuf>,
+}
+
+impl Place {
+    pub(crate) fn of(dot: &Path) -> Option<Self> {
+        let top = dot.parent()?.canonicalize().ok()?;
+        let git = repository_of(dot)?.canonicalize().ok()?;
+        let NamedPlaces { mut hooks, files } = NamedPlaces::of(&top, &git);
+        hooks.push(git.join("hooks"));
+        Some(Self { top, git, hooks, files })
+    }
+}
+
 /// Places that a `.git` names below its work tree. The repository's own parts have copies in its copy.
 fn places(dot: &Path) -> Vec<Named> {
-    let (git, top) = (repository_of(dot), dot.parent().and_then(|top| top.canonicalize().ok()));
-    let (Some(git), Some(top)) = (git.and_then(|git| git.canonicalize().ok()), top) else {
-        return Vec::new();
-    };
-    let NamedPlaces { mut hooks, mut files } = NamedPlaces::of(&top, &git);
-    hooks.push(git.join("hooks"));
-    files.extend(["config", "config.worktree"].map(|name| git.join(name)));
+    let Some(Place { top, git, hooks, files }) = Place::of(dot) else { return Vec::new() };
     let mut named: Vec<Named> = Vec::new();
     let files = files.into_iter().map(|path| (path, Kind::Config));
     for (path, kind) in hooks.into_iter().map(|path| (path, Kind::Hooks)).chain(files) {
         // In its real folder, so that a link in its own place is seen.
         let above = path.parent().and_then(|above| above.canonicalize().ok());
         let path = above.and_then(|above| Some(above.join(path.file_name()?))).unwrap_or(path);
-        let real = path.canonicalize().unwrap_or_else(|_| path.clone());
-        if path.is_symlink() {
+        let real = end_of(&path).unwrap_or_else(|| path.clone());
+        // The hooks in their own place are looked at with the repository.
+        let own = git.join("hooks");
+        if path.is_symlink() && path != own {
             named.push(Named { path, kind: Kind::Link });
         }
-        let kind =
-            if kind == Kind::Hooks && !is_for_hooks(&real, &top) { Kind::HooksAmongOthers } else { kind };
-        named.push(Named { path: real, kind });
+        let kind = match kind {
+            Kind::Hooks => kind_of(&real, &top, &git),
+            kind => kind,
+        };
+        if real != own {
+            named.push(Named { path: real, kind });
+        }
     }
-    named.retain(|one| one.path.starts_with(&top) && !one.path.starts_with(&git));
+    named.retain(|one| one.path.starts_with(&top) || one.path.starts_with(&git));
     named
 }
 
-/// Tells whether a folder is there for hooks alone: it is not the work tree, has few entries, and no large ones.
-fn is_for_hooks(folder: &Path, top: &Path) -> bool {
+/// Tells which entries of a real folder of hooks are looked at.
+pub(crate) fn hooks_in(folder: &Path, top: &Path, git: &Path) -> impl Fn(&Path) -> bool {
+    let kind = if folder == git.join("hooks") { Kind::Hooks } else { kind_of(folder, top, git) };
+    move |entry| counts(kind, entry)
+}
+
+/// The kind of a real folder of hooks. It is there for hooks alone if it is not the work tree, nor lies in the repository, has
+/// few entries, and no large ones.
+fn kind_of(folder: &Path, top: &Path, git: &Path) -> Kind {
     let is_small = |entry: &PathBuf| entry.symlink_metadata().is_ok_and(|found| found.len() <= LONGEST);
     let inside = entries(folder);
-    folder != top && inside.len() <= FEW && inside.iter().all(is_small)
+    let is_other = folder != top && !folder.starts_with(git);
+    match is_other && inside.len() <= FEW && inside.iter().all(is_small) {
+        true => Kind::Hooks,
+        false => Kind::HooksAmongOthers,
+    }
 }
 
 /// Tells whether an entry of a folder of hooks is looked at.

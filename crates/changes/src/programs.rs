@@ -4,6 +4,9 @@
 //! cannot be. So after each line the repositories are compared with their copies: a hook that is new or changed, and a
 //! configuration with a new setting that is not known to be inert, are set aside, and what was there before comes back.
 //! Nothing is deleted: whoever wanted the change finds it beside, under a name that git does not look at.
+//!
+//! A part that is a link, or lies behind one, leads from the copy to somewhere else than from the repository. As long as the
+//! link is the same it is not looked at here: `linked` keeps what it leads to.
 
 use std::fs;
 use std::io;
@@ -13,6 +16,7 @@ use std::path::{Path, PathBuf};
 use lathe_git::{Setting, parse_settings, read_regular};
 
 use crate::layout::led_to;
+use crate::linked::{self, PARTS, Part, link_on_way};
 use crate::named;
 use crate::repository::{Repositories, is_same};
 
@@ -124,7 +128,7 @@ impl Repositories {
             let moved = moved.filter(|folder| is_within(folder, path.parent()));
             let path = moved.as_deref().unwrap_or(path);
             match (is_folder(path), is_folder(copy)) {
-                (true, true) => look(path, copy, &mut aside),
+                (true, true) => look(path, copy, Path::new(""), &mut aside),
                 // A file or a link that leads to another repository now.
                 (_, false) if path.symlink_metadata().is_ok() && !is_same(copy, path) && is_there(copy) => {
                     aside.push(put_back(path, copy));
@@ -133,45 +137,61 @@ impl Repositories {
             }
             if let Some(folder) = copy.parent() {
                 named::look(folder, &mut aside);
+                linked::look(folder, &mut aside);
             }
             if !is_folder(copy) {
                 continue;
             }
             for tree in entries(&path.join("worktrees")) {
-                look(&tree, &copy.join("worktrees").join(tree.file_name().unwrap_or_default()), &mut aside);
+                look(
+                    path,
+                    copy,
+                    &Path::new("worktrees").join(tree.file_name().unwrap_or_default()),
+                    &mut aside,
+                );
             }
         }
         aside
     }
 }
 
-/// Looks at one folder of a repository.
-fn look(path: &Path, copy: &Path, aside: &mut Vec<SetAside>) {
-    for name in ["config", "config.worktree"] {
-        look_at_config(&path.join(name), &copy.join(name), aside);
+/// Looks at one folder of a repository: its own, or that of a work tree.
+fn look(path: &Path, copy: &Path, base: &Path, aside: &mut Vec<SetAside>) {
+    let is_held_elsewhere =
+        |rel: &Path| link_on_way(copy, rel).is_some_and(|link| is_same(&copy.join(&link), &path.join(&link)));
+    for (name, part) in PARTS {
+        let rel = base.join(name);
+        let (theirs, ours) = (path.join(&rel), copy.join(&rel));
+        // A folder that was not there is a new work tree, which leads to the repository as it must.
+        let is_new = part == Part::Folder && !is_there(&copy.join(base));
+        if is_there(&theirs) && !is_held_elsewhere(&rel) && !is_new && differs(part, &ours, &theirs) {
+            aside.push(put_back(&theirs, &ours));
+        }
     }
-    // The commands of a rebase that waits to be continued.
-    let todo = "rebase-merge/git-rebase-todo";
-    let (theirs, ours) = (path.join(todo), copy.join(todo));
-    if theirs.symlink_metadata().is_ok() && !is_same(&ours, &theirs) && runs_more(&ours, &theirs) {
-        aside.push(put_back(&theirs, &ours));
-    }
-    // Another folder with a configuration of its own.
-    let (theirs, ours) = (path.join("commondir"), copy.join("commondir"));
-    if theirs.symlink_metadata().is_ok() && !is_same(&ours, &theirs) && copy.symlink_metadata().is_ok() {
-        aside.push(put_back(&theirs, &ours));
-    }
-    let (theirs, ours) = (path.join("hooks"), copy.join("hooks"));
+    let rel = base.join("hooks");
+    let (theirs, ours) = (path.join(&rel), copy.join(&rel));
     match theirs.symlink_metadata() {
-        Ok(found) if found.is_dir() => look_at_hooks(&theirs, &ours, |_| true, aside),
-        Ok(_) if !is_same(&ours, &theirs) => aside.push(put_back(&theirs, &ours)),
+        Ok(found) if found.is_dir() && !is_held_elsewhere(&rel) => {
+            look_at_hooks(&theirs, &ours, |_| true, aside);
+        }
+        Ok(found) if !found.is_dir() && !is_same(&ours, &theirs) => aside.push(put_back(&theirs, &ours)),
         Ok(_) | Err(_) => {}
     }
 }
 
+/// Tells whether a part was changed so that git may run something that it did not before.
+pub(crate) fn differs(part: Part, ours: &Path, theirs: &Path) -> bool {
+    !is_same(ours, theirs)
+        && match part {
+            Part::Config => names_more(ours, theirs),
+            Part::Todo => runs_more(ours, theirs),
+            Part::Folder | Part::Hook => true,
+        }
+}
+
 /// Looks at a file of configuration.
 pub(crate) fn look_at_config(theirs: &Path, ours: &Path, aside: &mut Vec<SetAside>) {
-    if theirs.symlink_metadata().is_ok() && !is_same(ours, theirs) && names_more(ours, theirs) {
+    if is_there(theirs) && differs(Part::Config, ours, theirs) {
         aside.push(put_back(theirs, ours));
     }
 }
@@ -183,15 +203,23 @@ pub(crate) fn look_at_hooks(
     counts: impl Fn(&Path) -> bool,
     aside: &mut Vec<SetAside>,
 ) {
-    for hook in entries(theirs).into_iter().filter(|hook| counts(hook)) {
-        let name = hook.file_name().unwrap_or_default();
-        let ends = |end: &str| name.to_string_lossy().contains(end);
-        let before = ours.join(name);
-        let runs = is_executable(&hook) && !is_executable(&before);
-        if !ends(".sample") && !ends(ASIDE) && (!is_same(&before, &hook) || runs) {
+    for hook in entries(theirs).into_iter().filter(|hook| counts(hook) && is_hook_name(hook)) {
+        let before = ours.join(hook.file_name().unwrap_or_default());
+        if is_changed_hook(&before, &hook) {
             aside.push(put_back(&hook, &before));
         }
     }
+}
+
+/// Tells whether a file in a folder of hooks counts: neither an example nor one that was set aside.
+pub(crate) fn is_hook_name(hook: &Path) -> bool {
+    let name = hook.file_name().unwrap_or_default().to_string_lossy();
+    !name.contains(".sample") && !name.contains(ASIDE)
+}
+
+/// Tells whether a hook is another one, or is run only now. A link is compared as such: it has no mode of its own.
+pub(crate) fn is_changed_hook(ours: &Path, theirs: &Path) -> bool {
+    !is_same(ours, theirs) || (is_executable(theirs) && !is_executable(ours))
 }
 
 /// Tells whether the list of a rebase has a command to run that the one before had not.
@@ -252,7 +280,8 @@ fn is_there(path: &Path) -> bool {
 }
 
 fn is_executable(path: &Path) -> bool {
-    path.metadata().is_ok_and(|found| found.permissions().mode() & 0o111 != 0)
+    let runs = |found: fs::Metadata| found.is_file() && found.permissions().mode() & 0o111 != 0;
+    path.symlink_metadata().is_ok_and(runs)
 }
 
 pub(crate) fn entries(folder: &Path) -> Vec<PathBuf> {

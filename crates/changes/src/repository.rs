@@ -22,6 +22,7 @@ use lathe_protocol::Digest;
 use crate::begun::Watched;
 use crate::health;
 use crate::layout::{all, around, is_loose, led_to, repository_of};
+use crate::linked;
 use crate::named;
 use crate::parts;
 use crate::programs::SetAside;
@@ -340,6 +341,7 @@ fn bring_up(path: &Path, copy: &Path) -> io::Result<bool> {
     let mut copying = Copying { now: SystemTime::now(), seen: 0, copied: 0 };
     copying.entry(path, copy, How::Top)?;
     named::keep(path, folder)?;
+    linked::keep(path, folder)?;
     Ok(true)
 }
 

@@ -35,7 +35,7 @@ pub use config::{Setting, parse_settings, user_setting};
 pub use discover::{Boundary, Found, dot_git, find};
 pub use error::GitError;
 pub use index::Index;
-pub use lathe_workspace::read_regular;
+pub use lathe_workspace::{open_regular, read_regular};
 pub use named::{HOOKS, NamedPlaces, named_places};
 pub use pipes::{check_pipes, git_would_wait};
 pub use reached::{Reached, around, reached};

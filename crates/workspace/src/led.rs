@@ -1,6 +1,9 @@
 //! Places that protected names lead to where they are links, as `.git/hooks -> ../shared-hooks`. They are run all the same,
 //! so they are protected as the names are, also while nothing stands there yet.
 //!
+//! The same holds for links in folders that are protected as a whole, as `.claude/hooks/x -> ../../scripts/x`, and in the
+//! folders that links lead to.
+//!
 //! A link may stand in any folder. Looked at are the folders on the way from the top of the repository to the path, and then
 //! those around them, nearest first, up to a number: a walk through the whole tree would make each write as slow as the tree
 //! is large. A folder is listed once for as long as its own time stands still; where its links lead is resolved each time,
@@ -24,10 +27,18 @@ use crate::{is_protected, read_regular};
 pub type ConfigPlaces = fn(&Path, &Path) -> Vec<PathBuf>;
 
 /// Parts of a repository that run something, or say what is run.
-const GIT_PARTS: &[&str] = &["hooks", "config", "config.worktree", "info", "info/attributes"];
+const GIT_PARTS: &[&str] = &["hooks", "config", "config.worktree", "commondir", "info", "rebase-merge"];
+
+/// Folders of a repository in which links count.
+const GIT_FOLDERS: &[&str] = &["hooks", "info", "rebase-merge"];
 
 /// Folders that are looked at in addition to those on the way to a path.
 const FOLDERS: usize = 256;
+
+/// Protected folders, with those below them and those that links in them lead to, that are looked through: for one folder that
+/// holds protected names, and for all together.
+const INSIDE: usize = 64;
+const ALL_INSIDE: usize = 1024;
 
 /// Entries of a folder that are listed. In a larger one the protected names are looked for one by one.
 const ENTRIES: usize = 4096;
@@ -72,6 +83,10 @@ struct Names {
     links: Vec<OsString>,
     /// Folders, or links, in which some names are protected.
     holders: Vec<OsString>,
+    /// Links of any name, which count where the folder is protected.
+    all_links: Vec<OsString>,
+    /// Folders that are protected as a whole, but for `.git`.
+    protected: Vec<OsString>,
     has_git: bool,
     /// Git takes the folder itself for a repository.
     is_repository: bool,
@@ -90,7 +105,11 @@ impl Led {
         let top = tops(root).next().unwrap_or(root);
         let way: Vec<&Path> = real.ancestors().filter(|folder| folder.starts_with(top)).collect();
         let above = tops(root).filter(|outer| *outer != top);
-        let mut places: Vec<PathBuf> = way.iter().copied().chain(above).flat_map(|at| self.of(at)).collect();
+        let mut inside = ALL_INSIDE;
+        let mut places = Vec::new();
+        for at in way.iter().copied().chain(above) {
+            places.extend(self.of(at, &mut inside));
+        }
         let mut seen: HashSet<PathBuf> = way.iter().map(|folder| (*folder).to_owned()).collect();
         let mut open: VecDeque<PathBuf> = way.into_iter().map(Path::to_owned).collect();
         let mut left = FOLDERS;
@@ -102,7 +121,7 @@ impl Led {
                 }
                 if seen.insert(inner.clone()) {
                     left -= 1;
-                    places.extend(self.of(&inner));
+                    places.extend(self.of(&inner, &mut inside));
                     open.push_back(inner);
                 }
             }
@@ -110,31 +129,76 @@ impl Led {
         places
     }
 
-    /// The places that the names of one folder lead to.
-    fn of(&self, folder: &Path) -> Vec<PathBuf> {
+    /// The places that the names of one folder lead to. `left` are the protected folders that may still be looked through.
+    fn of(&self, folder: &Path, left: &mut usize) -> Vec<PathBuf> {
         let Some(names) = self.names(folder) else { return Vec::new() };
         let mut places: Vec<PathBuf> =
             names.links.iter().flat_map(|name| leads(&folder.join(name))).collect();
-        places.extend(names.holders.iter().flat_map(|name| in_holder(folder, name)));
+        let mut inside: Vec<PathBuf> = Vec::new();
         if names.has_git {
             let repository = repositories(folder);
             // A file leads to another folder as a link does.
             places.extend(repository.iter().filter(|git| **git != folder.join(".git")).cloned());
             places.extend(repository.iter().flat_map(|git| self.of_repository(folder, git)));
+            inside.extend(repository.iter().flat_map(|git| GIT_FOLDERS.iter().map(|part| git.join(part))));
         }
         if names.is_repository {
             places.extend(self.of_repository(folder, folder));
+            inside.extend(GIT_FOLDERS.iter().map(|part| folder.join(part)));
+        }
+        inside.extend(names.protected.iter().map(|name| folder.join(name)));
+        for name in &names.holders {
+            let (folders, led) = in_holder(folder, name);
+            inside.extend(folders);
+            places.extend(led);
         }
         // Nobody runs what is in a device: a link to `/dev/null` says that there is nothing.
         let is_device =
             |place: &PathBuf| place.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir());
-        places.retain(|place| !folder.starts_with(place) && !is_device(place));
+        let counts = |place: &PathBuf| !folder.starts_with(place) && !is_device(place);
+        places.retain(counts);
+        let git = folder.join(".git");
+        // Of a repository itself only some folders count.
+        inside.extend(places.iter().filter(|place| !place.starts_with(&git)).cloned());
+        places.extend(self.inside(inside, left).into_iter().filter(counts));
+        places
+    }
+
+    /// The places that links in these folders lead to, in those below them, and in those that the links lead to. A folder of
+    /// another repository is not gone into.
+    fn inside(&self, folders: Vec<PathBuf>, left: &mut usize) -> Vec<PathBuf> {
+        let mut places = Vec::new();
+        let mut seen: HashSet<PathBuf> = folders.iter().cloned().collect();
+        let mut open = VecDeque::from(folders);
+        let mut few = INSIDE;
+        while let Some(folder) = open.pop_front() {
+            let Some(names) = self.names(&folder).filter(|names| !names.has_git && !names.is_repository)
+            else {
+                continue;
+            };
+            if few == 0 || *left == 0 {
+                break;
+            }
+            (few, *left) = (few - 1, *left - 1);
+            let led: Vec<PathBuf> =
+                names.all_links.iter().flat_map(|name| leads(&folder.join(name))).collect();
+            let below = names.folders.iter().chain(&names.protected).chain(&names.holders);
+            let next = below.map(|name| folder.join(name)).chain(led.iter().cloned());
+            // A link to a folder that holds it says nothing about the files in there.
+            open.extend(next.filter(|next| !folder.starts_with(next) && seen.insert(next.clone())));
+            places.extend(led);
+        }
         places
     }
 
     fn of_repository(&self, top: &Path, git: &Path) -> Vec<PathBuf> {
-        let parts = GIT_PARTS.iter().map(|part| git.join(part)).filter(|part| part.is_symlink());
-        let mut places: Vec<PathBuf> = parts.flat_map(|part| leads(&part)).collect();
+        let trees = git.join("worktrees");
+        let names = self.names(&trees);
+        let trees = names.iter().flat_map(|names| &names.folders).take(INSIDE).map(|name| trees.join(name));
+        let of_trees = trees.flat_map(|tree| ["config.worktree", "commondir"].map(|part| tree.join(part)));
+        let parts = GIT_PARTS.iter().map(|part| git.join(part)).chain(of_trees);
+        let mut places: Vec<PathBuf> =
+            parts.filter(|part| part.is_symlink()).flat_map(|part| leads(&part)).collect();
         if let Some(named) = self.named.get() {
             places.extend(named(top, git).iter().flat_map(|place| leads(place)));
         }
@@ -195,18 +259,24 @@ impl Names {
             PAIRS.iter().any(|(holder, _)| is_same(&plain, holder))
         };
         self.has_git |= text == ".git";
+        if kind.is_symlink() {
+            self.all_links.push(name.clone());
+        }
         if kind.is_symlink() && is_protected(Path::new(&name)) {
             self.links.push(name);
         } else if (kind.is_symlink() || (kind.is_dir() && text.contains(['.', '~']))) && is_holder() {
             self.holders.push(name);
         } else if kind.is_dir() && !is_protected(Path::new(&name)) {
             self.folders.push(name);
+        } else if kind.is_dir() && text != ".git" {
+            self.protected.push(name);
         }
     }
 }
 
-/// The places of the names that are protected in a folder such as `.vscode`, where it is a link or they are.
-fn in_holder(folder: &Path, name: &OsStr) -> Vec<PathBuf> {
+/// The folders that are protected in a folder such as `.idea`, and the places of the names that are, where it is a link or they
+/// are.
+fn in_holder(folder: &Path, name: &OsStr) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let holder = folder.join(name);
     let plain = folded(&name.to_string_lossy());
     let pairs = || PAIRS.iter().filter(|(known, _)| is_same(&plain, known)).map(|(_, name)| *name);
@@ -216,8 +286,9 @@ fn in_holder(folder: &Path, name: &OsStr) -> Vec<PathBuf> {
         pairs().any(|known| is_same(&name, known))
     });
     let protected: Vec<OsString> = protected.collect();
-    let links = protected.iter().map(|name| holder.join(name)).filter(|path| path.is_symlink());
-    let mut places: Vec<PathBuf> = links.flat_map(|path| leads(&path)).collect();
+    let paths = protected.iter().map(|name| holder.join(name));
+    let (links, others): (Vec<PathBuf>, Vec<PathBuf>) = paths.partition(|path| path.is_symlink());
+    let mut places: Vec<PathBuf> = links.iter().flat_map(|path| leads(path)).collect();
     if holder.is_symlink()
         && let Some(at) = leads(&holder).pop()
     {
@@ -225,7 +296,7 @@ fn in_holder(folder: &Path, name: &OsStr) -> Vec<PathBuf> {
         // The one that has capital letters in its ordinary form.
         places.extend(pairs().chain(["runConfigurations"]).map(|name| at.join(name)));
     }
-    places
+    (others, places)
 }
 
 /// The folders of the repository whose `.git` is in a folder: where that leads, and what it shares with others.

@@ -15,6 +15,7 @@ pub(crate) const NAMES: &[&str] = &[
     ".bash_profile",
     ".bash_login",
     ".bash_logout",
+    ".bash_aliases",
     ".profile",
     ".zshrc",
     ".zshenv",
@@ -23,6 +24,8 @@ pub(crate) const NAMES: &[&str] = &[
     ".zlogout",
     ".cshrc",
     ".tcshrc",
+    ".login",
+    ".logout",
     ".kshrc",
     ".envrc",
     ".inputrc",
@@ -47,6 +50,7 @@ pub(crate) const NAMES: &[&str] = &[
     ".helix",
     ".gdbinit",
     ".lldbinit",
+    ".pdbrc",
     ".tmux.conf",
     ".devcontainer",
     ".devcontainer.json",
@@ -64,11 +68,16 @@ pub(crate) const NAMES: &[&str] = &[
     ".cursor",
     ".gemini",
     ".opencode",
+    "opencode.json",
+    "opencode.jsonc",
     ".windsurf",
 ];
 
 /// Protected are all names that begin like this.
 const BEGINNINGS: &[&str] = &[".aider"];
+
+/// Protected are all names that end like this: editors run the tasks and configurations in them.
+const ENDINGS: &[&str] = &[".code-workspace", ".run.xml"];
 
 /// Protected in this folder only; the rest of the folder is ordinary project configuration.
 pub(crate) const PAIRS: &[(&str, &str)] = &[
@@ -78,6 +87,10 @@ pub(crate) const PAIRS: &[(&str, &str)] = &[
     (".vscode", "mcp.json"),
     (".idea", "workspace.xml"),
     (".idea", "runconfigurations"),
+    (".hg", "hgrc"),
+    (".hg", "hgrc-not-shared"),
+    // Its `config.toml` names programs, and the rest is no one's to write.
+    (".jj", "repo"),
 ];
 
 /// Whether a path, by its spelling alone, names something that no file tool may write. `..` takes the name before it away;
@@ -93,8 +106,11 @@ pub fn is_protected(path: &Path) -> bool {
             Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
         }
     }
-    let begins = |name: &String| BEGINNINGS.iter().any(|beginning| name.starts_with(beginning));
-    names.iter().any(|name| begins(name) || NAMES.iter().any(|protected| is_same(name, protected)))
+    let is_like = |name: &String| {
+        BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+            || ENDINGS.iter().any(|ending| name.ends_with(ending))
+    };
+    names.iter().any(|name| is_like(name) || NAMES.iter().any(|protected| is_same(name, protected)))
         || names.windows(2).any(|pair| {
             let [folder, name] = pair else { return false };
             PAIRS.iter().any(|(in_folder, protected)| is_same(folder, in_folder) && is_same(name, protected))
@@ -328,6 +344,19 @@ mod tests {
             ".windsurf/x",
             ".vscode/mcp.json",
             "CLAUDE~1/settings.json",
+            ".bash_aliases",
+            ".login",
+            ".logout",
+            ".pdbrc",
+            ".hg/hgrc",
+            ".HG/hgrc-not-shared",
+            ".jj/repo/config.toml",
+            ".run/x.run.xml",
+            "sub/Tests.Run.XML",
+            "x.code-workspace",
+            "sub/X.Code-Workspace",
+            "opencode.json",
+            "sub/opencode.jsonc",
         ] {
             assert!(is_protected(Path::new(path)), "{path}");
         }
@@ -368,6 +397,15 @@ mod tests {
             "bashrc",
             "ssh/x",
             "..git",
+            ".hg/store/x",
+            "hgrc",
+            ".hgignore",
+            ".jj/working_copy/x",
+            ".run/notes.txt",
+            "run.xml",
+            "x.code-workspace.md",
+            "login",
+            "opencode.ts",
             "~",
             "",
             "/",

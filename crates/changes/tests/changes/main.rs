@@ -3,6 +3,7 @@
 
 mod git;
 mod kinds;
+mod linked;
 mod parts;
 mod property;
 mod quarantine;
@@ -11,4 +12,5 @@ mod repository;
 mod restoring;
 mod returned;
 mod tree;
+mod unusable;
 mod watching;

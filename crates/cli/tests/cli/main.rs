@@ -29,6 +29,7 @@ mod git_elsewhere;
 mod graph;
 mod guide;
 mod handles;
+mod hooks_by_link;
 mod hostile;
 mod hostile_git;
 mod hostile_layouts;

@@ -203,7 +203,30 @@ async fn where_a_protected_name_leads_is_protected_from_every_root_and_before_it
         ("nested/.git/hooks", "../nh", "", "nested/nh/pre-commit", false),
         ("nested/.git/hooks", "../../nh", "", "nh/pre-commit", false),
         ("bare/config", "../cfg", "", "cfg", false),
+        // Inside of a folder that is protected as a whole, there or not there yet.
+        (".git/hooks/pre-commit", "../../scripts/pc", "", "scripts/pc", false),
+        (".git/hooks/pre-commit", "../../sub/pc", "sub", "pc", false),
+        (".git/info/attributes", "../../attr", "", "attr", false),
+        (".git/worktrees/w/config.worktree", "../../../cfg", "", "cfg", false),
+        ("nested/.git/hooks/pre-push", "../../../pp", "", "pp", false),
+        ("bare/hooks/update", "../../up", "", "up", false),
+        (".claude/settings.json", "../data/c.json", "", "data/c.json", false),
+        (".claude/hooks/x.sh", "../../scripts/chook", "", "scripts/chook", false),
+        (".claude/hooks", "../data", "", "data/x.sh", false),
+        (".husky/pre-commit", "../scripts/hus", "", "scripts/hus", false),
+        ("sub/.husky/pre-commit", "../hus", "sub", "hus", false),
+        (".devcontainer/devcontainer.json", "../later.json", "", "later.json", false),
+        (".ssh/config", "../sshconf", "", "sshconf", false),
+        (".idea/runConfigurations/x.xml", "../../rc.xml", "", "rc.xml", false),
+        (".hg/hgrc", "../rc", "", "rc", false),
+        ("x.code-workspace", "ws.json", "", "ws.json", false),
+        // In a folder that a link leads to, and by a chain.
+        (".claude", "chain/folder", "", "agent.sh", false),
+        (".claude/x", "../chain/first", "", "chain/last", false),
         // What is not led to is free.
+        (".claude/up", "..", "", "a.txt", true),
+        (".claude/worktrees/w/link", "../../../a.txt", "", "a.txt", true),
+        (".git/hooks/pre-commit", "../../scripts/pc", "", "scripts/other", true),
         (".vscode", "ide", "", "ide/other.json", true),
         (".claude", "data", "sub", "data/x", true),
         (".envrc", ".", "", "a.txt", true),
@@ -222,6 +245,12 @@ async fn where_a_protected_name_leads_is_protected_from_every_root_and_before_it
         }
         link(&base, "chain/first", "second");
         link(&base, "chain/second", "last");
+        link(&base, "chain/folder/x", "../../agent.sh");
+        if name.contains("worktrees/w/link") {
+            // A work tree of its own.
+            fs::create_dir_all(base.join(".claude/worktrees/w")).unwrap();
+            fs::write(base.join(".claude/worktrees/w/.git"), "gitdir: ../../../.git\n").unwrap();
+        }
         link(&base, name, leads);
         let root = base.join(root);
         let files = LocalFiles::confined(root.clone(), &base.join("no-home"));
