@@ -530,7 +530,7 @@ pub(crate) fn config_show(host: &Host, args: &ConfigShowArgs) -> Exit {
 pub(crate) fn config_check(host: &Host, args: &ConfigShowArgs) -> Exit {
     let place = Place { folder: &args.working_dir, file: args.config_file.as_deref().map(NamedFile::Path) };
     if let Ok(settled) = settle_quietly(host, place, Vec::new())
-        && let Err(error) = host.check_rules(&args.working_dir, &settled.extras())
+        && let Err(error) = host.check_session(&args.working_dir, &settled.extras())
     {
         return Exit::host(&error);
     }

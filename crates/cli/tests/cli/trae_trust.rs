@@ -129,7 +129,7 @@ fn lathes_own_toolset_can_still_be_chosen() {
         .replace("    tools: [bash, str_replace_based_edit_tool, sequentialthinking, task_done]\n", "");
     let repo = TempRepo::new(&[("trae_config.yaml", &text)]);
     let lathe = lathe().in_dir(repo.path());
-    lathe.clone().args(["trust", "add", "trae_config.yaml"]).run().expect_code(0);
+    lathe.clone().args(["trust", "add", "trae_config.yaml", "--yes"]).run().expect_code(0);
     run(&lathe, &["--toolset", "lathe"]);
     assert_eq!((model.requests().len(), model.violations()), (1, Vec::new()));
 }
@@ -140,7 +140,7 @@ fn the_commands_of_traes_readme_work_with_the_name_changed() {
     let repo = TempRepo::new(&[("trae_config.yaml", &trae_config(&model))]);
     let outside = TempRepo::new(&[]);
     let lathe = lathe().in_dir(repo.path());
-    lathe.clone().args(["trust", "add", "trae_config.yaml"]).run().expect_code(0);
+    lathe.clone().args(["trust", "add", "trae_config.yaml", "--yes"]).run().expect_code(0);
     let (work, trajectory) =
         (repo.path().display().to_string(), outside.join("t.json").display().to_string());
     let task = "Create a hello world Python script";
