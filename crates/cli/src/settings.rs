@@ -271,8 +271,9 @@ pub(crate) fn tell_idle_flags(console: Option<ConsoleArg>, agent: Option<AgentAr
     let idle: Vec<&str> = console.into_iter().chain(agent).collect();
     if !idle.is_empty() {
         let flags = idle.join(" and ");
+        let change = if idle.len() == 1 { "changes" } else { "change" };
         term::err(&format!(
-            "note: {flags} changes nothing: this version has one console and one kind of agent\n"
+            "note: {flags} {change} nothing: this version has one console and one kind of agent\n"
         ));
     }
 }

@@ -40,11 +40,11 @@ fn one_line_says_which_command_makes_a_trae_file_work_and_it_does() {
     }
     assert_eq!((state(&lathe).as_str(), model.requests().len()), ("new", 0));
 
-    // The command of that line, as it stands there.
+    // The command of that line; nobody can be asked here, so it needs a word more.
     let (_, said) = run(&lathe, &[]);
     let command: Vec<String> =
         told(&said)[0].rsplit_once(": lathe ").unwrap().1.split(' ').map(str::to_owned).collect();
-    let trusted = lathe.clone().args(&command).run().expect_code(0);
+    let trusted = lathe.clone().args(&command).arg("--yes").run().expect_code(0);
     for shown in ["model_providers.local.base_url", &model.base_url(), "model_providers.local.api_key"] {
         assert!(trusted.stderr.contains(shown), "{shown}: {}", trusted.stderr);
     }
