@@ -24,7 +24,7 @@ pub(crate) enum Reading {
     Terminal,
 }
 
-/// How line breaks are taken.
+/// The treatment of line breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Breaks {
     /// One in the middle of base64 is not seen.
@@ -187,7 +187,7 @@ fn character(raw: &[u8], at: usize) -> Option<char> {
     std::str::from_utf8(raw.get(at..at + width)?).ok()?.chars().next()
 }
 
-/// Whether screens drop a character that stands in a word.
+/// Tells whether screens drop a character that stands in a word.
 pub(crate) fn is_unseen(c: char) -> bool {
     (c.is_control() && !c.is_whitespace()) || is_hidden(c)
 }

@@ -15,10 +15,10 @@ use regex::bytes::{Captures, Regex};
 
 use crate::shadow::{Breaks, Reading, Shadow};
 
-/// What stands where something looked like a secret.
+/// The placeholder of something that looked like a secret.
 const HIDDEN: &str = "«secret»";
 
-/// What stands before a word in text that was escaped: a line break of JSON or of a shell, a control, the end of a colour.
+/// The end of something that stands before a word in escaped text: a line break of JSON or of a shell, a control, the end of a colour.
 macro_rules! escaped {
     () => {
         r"\\[abefnrtv]|\\u00[01][0-9A-Fa-f]|\[[0-9;]{0,20}m"
@@ -137,7 +137,7 @@ const NAMED: &str = concat!(
 const CLIENTS: &str = concat!("(?i)", begins!(), r"(?:mysql|mariadb)[a-z-]*(?-u:\b)");
 const OPTION: &str = concat!(space!(), "-p", quote!(), r#"(?P<value>[^\s"'\\|;&«»$]{3,})"#);
 
-/// What a shape begins with is looked for in so many bytes of it; most are shorter.
+/// The groups of a match are looked for in so many bytes of it; most are shorter.
 const HEAD: usize = 4096;
 
 /// A text is read as a whole where something in it is not seen: no shape has a longest form.
@@ -234,7 +234,7 @@ impl Shapes {
         self.passwords(text, found);
     }
 
-    /// What is hidden of a match of `named`.
+    /// Gives the part of a match of `named` that is hidden.
     fn value(&self, text: &[u8], whole: Range<usize>) -> Option<Found> {
         let groups = groups(&self.named, text, &whole);
         let has = |name: &str| groups.as_ref().is_some_and(|groups| groups.name(name).is_some());

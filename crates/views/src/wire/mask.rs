@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 
 use crate::trajectory::lay_out;
 
-/// What stands where something was masked.
+/// The placeholder of something that was masked.
 const HIDDEN: &str = "«secret»";
 
 /// JSON without what looks like a secret: in each text, in each name, and in each value whose name says that it is one. None

@@ -49,7 +49,7 @@ struct Out {
     /// The step that the frames belong to.
     step: Option<StepNumbers>,
     only: &'static [&'static str],
-    /// How many frames there are, also of kinds that are not made.
+    /// The number of frames so far, also of kinds that are not made.
     count: u32,
     frames: Vec<WireFrame>,
 }
