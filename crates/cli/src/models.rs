@@ -151,7 +151,7 @@ pub(crate) fn steps(text: &str) -> Result<u32, String> {
 
 /// A number of tokens.
 fn tokens(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| "give a number of tokens: a whole number that is 0 or more".to_owned())
+    text.parse().map_err(|_| "give a number of tokens: a whole number that is 1 or more".to_owned())
 }
 
 fn seconds(text: &str) -> Result<u64, String> {
@@ -160,7 +160,7 @@ fn seconds(text: &str) -> Result<u64, String> {
         None => (text, None),
     };
     let number: u64 = number.parse().map_err(|_| {
-        "give a time that is 0 or more: seconds as 90 or 90s, minutes as 15m, hours as 2h".to_owned()
+        "give a time that is 1 second or more: seconds as 90 or 90s, minutes as 15m, hours as 2h".to_owned()
     })?;
     Ok(number.saturating_mul(match unit {
         Some('h') => 3600,

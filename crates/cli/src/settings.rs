@@ -271,8 +271,9 @@ pub(crate) fn tell_idle_flags(console: Option<ConsoleArg>, agent: Option<AgentAr
     let idle: Vec<&str> = console.into_iter().chain(agent).collect();
     if !idle.is_empty() {
         let flags = idle.join(" and ");
+        let change = if idle.len() == 1 { "changes" } else { "change" };
         term::err(&format!(
-            "note: {flags} changes nothing: this version has one console and one kind of agent\n"
+            "note: {flags} {change} nothing: this version has one console and one kind of agent\n"
         ));
     }
 }
@@ -530,7 +531,7 @@ pub(crate) fn config_show(host: &Host, args: &ConfigShowArgs) -> Exit {
 pub(crate) fn config_check(host: &Host, args: &ConfigShowArgs) -> Exit {
     let place = Place { folder: &args.working_dir, file: args.config_file.as_deref().map(NamedFile::Path) };
     if let Ok(settled) = settle_quietly(host, place, Vec::new())
-        && let Err(error) = host.check_rules(&args.working_dir, &settled.extras())
+        && let Err(error) = host.check_session(&args.working_dir, &settled.extras())
     {
         return Exit::host(&error);
     }

@@ -48,7 +48,7 @@ enum TrustCommand {
     },
     /// Trust what a project brings along, as it is now
     #[command(
-        after_help = "Examples:\n  lathe trust add            shows every item and asks\n  lathe trust add ~/src/mine --yes\n  lathe trust add trae_config.yaml\n\nA Trae file is trusted by its own name only: then its providers count, and its addresses get no key but those in\nthe file and in the .env beside it. An item that changes later is asked about again; the others stay trusted."
+        after_help = "Examples:\n  lathe trust add            shows every item and asks\n  lathe trust add ~/src/mine --yes\n  lathe trust add trae_config.yaml\n\nWhere nobody can be asked, --yes is needed.\n\nA Trae file is trusted by its own name only: then its providers count, and its addresses get no key but those in\nthe file and in the .env beside it. An item that changes later is asked about again; the others stay trusted."
     )]
     Add {
         /// The folder of the project, or its Trae file
@@ -255,7 +255,7 @@ fn list(host: &Host, folder: &Path, as_json: bool) -> Exit {
     Exit::Done
 }
 
-/// Trusts a Trae file that was named. Naming the file is the decision where nobody can be asked.
+/// Trusts a Trae file that was named.
 fn add_trae(host: &Host, folder: &Path, name: &str, yes: bool) -> Exit {
     let look = match look(host, folder) {
         Ok(look) => look,
@@ -276,9 +276,8 @@ fn add_trae(host: &Host, folder: &Path, name: &str, yes: bool) -> Exit {
         return Exit::Done;
     }
     term::err(&shown(looked, usize::MAX));
-    if !yes && can_ask() && !agreed() {
-        term::out("nothing was trusted\n");
-        return Exit::Failed;
+    if let Some(exit) = refused(yes) {
+        return exit;
     }
     match host.say_of_items(&look.root, [looked], Said::Trusted) {
         Ok(()) => {
@@ -355,6 +354,22 @@ fn agreed() -> bool {
     }
 }
 
+/// Asks whether what is shown is to be trusted; none if it is.
+fn refused(yes: bool) -> Option<Exit> {
+    if yes {
+        return None;
+    }
+    if !can_ask() {
+        let why = "nobody can be asked here: give --yes to trust what is shown above";
+        return Some(Exit::wrong_usage(why));
+    }
+    if agreed() {
+        return None;
+    }
+    term::out("nothing was trusted\n");
+    Some(Exit::Failed)
+}
+
 fn add(host: &Host, folder: &Path, yes: bool) -> Exit {
     let look = match look(host, folder) {
         Ok(look) => look,
@@ -378,13 +393,9 @@ fn add(host: &Host, folder: &Path, yes: bool) -> Exit {
         for looked in &wanted {
             term::err(&shown(looked, usize::MAX));
         }
-        if !can_ask() {
-            return Exit::wrong_usage("nobody can be asked here: give --yes to trust what is shown above");
-        }
-        if !agreed() {
-            term::out("nothing was trusted\n");
-            return Exit::Failed;
-        }
+    }
+    if let Some(exit) = refused(yes) {
+        return exit;
     }
     if let Err(error) = host.say_of_items(&look.root, wanted.iter().copied(), Said::Trusted) {
         return Exit::host(&error);

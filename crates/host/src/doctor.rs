@@ -32,16 +32,14 @@ pub enum CheckState {
 
 impl Host {
     pub async fn doctor(&self, folder: &Path, extras: &Extras) -> Vec<Check> {
-        vec![
-            self.check_home(),
-            self.check_policy(folder, extras).await,
-            self.check_sessions(),
-            self.check_index(),
-            self.check_shell(folder).await,
-            check_git(folder),
-            check_model(),
-            check_sandbox(),
-        ]
+        let mut checks = vec![self.check_home(), self.check_policy(folder, extras).await];
+        let checked = extras.check(folder, self.home().path());
+        if let Err(error) = checked.and_then(|()| extras.checks().map(drop)) {
+            checks.push(broken("settings", error.to_string()));
+        }
+        checks.extend([self.check_sessions(), self.check_index(), self.check_shell(folder).await]);
+        checks.extend([check_git(folder), check_model(), check_sandbox()]);
+        checks
     }
 
     fn check_home(&self) -> Check {

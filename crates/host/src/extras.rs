@@ -136,6 +136,14 @@ impl Extras {
         Ok(secrets)
     }
 
+    /// Looks at what every session of these needs, without starting a program: a mistake in it stops each of them. Checks
+    /// are told apart, with their lines.
+    pub(crate) fn check(&self, root: &Path, home: &Path) -> Result<(), HostError> {
+        self.secrets(home)?;
+        self.declared(root, home)?;
+        self.discovery.as_ref().map_or(Ok(()), |discovery| discovery.needed_call().map(drop))
+    }
+
     /// The tools that a session of these has now. What it was begun with counts, not what it had the last time: what is left
     /// out no more comes back.
     pub(crate) fn narrowed(&self, begun: ToolChoice) -> ToolChoice {
@@ -181,11 +189,9 @@ impl Extras {
     async fn discovered(&self, root: &Path, home: &Path) -> Result<Vec<OutsideTool>, HostError> {
         let Some(discovery) = &self.discovery else { return Ok(Vec::new()) };
         let wrong = |reason: String| HostError::Discovery(reason);
-        let call_command = discovery.call_command.clone();
         let program = Program {
             discovery_command: discovery.discovery_command.clone(),
-            call_command: call_command
-                .ok_or_else(|| wrong("`tools.discovery_command` needs `tools.call_command`".to_owned()))?,
+            call_command: discovery.needed_call()?.to_owned(),
             call_time: Duration::from_secs(discovery.call_seconds.into()),
             processes: Arc::new(LocalProcesses),
             folder: root.to_owned(),
@@ -224,6 +230,15 @@ fn taken_names(tools: &[OutsideTool]) -> Vec<String> {
     taken.map(words).collect()
 }
 
+impl Discovery {
+    /// The command that runs the tools: without it they could be found and not called.
+    fn needed_call(&self) -> Result<&str, HostError> {
+        let missing =
+            || HostError::Discovery("`tools.discovery_command` needs `tools.call_command`".to_owned());
+        self.call_command.as_deref().ok_or_else(missing)
+    }
+}
+
 impl FieldDomain {
     fn read(&self, root: &Path, home: &Path, clean: Clean) -> Result<Vec<OutsideTool>, HostError> {
         let name = &self.name;
@@ -234,6 +249,9 @@ impl FieldDomain {
         }
         if self.command.trim().is_empty() {
             return Err(wrong("`command` is missing: the program that runs its tools".to_owned()));
+        }
+        if self.schemas.is_none() && self.tools.as_os_str().is_empty() {
+            return Err(wrong("`tools` is missing: the file with the schemas of its tools".to_owned()));
         }
         let path = home.join(&self.tools);
         let text = match &self.schemas {

@@ -41,9 +41,14 @@ impl Host {
         Ok(FrameReader { reader, projector, from })
     }
 
-    /// The frames of the live branch: of what a rewind left behind there are none.
-    pub fn live_frames(&self, id: &SessionId) -> Result<(Vec<WireFrame>, Cursor), HostError> {
-        let mut projector = Projector::new(id.clone(), &self.trajectories().display().to_string());
+    /// The frames of the live branch that are of these kinds: of what a rewind left behind there are none.
+    pub fn live_frames(
+        &self,
+        id: &SessionId,
+        only: &'static [&'static str],
+    ) -> Result<(Vec<WireFrame>, Cursor), HostError> {
+        let trajectories = self.trajectories().display().to_string();
+        let mut projector = Projector::new(id.clone(), &trajectories).only(only);
         let mut frames = Vec::new();
         for event in self.events(id)? {
             frames.extend(projector.take(&event, &|_, _| Vec::new()));

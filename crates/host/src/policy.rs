@@ -57,6 +57,12 @@ impl Host {
         self.rulebook(root, extras).map(drop)
     }
 
+    /// Looks at the rules and at all else that stops every session in a folder, without starting a program.
+    pub fn check_session(&self, root: &Path, extras: &Extras) -> Result<(), HostError> {
+        self.check_rules(root, extras)?;
+        extras.check(root, self.home().path())
+    }
+
     /// The files in the folder of the user's rules that are not read, so that whoever put a rule there hears of it.
     pub fn unread_rules(&self) -> Vec<PathBuf> {
         self.rule_files().map(|(_, unread)| unread).unwrap_or_default()

@@ -87,6 +87,8 @@ impl Host {
     pub async fn open_shell(&self, run: ShellRun) -> Result<PersonShell, HostError> {
         let root = working_folder(&run.folder)?;
         self.home().make()?;
+        // A person sees their own secrets, but a file of them that cannot be read stops every session.
+        run.extras.secrets(self.home().path())?;
         let outside = run.extras.outside(&root, self.home().path()).await?;
         // A person's own terminal: what they print there is theirs to see, and no model does.
         let services = Arc::new(self.person_services(&root, &run.extras, Arc::new(Redactor::new([])))?);

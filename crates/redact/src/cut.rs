@@ -3,21 +3,17 @@
 //! A shape is known by its beginning, or by the name before it: the rest behind a cut looks like nothing. So whoever cuts a
 //! text that is masked later, asks here for the place.
 
+use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::LazyLock;
 
-use regex::bytes::Regex;
-
-use crate::shape::{KEYS, NAMED};
+use crate::shape;
+use crate::shape::look;
 
 /// Bytes around a cut that are looked at, besides the words that reach into them.
 const AROUND: usize = 16 << 10;
 const KEY_BEGINS: &[u8] = b"-----BEGIN ";
 /// Shapes may touch each other.
 const ROUNDS: usize = 64;
-
-static SHAPES: LazyLock<Vec<Regex>> =
-    LazyLock::new(|| [KEYS, NAMED].into_iter().filter_map(|shapes| Regex::new(shapes).ok()).collect());
 
 /// The last place up to `at` that is not inside of a shape or a character: what stands before is shown.
 pub fn cut_before(text: &[u8], at: usize) -> usize {
@@ -57,6 +53,22 @@ pub fn first_chars(text: &str, most: usize) -> Option<&str> {
     Some(beginning(text, at))
 }
 
+/// The first `most` characters of a text without what looks like a secret, and whether there are more of them. Only so much of
+/// the text is read as may be shown.
+pub fn shaped_beginning(text: &str, most: usize) -> (Cow<'_, str>, bool) {
+    let end = text.char_indices().nth(most).map_or(text.len(), |(at, _)| at);
+    // What begins in the part that is shown is known by its beginning.
+    let near = text.get(..text.ceil_char_boundary(end.saturating_add(AROUND))).unwrap_or(text);
+    let masked = shape(near);
+    match masked.char_indices().nth(most) {
+        Some((at, _)) => (Cow::Owned(masked.get(..at).unwrap_or_default().to_owned()), true),
+        None => {
+            let is_cut = near.len() < text.len();
+            (masked, is_cut)
+        }
+    }
+}
+
 fn is_char_start(text: &[u8], at: usize) -> bool {
     text.get(at).is_none_or(|byte| byte & 0b1100_0000 != 0b1000_0000)
 }
@@ -71,21 +83,13 @@ fn across(text: &[u8], at: usize) -> Option<Range<usize>> {
     let far = behind.len().min(AROUND);
     let to = at + behind.get(far..)?.iter().position(is_blank).map_or(behind.len(), |blank| far + blank);
     let window = text.get(from..to)?;
-    let found = SHAPES.iter().find_map(|shapes| across_in(shapes, window, at - from))?;
+    let is_across = |shape: &Range<usize>| {
+        (shape.start + 1..shape.end).contains(&(at - from))
+            && !is_open_key(window.get(shape.clone()).unwrap_or_default())
+    };
+    let found = look(window).into_iter().map(|found| found.whole).filter(is_across);
+    let found = found.reduce(|one, other| one.start.min(other.start)..one.end.max(other.end))?;
     Some(from + found.start..from + found.end)
-}
-
-fn across_in(shapes: &Regex, window: &[u8], at: usize) -> Option<Range<usize>> {
-    let mut begin = 0;
-    while let Some(found) = shapes.find_at(window, begin).filter(|found| found.start() < at) {
-        // Other shapes may stand behind the beginning of a key that has no end.
-        let is_open = is_open_key(found.as_bytes());
-        if !is_open && at < found.end() {
-            return Some(found.range());
-        }
-        begin = if is_open { found.start() + KEY_BEGINS.len() } else { found.end().max(begin + 1) };
-    }
-    None
 }
 
 /// A private key that ends nowhere near reaches to the end of any text, and is masked so.
@@ -97,12 +101,14 @@ fn is_open_key(shape: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shape;
 
-    const SECRETS: [&str; 7] = [
+    const SECRETS: [&str; 10] = [
         "ghp_aB3dE6gH9aB3dE6gH9aB3dE6gH9aB3dE6gH9",
         "sk-ant-api03-Zq9Zq9Zq9Zq9Zq9Zq9Zq9Zq9Zq9Zq9Zq9",
         "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJabcdefghijkl0.SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV",
+        "\u{1b}[1mghp_aB3dE6\u{1b}[0mgH9aB3dE6gH9aB3dE6gH9aB3dE6gH9",
+        r#"{"a":"b\nghp_aB3dE6gH9aB3dE6gH9aB3dE6gH9aB3dE6gH9"}"#,
+        "mysql -uroot -pHunter2Hunter2Hunter2XYZ",
         "password=Hunter2Hunter2Hunter2XYZ",
         "password: Hunter2Hunter2Hunter2XYZ",
         "Authorization: Bearer abcdefghijklmnop0123",
@@ -126,6 +132,18 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn the_beginning_is_masked_and_the_rest_is_not_read() {
+        let text = format!("x {} {}", SECRETS[0], "word ".repeat(10_000));
+        assert_eq!(shaped_beginning(&text, 12), ("x «secret» w".into(), true));
+        assert_eq!(shaped_beginning(&text, 4), ("x «s".into(), true));
+        assert_eq!(shaped_beginning("日本", 2), ("日本".into(), false));
+        assert_eq!(shaped_beginning("日本", 1), ("日".into(), true));
+        // A value that reaches beyond all that is read is hidden as far as it is read.
+        let long = format!("x token={}", "aB3".repeat(30_000));
+        assert_eq!(shaped_beginning(&long, 1_000), ("x token=«secret»".into(), true));
     }
 
     #[test]

@@ -17,7 +17,7 @@ mod shape;
 mod stream;
 mod words;
 
-pub use cut::{beginning, cut_after, cut_before, first_chars};
+pub use cut::{beginning, cut_after, cut_before, first_chars, shaped_beginning};
 pub use files::keys_in_file;
 pub use masking::ShapeStream;
 pub use names::{is_secret_name, secrets_in, secrets_in_address};
@@ -31,7 +31,7 @@ use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
-use crate::shadow::{Reading, Shadow};
+use crate::shadow::{Breaks, Reading, Shadow};
 
 /// Values shorter than this would be found inside ordinary words.
 const SHORTEST: usize = 6;
@@ -126,7 +126,7 @@ impl Redactor {
         }
         let mut read = |reading: Reading| {
             let found = &mut looked.found;
-            let shadow = Shadow::cast(bytes, reading, self.longest, |shadow| {
+            let shadow = Shadow::cast(bytes, reading, Breaks::Base64Joined, self.longest, |shadow| {
                 let seen = finder.find_iter(shadow.seen()).map(as_found);
                 found.extend(seen.map(|(seen, form)| Found { range: shadow.range(seen), form }));
             })?;

@@ -4,6 +4,7 @@
 //! same line is looked at again with what comes, because a name (`password = `) tells about the value after it. A private
 //! key goes over many lines; nothing of it is shown until its end has come.
 
+use crate::shadow::is_unseen;
 use crate::shape;
 
 /// Bytes of a word that are held back, and of a line that are looked at again.
@@ -39,7 +40,9 @@ impl ShapeStream {
 
     /// How much of what is held can be shown: up to the last word, and up to a private key that has no end yet.
     fn ready(&self) -> usize {
-        let last = self.held.char_indices().rev().find(|(_, c)| !c.is_ascii_graphic());
+        // A colour in the middle of a word does not end it.
+        let is_in_word = |c: char| c.is_ascii_graphic() || is_unseen(c);
+        let last = self.held.char_indices().rev().find(|(_, c)| !is_in_word(*c));
         let mut end = last.map_or(0, |(at, c)| at + c.len_utf8());
         if self.held.len() - end > WORD {
             end = self.held.len();
@@ -123,6 +126,19 @@ mod tests {
             {
                 assert!(out.contains(word), "{size}: no {word:?} in {out}");
             }
+        }
+    }
+
+    #[test]
+    fn a_word_with_a_colour_in_it_is_held_back_as_one() {
+        for text in [
+            "a \u{1b}[31mghp_abcdefghijklmnopqrstuvwxyz\u{1b}[0m b",
+            "a ghp_\u{1b}[1mabcdefghijklmnopqrstuvwxyz b",
+        ] {
+            let mut stream = ShapeStream::default();
+            let mut out: String = text.chars().map(|c| stream.push(&c.to_string())).collect();
+            out.push_str(&stream.finish());
+            assert!(!out.contains("ghp_") && out.contains("«secret»") && out.ends_with(" b"), "{out:?}");
         }
     }
 

@@ -24,6 +24,14 @@ pub(crate) enum Reading {
     Terminal,
 }
 
+/// The treatment of line breaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Breaks {
+    /// One in the middle of base64 is not seen.
+    Base64Joined,
+    Kept,
+}
+
 /// The pieces of a text that are seen, side by side.
 pub(crate) struct Shadow<'a> {
     raw: &'a [u8],
@@ -42,10 +50,11 @@ impl<'a> Shadow<'a> {
     pub(crate) fn cast(
         raw: &'a [u8],
         reading: Reading,
+        breaks: Breaks,
         longest: usize,
         mut look: impl FnMut(&Self),
     ) -> Option<Self> {
-        let first = next_unseen(raw, 0, reading)?;
+        let first = next_unseen(raw, 0, reading, breaks)?;
         let (seen, pieces) = (Vec::new(), Vec::new());
         let mut shadow = Self { raw, reading, longest, seen, pieces, is_ambiguous: false };
         let (mut from, mut next) = (0, Some(first));
@@ -53,7 +62,7 @@ impl<'a> Shadow<'a> {
             shadow.keep(from..start, &mut look);
             shadow.pass(start);
             from = end;
-            next = next_unseen(raw, from, reading);
+            next = next_unseen(raw, from, reading, breaks);
         }
         shadow.keep(from..raw.len(), &mut look);
         look(&shadow);
@@ -128,11 +137,11 @@ impl<'a> Shadow<'a> {
 }
 
 /// The next stretch that is not seen.
-fn next_unseen(raw: &[u8], from: usize, reading: Reading) -> Option<Range<usize>> {
+fn next_unseen(raw: &[u8], from: usize, reading: Reading, breaks: Breaks) -> Option<Range<usize>> {
     let mut at = from;
     loop {
         at += raw.get(at..)?.iter().position(|byte| may_be_unseen(*byte))?;
-        if let Some(end) = unseen(raw, at, reading) {
+        if let Some(end) = unseen(raw, at, reading, breaks) {
             return Some(at..end.min(raw.len()));
         }
         at += 1;
@@ -145,10 +154,12 @@ fn may_be_unseen(byte: u8) -> bool {
 }
 
 /// The end of the stretch that begins here.
-fn unseen(raw: &[u8], at: usize, reading: Reading) -> Option<usize> {
+fn unseen(raw: &[u8], at: usize, reading: Reading, breaks: Breaks) -> Option<usize> {
     match *raw.get(at)? {
-        b'\n' => wraps(raw, at, at + 1).then_some(at + 1),
-        b'\r' if raw.get(at + 1) == Some(&b'\n') => wraps(raw, at, at + 2).then_some(at + 2),
+        b'\n' => (breaks == Breaks::Base64Joined && wraps(raw, at, at + 1)).then_some(at + 1),
+        b'\r' if raw.get(at + 1) == Some(&b'\n') => {
+            (breaks == Breaks::Base64Joined && wraps(raw, at, at + 2)).then_some(at + 2)
+        }
         b'\t' => None,
         0x1b => Some(escape(raw, at + 1, reading)),
         0..0x20 | 0x7f => Some(at + 1),
@@ -174,6 +185,11 @@ fn character(raw: &[u8], at: usize) -> Option<char> {
         _ => 4,
     };
     std::str::from_utf8(raw.get(at..at + width)?).ok()?.chars().next()
+}
+
+/// Tells whether screens drop a character that stands in a word.
+pub(crate) fn is_unseen(c: char) -> bool {
+    (c.is_control() && !c.is_whitespace()) || is_hidden(c)
 }
 
 /// Characters without a width.

@@ -44,9 +44,15 @@ fn is_secret_option(word: &str) -> bool {
 /// Words before a word that say what it is: `sshpass -p WORD`.
 const BEFORE: usize = 3;
 
+/// Longer ones are texts: a list may be of these too.
+const LONGEST: usize = 4096;
+
 /// The word as its shape has it after the words before it: `-u`, `user:password`.
 fn by_shape(before: &[&str], word: &str) -> String {
-    for from in 0..before.len() {
+    // A text is not a word that says what the next one is, nor one that the words before it say anything about.
+    let is_word = |word: &&str| word.len() <= LONGEST;
+    let is_said = before.iter().chain([&word]).all(is_word);
+    for from in (0..before.len()).filter(|_| is_said) {
         let context = format!(" {} ", before.get(from..).unwrap_or_default().join(" "));
         let both = format!("{context}{word}");
         // Where the words before are masked themselves, fewer of them are looked at.

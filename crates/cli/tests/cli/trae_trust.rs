@@ -40,11 +40,11 @@ fn one_line_says_which_command_makes_a_trae_file_work_and_it_does() {
     }
     assert_eq!((state(&lathe).as_str(), model.requests().len()), ("new", 0));
 
-    // The command of that line, as it stands there.
+    // The command of that line; nobody can be asked here, so it needs a word more.
     let (_, said) = run(&lathe, &[]);
     let command: Vec<String> =
         told(&said)[0].rsplit_once(": lathe ").unwrap().1.split(' ').map(str::to_owned).collect();
-    let trusted = lathe.clone().args(&command).run().expect_code(0);
+    let trusted = lathe.clone().args(&command).arg("--yes").run().expect_code(0);
     for shown in ["model_providers.local.base_url", &model.base_url(), "model_providers.local.api_key"] {
         assert!(trusted.stderr.contains(shown), "{shown}: {}", trusted.stderr);
     }
@@ -129,7 +129,7 @@ fn lathes_own_toolset_can_still_be_chosen() {
         .replace("    tools: [bash, str_replace_based_edit_tool, sequentialthinking, task_done]\n", "");
     let repo = TempRepo::new(&[("trae_config.yaml", &text)]);
     let lathe = lathe().in_dir(repo.path());
-    lathe.clone().args(["trust", "add", "trae_config.yaml"]).run().expect_code(0);
+    lathe.clone().args(["trust", "add", "trae_config.yaml", "--yes"]).run().expect_code(0);
     run(&lathe, &["--toolset", "lathe"]);
     assert_eq!((model.requests().len(), model.violations()), (1, Vec::new()));
 }
@@ -140,7 +140,7 @@ fn the_commands_of_traes_readme_work_with_the_name_changed() {
     let repo = TempRepo::new(&[("trae_config.yaml", &trae_config(&model))]);
     let outside = TempRepo::new(&[]);
     let lathe = lathe().in_dir(repo.path());
-    lathe.clone().args(["trust", "add", "trae_config.yaml"]).run().expect_code(0);
+    lathe.clone().args(["trust", "add", "trae_config.yaml", "--yes"]).run().expect_code(0);
     let (work, trajectory) =
         (repo.path().display().to_string(), outside.join("t.json").display().to_string());
     let task = "Create a hello world Python script";

@@ -87,7 +87,7 @@ fn a_trae_configuration_leaves_trajectories_where_trae_does_and_in_no_change() {
     let model = working(&repo);
     repo.write("trae_config.yaml", trae_config(&model));
     let lathe = lathe().in_dir(repo.path());
-    lathe.clone().args(["trust", "add", "trae_config.yaml"]).run().expect_code(0);
+    lathe.clone().args(["trust", "add", "trae_config.yaml", "--yes"]).run().expect_code(0);
     let outside = TempRepo::new(&[]);
     let patch = outside.join("p.patch");
     let run = lathe.clone().args(["run", "do it", "-mp", "--base-commit", "HEAD", "-pp"]).arg(&patch);

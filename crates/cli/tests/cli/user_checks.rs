@@ -141,3 +141,32 @@ fn a_check_in_python_imports_nothing_of_the_workspace() {
         assert!(!repo.exists("tools/__pycache__") && !repo.exists("__pycache__"), "{check}");
     }
 }
+
+#[test]
+fn what_stops_every_run_is_found_before_one() {
+    let lathe = lathe();
+    let repo = TempRepo::new(&[]);
+    std::fs::create_dir_all(lathe.home()).unwrap();
+    for (text, said, stops_shell) in [
+        ("[secrets]\nfiles = [\"nowhere.txt\"]\n", "nowhere.txt", true),
+        ("[field.u]\ncommand = \"x\"\n", "`tools` is missing", true),
+        ("[field.u]\ncommand = \"x\"\ntools = \"no.json\"\n", "no.json", true),
+        ("[tools]\ndiscovery_command = \"true\"\n", "needs `tools.call_command`", true),
+        ("[secrets]\nfiles = []\n", "", false),
+    ] {
+        std::fs::write(lathe.home().join("config.toml"), text).unwrap();
+        let lathe = lathe.clone().in_dir(repo.path());
+        let checked = lathe.clone().args(["config", "check"]).run();
+        assert_eq!(
+            (checked.code, checked.stderr.contains(said)),
+            (if stops_shell { 2 } else { 0 }, true),
+            "{}",
+            checked.stderr
+        );
+        let doctor = lathe.clone().args(["doctor"]).run();
+        assert_eq!(doctor.stdout.contains("settings"), stops_shell, "{}", doctor.stdout);
+        assert!(doctor.stdout.contains(said), "{}", doctor.stdout);
+        let shell = lathe.clone().args(["shell", "-c", "true"]).run();
+        assert_eq!(shell.code != 0, stops_shell, "{text}: {}", shell.stderr);
+    }
+}

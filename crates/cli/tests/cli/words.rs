@@ -10,8 +10,8 @@ use crate::{lathe, result, run_in};
 fn a_number_that_is_not_allowed_is_answered_with_what_is() {
     for (flag, values, allowed) in [
         ("--max-cost", &["-1", "nan", "inf", "1e400", "a", "-0.5", ""][..], "a number that is 0 or more"),
-        ("--max-tokens", &["-1", "1.5", "a", ""], "a whole number that is 0 or more"),
-        ("--max-time", &["-1", "-5m", "5d", ""], "a time that is 0 or more"),
+        ("--max-tokens", &["-1", "1.5", "a", ""], "a whole number that is 1 or more"),
+        ("--max-time", &["-1", "-5m", "5d", ""], "a time that is 1 second or more"),
         ("--max-steps", &["-1", "0", "1.5", "4294967296"], "a whole number from 1 to"),
     ] {
         for value in values {

@@ -150,10 +150,13 @@ fn session(app: &App, id: &str, words: &Words) -> Result<String, ApiError> {
     Ok(out)
 }
 
+/// The kinds of frames that bubbles, and the place where a page goes on, are made from.
+const KINDS: [&str; 6] = ["approval", "rewound", "rewind_undone", "start", "input", "bubble"];
+
 /// The bubbles of a session's live branch in their last form, in the order they came, and between them the words of the user
 /// with the role `user`. `key` tells runs apart; `step` and `session_step` are the numbers of the step.
 pub(crate) fn bubbles(app: &App, id: &SessionId) -> Result<(Vec<Value>, Cursor), ApiError> {
-    let (frames, end) = app.host.live_frames(id)?;
+    let (frames, end) = app.host.live_frames(id, &KINDS)?;
     let (mut found, mut places, mut cursor) = (Vec::<Value>::new(), HashMap::new(), Cursor::START);
     // The place before each question that nobody has answered.
     let mut open: BTreeMap<u64, Cursor> = BTreeMap::new();

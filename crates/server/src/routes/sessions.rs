@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::access::Identity;
-use crate::api::{Answer, Api, Asked, Endpoint, Input, Json, Named};
+use crate::api::{Answer, Api, Asked, Endpoint, Exact, ExactAnswer, Input, Json, Named};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::live::SessionWork;
@@ -440,7 +440,8 @@ async fn restore(
     Ok(Json(Made { id: kept.path.clone() }))
 }
 
-async fn messages(State(app): State<App>, Named(id): Named<String>) -> Answer<Vec<Message>> {
+/// The frames that bubbles are made from are masked already.
+async fn messages(State(app): State<App>, Named(id): Named<String>) -> ExactAnswer<Vec<Message>> {
     let id = app.session(&id)?;
     let (bubbles, _) = blocking(|| crate::page::bubbles(&app, &id))?;
     let text = |bubble: &Value, key: &str| bubble[key].as_str().unwrap_or_default().to_owned();
@@ -453,7 +454,7 @@ async fn messages(State(app): State<App>, Named(id): Named<String>) -> Answer<Ve
         session_step: bubble["session_step"].as_u64(),
         meta: bubble,
     });
-    Ok(Json(messages.collect()))
+    Ok(Exact(messages.collect()))
 }
 
 async fn export(

@@ -80,6 +80,44 @@ async fn every_frame_and_every_answer_is_masked_by_shape() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_begins_a_line_is_coloured_or_is_a_name_is_masked_too() {
+    let token = |letter: &str| format!("ghp_{}", letter.repeat(36));
+    let tokens: Vec<String> = ["a", "b", "c", "d", "e", "f", "g", "h"].map(token).to_vec();
+    let [a, b, c, d, e, f, g, h] = tokens.as_slice() else { panic!("eight") };
+    let inner = json!({ "z": format!("A\n{f}") }).to_string();
+    let answers = cassette([
+        json!([
+            say(&format!("I see \"x\\n{g}\"")),
+            call("a1", "write", json!({ "path": "n.txt", "content": format!("A\n{a}\nB") }))
+        ]),
+        json!([call("b1", "nosuch", json!({ "v": format!("q\t{b}"), (c.as_str()): 1, "inner": inner }))]),
+        json!([call(
+            "c1",
+            "bash",
+            json!({ "command": format!("printf '\\033[31m%s\\033[0m\\n' {d}; echo pre_{e}; cat n.txt") })
+        )]),
+        json!([done("d1", &format!("x\\n{h}"))]),
+    ]);
+    let server = Server::start(answers, Mode::FullAuto).await;
+    let mut socket = server.run("go").await;
+    let frames = socket.until("end").await;
+    let session = frames.iter().find_map(|frame| frame["session_id"].as_str()).unwrap().to_owned();
+    let mut told = vec![("frames".to_owned(), frames.iter().map(Value::to_string).collect::<String>())];
+    for what in ["trajectory", "messages", "export?format=jsonl", "export?format=html", "export?format=text"]
+    {
+        let (status, body) = server.get(&format!("/api/sessions/{session}/{what}")).await;
+        assert_eq!(status, 200, "{what}");
+        told.push((what.to_owned(), body.to_string()));
+    }
+    for (what, told) in told {
+        assert!(told.contains("«secret»"), "{what}: {told}");
+        for token in &tokens {
+            assert!(!told.contains(&token[4..]), "{what}: {token} in {told}");
+        }
+    }
+}
+
 /// The digest of the content that a call wrote.
 fn changed_to(event: &Value) -> Option<String> {
     match event {

@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::frames::text;
+use super::mask::mask;
 
 /// What a bubble's frame carries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -55,8 +56,9 @@ const KEYS: [&str; 22] = [
 
 pub(super) const SUMMING_UP: &str = "🧠总结中……";
 
-pub(super) fn thought(step: u32, content: &str) -> String {
-    format!("🧠 sequentialthinking {step}：{}", clip(content))
+/// The line of a thought, from a text that [`clip`] gave.
+pub(super) fn thought(step: u32, clipped: &str) -> String {
+    format!("🧠 sequentialthinking {step}：{clipped}")
 }
 
 pub(super) fn marked(content: &str, success: Option<bool>) -> String {
@@ -69,10 +71,9 @@ pub(super) fn marked(content: &str, success: Option<bool>) -> String {
 
 /// At most 1,200 characters, and a word where there were more. What looks like a secret is not shown.
 pub(super) fn clip(content: &str) -> String {
-    let content = lathe_redact::shape(content);
-    match content.char_indices().nth(TEXT_MAX) {
-        None => content.into_owned(),
-        Some((at, _)) => format!("{}\n<response clipped>", &content[..at]),
+    match lathe_redact::shaped_beginning(content, TEXT_MAX) {
+        (whole, false) => whole.into_owned(),
+        (beginning, true) => format!("{beginning}\n<response clipped>"),
     }
 }
 
@@ -81,7 +82,9 @@ pub(super) fn call(call: &ToolCall, workspace: &str) -> String {
     let content = match &call.arguments {
         Arguments::Malformed(text) => format!("🔧{} {}", call.name, cut(text, ARGUMENTS_MAX)),
         Arguments::Json(raw) => {
-            let arguments = serde_json::from_str::<Value>(raw.get()).unwrap_or_default();
+            let mut arguments = serde_json::from_str::<Value>(raw.get()).unwrap_or_default();
+            // Before they are written: there the beginning of a line looks like the middle of a word.
+            mask(&mut arguments);
             match arguments {
                 Value::Object(arguments) => of_object(&call.name, &arguments, workspace),
                 other => format!("🔧{} {}", call.name, cut(&text(&other), ARGUMENTS_MAX)),
@@ -228,10 +231,9 @@ fn shortened(value: &Value) -> Value {
 
 /// At most so many characters, without what looks like a secret: half of one would not look like it.
 fn cut(content: &str, most: usize) -> String {
-    let content = lathe_redact::shape(content);
-    match content.char_indices().nth(most) {
-        None => content.into_owned(),
-        Some((at, _)) => format!("{}…", &content[..at]),
+    match lathe_redact::shaped_beginning(content, most) {
+        (whole, false) => whole.into_owned(),
+        (beginning, true) => format!("{beginning}…"),
     }
 }
 
@@ -313,6 +315,32 @@ mod tests {
     fn what_looks_like_a_secret_is_not_shown() {
         let shown = shown("bash", r#"{"command":"API_KEY=sk-abcdefghijklmnopqrst ./run"}"#);
         assert_eq!(shown, r#"🔧bash {"command":"API_KEY=«secret» ./run"}"#);
+    }
+
+    #[test]
+    fn what_begins_a_line_of_an_argument_is_masked_too() {
+        let token = "ghp_abcdefghijklmnopqrstuvwxyz";
+        for (name, arguments, wanted) in [
+            (
+                "create_file",
+                format!(r#"{{"path":"a","content":"A\n{token}\nB"}}"#),
+                r#"{"path":"a","content":"A\n«secret»\nB"}"#,
+            ),
+            (
+                "edit",
+                format!(r#"{{"old":"a\t{token}","new":"b\nSENDGRID_KEY=abcdef123456"}}"#),
+                r#"{"old":"a\t«secret»","new":"b\nSENDGRID_KEY=«secret»"}"#,
+            ),
+            (
+                "odd",
+                format!(r#"{{"{token}":"x","api_key":"abc-12"}}"#),
+                r#"{"«secret»":"x","api_key":"«secret»"}"#,
+            ),
+            ("odd", format!(r#"{{"broken": "A\n{token}"#), r#"{"broken": "A\n«secret»"#),
+            ("odd", format!(r#"["A\n{token}"]"#), r#"["A\n«secret»"]"#),
+        ] {
+            assert_eq!(shown(name, &arguments), format!("🔧{name} {wanted}"));
+        }
     }
 
     #[test]

@@ -3,16 +3,14 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use lathe_protocol::{Event, Frame, FrameBody, RunNo, SessionId, StepNo, escape_unseen, json_text};
-use lathe_redact::{ShapeStream, is_secret_name, mask_words, secrets_in, shape};
+use lathe_protocol::{Frame, FrameBody, RunNo, SessionId, StepNo, json_text};
+use lathe_redact::{ShapeStream, shape};
 use serde::Serialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::cursor::Cursor;
 use super::projector::Projector;
 use super::runs::StepNumbers;
-use crate::trajectory::lay_out;
 
 /// A frame that was made from an event.
 #[derive(Debug, Clone)]
@@ -183,110 +181,13 @@ pub(super) fn text(value: &impl Serialize) -> String {
     json_text(value)
 }
 
-/// JSON without what looks like a secret: in each text, and in each value whose name says that it is one.
-pub(crate) fn masked_json(json: &str) -> Option<String> {
-    // Most JSON holds nothing of that kind, and then stays as it is, numbers and all.
-    let mut value: Value = serde_json::from_str(json).ok()?;
-    mask(&mut value).then(|| json_text(&value))
-}
-
-/// A value as JSON for the wire, without what looks like a secret.
-pub fn wire_json(value: &impl Serialize) -> String {
-    let json = json_text(value);
-    masked_json(&json).unwrap_or(json)
-}
-
-/// Events without what looks like a secret, for pages. An event that cannot be masked is left out.
-pub(crate) fn masked_events(events: &[Event]) -> Vec<Event> {
-    let masked = events.iter().filter_map(|event| {
-        let mut value = serde_json::to_value(event).ok()?;
-        if mask(&mut value) { serde_json::from_value(value).ok() } else { Some(event.clone()) }
-    });
-    masked.collect()
-}
-
-/// Masks by shape each member called `reason`, at any depth.
-pub(super) fn mask_reasons(value: &mut Value) {
-    match value {
-        Value::Array(values) => values.iter_mut().for_each(mask_reasons),
-        Value::Object(members) => members.iter_mut().for_each(|(name, value)| match name.as_str() {
-            "reason" => drop(mask(value)),
-            _ => mask_reasons(value),
-        }),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
-}
-
-/// A file of JSON, one value or one a line, as it goes over the wire.
-pub fn masked_file(text: &str, lines: bool) -> String {
-    if lines {
-        let line = |line: &str| masked_json(line).unwrap_or_else(|| escape_unseen(line.to_owned())) + "\n";
-        return text.lines().map(line).collect();
-    }
-    match masked_json(text) {
-        Some(masked) => {
-            let mut out = String::with_capacity(text.len());
-            lay_out(&masked, 0, &mut out);
-            out
-        }
-        None => escape_unseen(text.to_owned()),
-    }
-}
-
-/// Bytes as they go over the wire: text without what looks like a secret, everything else as it is.
-pub fn masked_bytes(bytes: Vec<u8>) -> Vec<u8> {
-    let masked = match std::str::from_utf8(&bytes) {
-        Ok(text) => match shape(text) {
-            Cow::Owned(masked) => masked,
-            Cow::Borrowed(_) => return bytes,
-        },
-        Err(_) => return bytes,
-    };
-    masked.into_bytes()
-}
-
-/// Whether something was masked.
-fn mask(value: &mut Value) -> bool {
-    match value {
-        Value::String(text) => match shape(text) {
-            Cow::Owned(clean) if clean != *text => {
-                *text = clean;
-                true
-            }
-            Cow::Owned(_) | Cow::Borrowed(_) => false,
-        },
-        Value::Array(values) => {
-            // A list of texts may be the words of a command, where one says what the next one is.
-            let words: Option<Vec<&str>> = values.iter().map(Value::as_str).collect();
-            let masked = words.filter(|words| words.len() > 1).map(mask_words).unwrap_or_default();
-            let mut any = false;
-            for (value, clean) in values.iter_mut().zip(masked) {
-                if value.as_str() != Some(&clean) {
-                    (any, *value) = (true, Value::String(clean));
-                }
-            }
-            values.iter_mut().fold(any, |any, value| mask(value) | any)
-        }
-        Value::Object(members) => members.iter_mut().fold(false, |any, (name, value)| {
-            if let Value::String(text) = value
-                && !secrets_in(name, text).is_empty()
-                && is_secret_name(name)
-                && !text.contains('«')
-            {
-                *text = HIDDEN.to_owned();
-                return true;
-            }
-            mask(value) | any
-        }),
-        Value::Null | Value::Bool(_) | Value::Number(_) => false,
-    }
-}
-
-/// What stands where something was masked.
-const HIDDEN: &str = "«secret»";
-
 pub(super) fn raw(value: &impl Serialize) -> Box<RawValue> {
-    RawValue::from_string(text(value)).unwrap_or_else(|_| RawValue::NULL.to_owned())
+    raw_text(text(value))
+}
+
+/// JSON that is written already.
+pub(super) fn raw_text(json: String) -> Box<RawValue> {
+    RawValue::from_string(json).unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
 #[cfg(test)]

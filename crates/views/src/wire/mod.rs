@@ -14,13 +14,15 @@ mod bubbles;
 mod cursor;
 mod data;
 mod frames;
+mod mask;
 mod projector;
 mod runs;
 mod step;
 
 pub use cursor::Cursor;
-pub(crate) use frames::masked_events;
-pub use frames::{LiveFrames, WireFrame, masked_bytes, masked_file, wire_json};
+pub use frames::{LiveFrames, WireFrame};
+pub(crate) use mask::masked_events;
+pub use mask::{masked_bytes, masked_file, wire_json};
 pub use projector::{PastSteps, Projector};
 pub use runs::StepNumbers;
 pub use step::lakeview_line;

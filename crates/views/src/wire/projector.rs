@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 use super::bubbles::{self, Bubble};
 use super::cursor::Cursor;
 use super::data::{asked_data, expired_data, given_data, review_data, tools};
-use super::frames::{WireFrame, mask_reasons, masked_json, raw, text};
+use super::frames::{WireFrame, raw, raw_text, text};
+use super::mask::{mask_reasons, masked_json};
 use super::runs::{Run, Runs, StepNumbers};
 use super::step::OpenStep;
 
@@ -34,6 +35,8 @@ pub struct Projector {
     rules: Arc<str>,
     run: RunNo,
     open: Option<OpenStep>,
+    /// The kinds of frames that are made; all of them if none is named.
+    only: &'static [&'static str],
     /// The payload that was sent last, so that nothing is sent again that did not change.
     sent: String,
     last: Seq,
@@ -45,19 +48,26 @@ struct Out {
     run: RunNo,
     /// The step that the frames belong to.
     step: Option<StepNumbers>,
+    only: &'static [&'static str],
+    /// The number of frames so far, also of kinds that are not made.
+    count: u32,
     frames: Vec<WireFrame>,
 }
 
 impl Out {
     fn push(&mut self, kind: &'static str, data: &impl Serialize) {
-        self.push_raw(kind, raw(data));
+        self.push_made(kind, || raw(data));
     }
 
-    fn push_raw(&mut self, kind: &'static str, data: Box<RawValue>) {
+    fn push_made(&mut self, kind: &'static str, data: impl FnOnce() -> Box<RawValue>) {
+        self.count = self.count.saturating_add(1).min(u32::MAX - 1);
+        if !self.only.is_empty() && !self.only.contains(&kind) {
+            return;
+        }
+        let data = data();
         let masked = masked_json(data.get());
         let data = masked.and_then(|masked| RawValue::from_string(masked).ok()).unwrap_or(data);
-        let part = u32::try_from(self.frames.len()).unwrap_or(u32::MAX - 2) + 1;
-        let cursor = Cursor { seq: self.seq, part };
+        let cursor = Cursor { seq: self.seq, part: self.count };
         self.frames.push(WireFrame { kind, data, exact: None, cursor, run: self.run, step: self.step });
     }
 
@@ -70,7 +80,7 @@ impl Out {
             *call = lathe_redact::shape(call).into_owned();
         }
         let exact = raw(&data);
-        if let Some(frame) = self.frames.last_mut()
+        if let Some(frame) = self.frames.last_mut().filter(|frame| frame.cursor.part == self.count)
             && exact.get() != frame.data.get()
         {
             frame.exact = Some(exact);
@@ -103,9 +113,16 @@ impl Projector {
             rules: "".into(),
             run: RunNo(0),
             open: None,
+            only: &[],
             sent: String::new(),
             last: Seq(0),
         }
+    }
+
+    /// Makes frames of these kinds only. They have the cursors that they have among all frames.
+    pub fn only(mut self, kinds: &'static [&'static str]) -> Self {
+        self.only = kinds;
+        self
     }
 
     /// The last event taken.
@@ -137,7 +154,8 @@ impl Projector {
     pub fn take(&mut self, event: &Event, past: PastSteps<'_>) -> Vec<WireFrame> {
         self.last = event.seq;
         let step = self.numbers(event.place.run, event.place.step);
-        let mut out = Out { seq: event.seq, run: event.place.run, step, frames: Vec::new() };
+        let (seq, run, only) = (event.seq, event.place.run, self.only);
+        let mut out = Out { seq, run, step, only, count: 0, frames: Vec::new() };
         let before = self.open.as_ref().filter(|step| step.is(event)).and_then(|step| step.call_state(event));
         match &event.fact {
             Fact::SessionOpened(opened) => {
@@ -181,8 +199,8 @@ impl Projector {
             Fact::Reflected(_) => {
                 self.with_step(event, &mut out);
                 if let Some(step) = &self.open {
-                    let said =
-                        bubbles::thought(step.numbers.in_run, step.reflection.as_deref().unwrap_or_default());
+                    let said = bubbles::clip(step.reflection.as_deref().unwrap_or_default());
+                    let said = bubbles::thought(step.numbers.in_run, &said);
                     let id = format!("seq-reflect-{}", step.numbers.in_run);
                     out.bubble(event.at, id, "agent", bubbles::marked(&said, Some(true)), None);
                 }
@@ -321,17 +339,19 @@ impl Projector {
             step.take(event);
         }
         let Some(step) = &self.open else { return };
-        let (number, said) = (step.numbers.in_run, step.text().to_owned());
+        let number = step.numbers.in_run;
+        // Both bubbles of the answer show the same text.
+        let said = Some(step.text()).filter(|text| !text.trim().is_empty()).map(bubbles::clip);
         let session_step = step.numbers.in_session;
         out.push(
             "usage",
             &json!({ "step": number, "session_step": session_step, "model": answered.model, "usage": answered.usage }),
         );
-        if !said.trim().is_empty() {
-            out.bubble(event.at, format!("llm-{interaction}"), "agent", bubbles::clip(&said), None);
+        if let Some(said) = &said {
+            out.bubble(event.at, format!("llm-{interaction}"), "agent", said.clone(), None);
         }
         self.send_step(out);
-        if !said.trim().is_empty() {
+        if let Some(said) = said {
             let said = bubbles::marked(&bubbles::thought(number, &said), Some(true));
             out.bubble(event.at, format!("seq-{number}"), "agent", said, None);
         }
@@ -468,9 +488,7 @@ impl Projector {
         let count = self.runs.get(out.run).map_or(0, Run::steps);
         let payload = text(&step.payload(count));
         if payload != self.sent {
-            if let Ok(data) = RawValue::from_string(payload.clone()) {
-                out.push_raw("step", data);
-            }
+            out.push_made("step", || raw_text(payload.clone()));
             self.sent = payload;
         }
     }

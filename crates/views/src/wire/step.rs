@@ -261,11 +261,7 @@ fn emoji(tag: &str) -> &'static str {
 
 /// The beginning of a text without what looks like a secret: half of one would not look like it.
 fn first_chars(text: &str, most: usize) -> String {
-    let text = lathe_redact::shape(text);
-    match text.char_indices().nth(most) {
-        Some((at, _)) => text[..at].to_owned(),
-        None => text.into_owned(),
-    }
+    lathe_redact::shaped_beginning(text, most).0.into_owned()
 }
 
 #[derive(Serialize)]

@@ -83,3 +83,20 @@ fn a_kind_of_error_that_nobody_knows_is_read_as_unknown() {
     assert_eq!(error.kind, ToolErrorKind::Unknown);
     assert_eq!(serde_json::to_value(ToolErrorKind::Unknown).unwrap(), "unknown");
 }
+
+#[test]
+fn frames_of_some_kinds_have_the_cursors_that_they_have_among_all() {
+    let mut journal = Journal::new("m");
+    let blocks = vec![crate::make::text("I look."), call("a", "bash", r#"{"command":"ls"}"#)];
+    journal.task("go").asked().answered(blocks, usage(1, 1, 0)).add(Some("a"), result("bash", "x"));
+    let frames = |mut projector: Projector| -> Vec<(String, &str, String)> {
+        let frames = journal.events.iter().flat_map(|event| projector.take(event, &|_, _| Vec::new()));
+        frames.map(|frame| (frame.cursor.to_string(), frame.kind, frame.data.get().to_owned())).collect()
+    };
+    let projector = || Projector::new(lathe_protocol::SessionId::new("s"), "t");
+    let mut all = frames(projector());
+    assert!(all.iter().any(|(_, kind, _)| *kind == "step"));
+    all.retain(|(_, kind, _)| ["start", "bubble"].contains(kind));
+    assert!(all.len() > 3);
+    assert_eq!(frames(projector().only(&["start", "bubble"])), all);
+}
