@@ -77,16 +77,16 @@ impl Template {
         let mut read = lathe_bash::read(&probe);
         // Where a placeholder may stand is judged by the place itself.
         read.commands.retain(|command| !command.again);
-        if !places.is_empty() {
-            place::check_others(&read).map_err(|why| {
-                format!("`{command}` has a placeholder, and {why}: a file name could run as a command")
-            })?;
-        }
         for (at, place) in places.iter().enumerate() {
             place::check(&read, &probe_name(at), *place == FILES).map_err(|why| {
                 format!(
                     "`{command}` has a placeholder that is not a plain argument of a command: {why}. Put it into a script of yours and write `my-script {FILE}`"
                 )
+            })?;
+        }
+        if !places.is_empty() {
+            place::check_others(&read).map_err(|why| {
+                format!("`{command}` has a placeholder, and {why}: a file name could run as a command")
             })?;
         }
         Ok(Self { script, one: places.contains(&FILE), all: places.contains(&FILES) })
