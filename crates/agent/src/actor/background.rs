@@ -44,10 +44,9 @@ impl Actor {
         let late = loop {
             tokio::select! {
                 biased;
-                message = self.inbox.recv() => match message {
-                    Some(ran @ Inbox::Ran { .. }) => self.receive(ran)?,
-                    // Nobody is asked and nothing is begun any more.
-                    Some(_) | None => {}
+                // Nobody is asked and nothing is begun any more.
+                message = self.inbox.recv() => if let Some(ran @ Inbox::Ran { .. }) = message {
+                    self.receive(ran)?;
                 },
                 late = &mut closing => break late,
             }

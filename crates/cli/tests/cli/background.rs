@@ -49,6 +49,9 @@ fn told(report: &Value) -> Vec<String> {
     changes.map(|change| change["path"].as_str().unwrap().to_owned()).collect()
 }
 
+/// The rest of a script.
+type Rest = fn(Script) -> Script;
+
 #[test]
 fn issue_16_what_a_line_in_the_background_takes_away_comes_back() {
     let lines = [
@@ -59,7 +62,7 @@ fn issue_16_what_a_line_in_the_background_takes_away_comes_back() {
         "write a.txt OVER &",
         "mv a.txt c.txt &",
     ];
-    let rest: [(&str, fn(Script) -> Script); 4] = [
+    let rest: [(&str, Rest); 4] = [
         ("the end", |script| script.answer(done("ok"))),
         ("the end, later", |script| script.answer(slow(done("ok")))),
         ("a view", |script| script.answer(slow(view())).answer(done("ok"))),

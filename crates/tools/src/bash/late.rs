@@ -116,10 +116,11 @@ impl Services {
         }
         let living = self.living().await;
         let runs = |line: &LeftLine| living.iter().any(|(number, _)| *number == line.number);
-        let compared = self.tracking.between(!living.is_empty()).await?;
+        // What a look that failed should have found is found by the next one.
+        let compared = self.tracking.between(!living.is_empty()).await?.ok()?;
         let (late, ended) = {
             let mut left = self.left.lock();
-            let changes = compared.map(|compared| compared.changes).unwrap_or_default();
+            let changes = compared.changes;
             let mut late = None;
             if let Some(last) = left.last_mut().filter(|_| !changes.is_empty()) {
                 match self.tracking.is_sparing() {
