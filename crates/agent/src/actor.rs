@@ -4,6 +4,7 @@
 //! the event is appended. An event is appended before anybody sees it, and an intent before its effect.
 
 mod approvals;
+mod background;
 mod calls;
 mod remembered;
 
@@ -109,6 +110,8 @@ pub struct Actor {
     waits_for_word: bool,
     /// The work tree is being looked at; the answer comes into the inbox.
     looking: bool,
+    /// Background processes were looked at since the last action, so that the run can end.
+    settled: bool,
 }
 
 /// What is saved now and then, so that a long session is opened quickly.
@@ -202,6 +205,7 @@ impl Actor {
             setup,
             waits_for_word: false,
             looking: false,
+            settled: false,
         };
         actor.repair(options)?;
         actor.waits_for_word = actor.state.is_unfinished();
@@ -236,9 +240,9 @@ impl Actor {
         let worked = self.work().await;
         self.cancel.cancel();
         while self.tasks.join_next().await.is_some() {}
-        self.setup.toolbox.services().close().await;
+        let closed = self.close_shell().await;
         self.setup.journal.close()?;
-        worked
+        worked.and(closed)
     }
 
     async fn work(&mut self) -> Result<(), AgentError> {
@@ -324,6 +328,7 @@ impl Actor {
                 self.looking = false;
                 Ok(())
             }
+            Inbox::Settled(late) => self.has_settled(late.map(|late| *late)),
             Inbox::Judged(ending, result) => {
                 self.looking = false;
                 // A cancel that came meanwhile has the last word.
@@ -436,6 +441,9 @@ impl Actor {
     }
 
     fn act(&mut self, action: Action) -> Result<(), AgentError> {
+        if self.settles_first(&action) {
+            return Ok(());
+        }
         match action {
             Action::StartEpoch(cause) => {
                 let toolset = self.state.options.toolset;
@@ -558,6 +566,7 @@ impl Actor {
         }
         if let (Fact::CallFinished(_), Some(call)) = (&event.fact, &event.place.call) {
             self.setup.toolbox.services().settled(call);
+            self.hold_background();
         }
         self.last.send_replace(event.seq);
         let _ = self.watchers.updates.send(Update::Event(Arc::new(event)));

@@ -10,7 +10,9 @@ use lathe_protocol::{
     CallFinished, CallId, Command, CommandRan, Decision, Ending, Frame, FrameBody, Question, Receipt, Seq,
     StepNo, ToolErrorKind, Update, Usage,
 };
-use lathe_tools::{Handle, Output, Prepared, Preview, Recalled, RunContext, Toolbox, Wanted, review_changes};
+use lathe_tools::{
+    Handle, LateChanges, Output, Prepared, Preview, Recalled, RunContext, Toolbox, Wanted, review_changes,
+};
 use parking_lot::Mutex;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -80,6 +82,8 @@ pub(crate) enum Inbox {
     Baseline(Option<String>),
     /// How a run that ended in text has ended, after a look at its patch.
     Judged(Ending, String),
+    /// Background processes had their time at the end of a run, and were looked at.
+    Settled(Option<Box<LateChanges>>),
     /// A look at the work tree ended without a result, because the run was cancelled.
     LookStopped,
     Synced(Result<(), JournalError>),
@@ -143,11 +147,19 @@ pub(crate) async fn ask(
     let stop = cancel.child_token();
     let time_left = purse.ms_left().map(Duration::from_millis);
     let asking = async {
-        let asked = model.ask(request, &sender, &stop);
-        let answer = match time_left {
-            Some(left) => tokio::time::timeout(left, asked).await.unwrap_or(Err(ModelError::OutOfTime)),
-            None => asked.await,
+        let answer = async {
+            let mut asked = model.ask(request, &sender, &stop);
+            let Some(left) = time_left else { return asked.await };
+            match tokio::time::timeout(left, &mut asked).await {
+                Ok(answer) => answer,
+                // Stopped, not dropped: the client tells what the answer has taken so far.
+                Err(_) => {
+                    stop.cancel();
+                    asked.await.or(Err(ModelError::OutOfTime))
+                }
+            }
         };
+        let answer = answer.await;
         drop(sender);
         answer
     };
@@ -323,6 +335,17 @@ pub(crate) async fn may_end(
 ) {
     let judged = look.has_patch(&*patcher, &cancel).await;
     let _ = reply.send(judged.unwrap_or_else(|| Err(STOPPED.to_owned())));
+}
+
+/// Waits shortly for background processes at the end of a run, and finds what they changed.
+pub(crate) async fn settle(toolbox: Arc<Toolbox>, inbox: mpsc::Sender<Inbox>) {
+    let late = toolbox.services().settle_left().await;
+    let _ = inbox.send(Inbox::Settled(late.map(Box::new))).await;
+}
+
+/// Keeps the way back from what background processes do, should this process be killed.
+pub(crate) async fn hold(toolbox: Arc<Toolbox>, changed: bool) {
+    toolbox.services().hold_left(changed).await;
 }
 
 /// Makes what was appended durable against loss of power, while the model thinks.

@@ -21,6 +21,7 @@
 
 mod anypath;
 mod attributes;
+mod background;
 mod begun;
 mod beneath;
 mod book;
@@ -52,6 +53,7 @@ mod walk;
 mod watch;
 
 pub use attributes::{Beside, beside};
+pub use background::{Background, background_left, forget_background, note_background};
 pub use begun::{Unfinished, Watched};
 pub use change::{NotUndoable, State, TreeChange, Wanted, net};
 pub use error::{ChangesError, Why};

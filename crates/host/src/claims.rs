@@ -71,7 +71,8 @@ impl Host {
             }
             let events = Reader::open(&self.home().sessions(), &other.id, blobs.clone())
                 .and_then(|reader| reader.all());
-            let theirs = doings(&events.unwrap_or_default(), Path::new(&other.workspace));
+            let events = without_shared(events.unwrap_or_default(), all);
+            let theirs = doings(&events, Path::new(&other.workspace));
             // A folder that was made goes only if nothing is in it.
             let is_made_folder = |wanted: &Wanted| {
                 wanted.want.is_none() && wanted.now.as_ref().is_some_and(|now| now.mode & TYPE == FOLDER)
@@ -239,6 +240,20 @@ fn grew(change: &TreeChange, wanted: &Wanted, blobs: &Blobs) -> bool {
         }
         _ => false,
     }
+}
+
+/// The events of a session without those that it has in common with `own`: a fork begins with copies of the events of its
+/// origin, and two forks with the same ones. What they tell was done once.
+fn without_shared(events: Vec<Event>, own: &[Event]) -> Vec<Event> {
+    let mut by_time: HashMap<Timestamp, Vec<&Event>> = HashMap::new();
+    for event in own {
+        by_time.entry(event.at).or_default().push(event);
+    }
+    let is_shared = |event: &Event| {
+        let at_once = by_time.get(&event.at).into_iter().flatten();
+        at_once.into_iter().any(|own| own.place == event.place && own.fact == event.fact)
+    };
+    events.into_iter().filter(|event| !is_shared(event)).collect()
 }
 
 /// Everything that a session did to files, by its journal.

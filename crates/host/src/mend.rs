@@ -7,10 +7,13 @@
 
 use std::path::{Path, PathBuf};
 
-use lathe_changes::{Compared, Kept, Pledges, TrackerOptions, TreeChange, Watch};
+use lathe_changes::{
+    Background, Compared, Kept, Pledges, Recovered, TrackerOptions, TreeChange, Watch, background_left,
+    forget_background,
+};
 use lathe_journal::{Journal, JournalError, Reader};
-use lathe_protocol::{CallFinished, Dangling, SessionId, interrupted};
-use lathe_tools::recorded;
+use lathe_protocol::{CallFinished, CallId, Dangling, Draft, Place, RunNo, SessionId, interrupted};
+use lathe_tools::{ran_in_background, recorded};
 
 use crate::error::HostError;
 use crate::place::same_folder;
@@ -57,7 +60,8 @@ impl Host {
     /// is read as it is: whoever goes on with it is told why.
     pub(crate) fn mend_left(&self, id: &SessionId) -> Result<(), HostError> {
         let reader = Reader::open(&self.home().sessions(), id, self.home().blobs()?)?;
-        if !self.is_restoring(id) && !reader.dangling()?.iter().any(|call| call.started) {
+        let has_left = background_left(&self.scratch(id)).is_some();
+        if !self.is_restoring(id) && !has_left && !reader.dangling()?.iter().any(|call| call.started) {
             return Ok(());
         }
         drop(reader);
@@ -84,16 +88,18 @@ impl Host {
         self.finish_restoring(journal)?;
         let calls = journal.dangling()?;
         let begun: Vec<&Dangling> = calls.iter().filter(|call| call.started).collect();
-        if !begun.is_empty() {
+        let id = journal.id().clone();
+        let left = background_left(&self.scratch(&id));
+        if !begun.is_empty() || left.is_some() {
             let (opened, _) = beginning(&journal.reader()?)?;
-            let id = journal.id().clone();
             let root = same_folder(&opened)?;
             // A file that was written half, and a folder made for it, are gone before the tree is looked at.
             self.files(&root)?;
             // Before git is started there.
             let kept = self.kept();
             let aside = self.noted_aside(&id);
-            let found = self.changed_by(&id, &root, &begun);
+            let line = self.changed_by_line(&id, &root);
+            let found = self.changed_by(&id, &root, &begun, &line);
             let kept: Vec<Kept> =
                 kept.into_iter().filter(|kept| kept.session.as_deref() == Some(id.as_str())).collect();
             journal.repair_with(now(), |call| {
@@ -106,11 +112,49 @@ impl Host {
                 }
                 closed
             })?;
+            if let (Some(left), Ok(Some(found))) = (left, line)
+                && found.line == left.mark()
+                && !found.compared.changes.is_empty()
+            {
+                self.record_background(journal, &root, left, found.compared)?;
+            }
             self.forget_aside(&id);
             self.note(&id);
         }
-        lathe_changes::discard(&self.scratch(journal.id()));
+        lathe_changes::discard(&self.scratch(&id));
+        forget_background(&self.scratch(&id));
         Ok(())
+    }
+
+    /// Records what processes of a line changed after its end, until they were killed with the process that ran them.
+    fn record_background(
+        &self,
+        journal: &mut Journal,
+        root: &Path,
+        left: Background,
+        found: Compared,
+    ) -> Result<(), HostError> {
+        let call = CallId::new(left.call);
+        let events = journal.reader()?.all()?;
+        let place =
+            events.iter().rev().map(|event| &event.place).find(|place| place.call.as_ref() == Some(&call));
+        let place = place.cloned().unwrap_or_else(|| Place::in_run(RunNo(0)).at_call(call.clone()));
+        let changes = recorded(found.changes, &call, &self.screen());
+        let ran = ran_in_background(left.line, root.display().to_string(), changes);
+        journal.append(now(), Draft { place: Place { cause: None, ..place }, fact: ran.into() })?;
+        Ok(())
+    }
+
+    /// What changed in the tree since the last line of a killed process began.
+    fn changed_by_line(&self, id: &SessionId, root: &Path) -> Result<Option<Recovered>, String> {
+        self.keep_outputs(id, root, &[])
+            .and_then(|outputs| self.tracking(id, root, outputs))
+            .map_err(|error| error.to_string())
+            .and_then(|options| {
+                options.map_or(Ok(None), |options| {
+                    lathe_changes::recover(options).map_err(|error| error.to_string())
+                })
+            })
     }
 
     /// What each of these calls changed, or why that cannot be said.
@@ -119,16 +163,8 @@ impl Host {
         id: &SessionId,
         root: &Path,
         calls: &[&'c Dangling],
+        line: &Result<Option<Recovered>, String>,
     ) -> Vec<(&'c str, Result<Compared, String>)> {
-        let line = self
-            .keep_outputs(id, root, &[])
-            .and_then(|outputs| self.tracking(id, root, outputs))
-            .map_err(|error| error.to_string())
-            .and_then(|options| {
-                options.map_or(Ok(None), |options| {
-                    lathe_changes::recover(options).map_err(|error| error.to_string())
-                })
-            });
         let (pledges, blobs) = (self.pledges(id), self.home().blobs().map_err(|error| error.to_string()));
         let one = |call: &&'c Dangling| {
             let name = call.call.as_str();
@@ -136,7 +172,7 @@ impl Host {
                 .as_ref()
                 .map_err(Clone::clone)
                 .and_then(|blobs| pledges.recover(name, root, blobs).map_err(|error| error.to_string()));
-            let found = match (&line, edits) {
+            let found = match (line, edits) {
                 (Ok(Some(line)), edits) if line.line == name => Ok(joined(&line.compared, edits.ok())),
                 (Err(error), _) => Err(error.clone()),
                 (Ok(_), edits) => edits,

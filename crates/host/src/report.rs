@@ -124,6 +124,7 @@ pub fn run_report_since(events: &[Event], run: Option<RunNo>, since: Seq) -> Run
 impl RunReport {
     fn take(&mut self, event: &Event, is_new: bool) {
         self.time(event);
+        event.fact.changes().iter().for_each(|change| self.change(change));
         match &event.fact {
             Fact::TaskGiven(given) => {
                 self.task.clone_from(&given.text);
@@ -147,9 +148,7 @@ impl RunReport {
                 self.others.extend(finished.others.iter().cloned());
                 self.broken.extend(finished.broken.iter().cloned());
                 self.ended_calls.extend(event.place.call.as_ref().map(|call| call.as_str().to_owned()));
-                finished.changes.iter().for_each(|change| self.change(change));
             }
-            Fact::FilesRestored(restored) => restored.changes.iter().for_each(|change| self.change(change)),
             Fact::TaskFinished(finished) => self.finished = Some(finished.clone()),
             _ => {}
         }

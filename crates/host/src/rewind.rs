@@ -432,18 +432,15 @@ fn newest_act(events: &[Event], kept: &[String], exchanging: &[Seq]) -> Option<A
             .iter()
             .any(|event| matches!(&event.fact, Fact::RewindUndone(undone) if undone.rewind == rewind))
     };
-    // The undo of a call takes back all calls of its step that ended before it, and names the last.
-    let step_of = |event: &Event| {
-        matches!(event.fact, Fact::CallFinished(_)).then_some((event.place.run, event.place.step))
-    };
-    let steps: Vec<(Seq, _)> = events
-        .iter()
-        .filter(|event| undone.contains(&event.seq))
-        .filter_map(|event| Some((event.seq, step_of(event)?)))
-        .collect();
+    // The undo of a call takes back what its step changed before it ended, in the background too, and names the call.
+    let step_of = |event: &Event| (event.place.run, event.place.step);
+    let is_call = |event: &Event| matches!(event.fact, Fact::CallFinished(_));
+    let is_doing = |event: &Event| is_call(event) || matches!(event.fact, Fact::CommandRan(_));
+    let calls = events.iter().filter(|event| undone.contains(&event.seq) && is_call(event));
+    let steps: Vec<_> = calls.map(|event| (event.seq, step_of(event))).collect();
     let is_undone = |event: &Event| {
-        undone.contains(&event.seq)
-            || steps.iter().any(|(last, step)| event.seq < *last && step_of(event) == Some(*step))
+        let with_call = |(last, step): &(Seq, _)| event.seq < *last && step_of(event) == *step;
+        undone.contains(&event.seq) || (is_doing(event) && steps.iter().any(with_call))
     };
     for (at, event) in events.iter().enumerate().rev() {
         if is_undone(event) {

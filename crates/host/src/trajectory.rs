@@ -36,7 +36,13 @@ const FOLDER: &str = "trajectories";
 /// The file of a run that begins now, as Trae names it.
 pub fn trae_trajectory(folder: &Path) -> PathBuf {
     let name = now().to_zoned(jiff::tz::TimeZone::system()).strftime("trajectory_%Y%m%d_%H%M%S.json");
-    folder.join(FOLDER).join(name.to_string())
+    unused(&folder.join(FOLDER).join(name.to_string()))
+}
+
+/// The path, or the next number of it that is free: runs of one second have the same name.
+fn unused(path: &Path) -> PathBuf {
+    let names = (0..TASKS).map(|later| numbered(path, later));
+    names.into_iter().find(|path| path.symlink_metadata().is_err()).unwrap_or_else(|| path.to_owned())
 }
 
 /// The files of earlier runs there.
@@ -125,4 +131,21 @@ async fn write(builder: &TrajectoryBuilder, path: &Path, workspace: &Path) -> st
     let (path, workspace) = (path.to_owned(), workspace.to_owned());
     let written = tokio::task::spawn_blocking(move || write_output(&path, &workspace, &bytes));
     written.await.unwrap_or_else(|error| Err(std::io::Error::other(error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn issue_16_runs_of_one_second_have_trajectories_of_their_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trajectory_20261117_134500.json");
+        for name in ["", "-2", "-3"] {
+            let unused = unused(&path);
+            assert_eq!(unused, folder.path().join(format!("trajectory_20261117_134500{name}.json")));
+            assert!(is_trajectory(&unused));
+            std::fs::write(unused, "{}").unwrap();
+        }
+    }
 }

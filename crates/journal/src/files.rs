@@ -39,6 +39,12 @@ impl Files {
         })
     }
 
+    /// Tells whether the database is all there is: nobody writes to it, and no log holds anything.
+    pub fn is_at_rest(&self) -> bool {
+        let has_log = fs::metadata(&self.wal).is_ok_and(|log| log.len() > 0);
+        !has_log && !crate::is_held(&self.sessions, &self.id)
+    }
+
     /// Looks for the database, without opening it.
     pub fn find(&self) -> Result<fs::Metadata, JournalError> {
         match fs::metadata(&self.db) {

@@ -115,19 +115,24 @@ impl Store {
 
     pub fn open_to_read(files: &Files, blobs: Blobs) -> Result<Self, JournalError> {
         files.find()?;
-        Self::connect(files, blobs, OpenFlags::SQLITE_OPEN_READ_ONLY)
+        let usual = Self::connect(files, blobs.clone(), OpenFlags::SQLITE_OPEN_READ_ONLY);
+        match usual {
+            // There is no room for the files that readers share with a writer. Without a writer they are not needed.
+            Err(JournalError::NoSpace { .. }) if files.is_at_rest() => {
+                Self::with(connect_at_rest(&files.db)?, files, blobs)
+            }
+            opened => opened,
+        }
     }
 
     fn connect(files: &Files, blobs: Blobs, how: OpenFlags) -> Result<Self, JournalError> {
+        Self::with(connect(&files.db, how)?, files, blobs)
+    }
+
+    fn with(connection: Connection, files: &Files, blobs: Blobs) -> Result<Self, JournalError> {
         // Before the events are counted: what is committed meanwhile only makes them more.
         let least = mark::least(&files.mark);
-        let mut store = Self {
-            connection: connect(&files.db, how)?,
-            path: files.db.clone(),
-            blobs,
-            seal: None,
-            checked: Cell::new(0),
-        };
+        let mut store = Self { connection, path: files.db.clone(), blobs, seal: None, checked: Cell::new(0) };
         // The log of a damaged journal must not be taken away before somebody has looked at it.
         store.keep_log(true)?;
         match store.number("PRAGMA user_version", "open")? {
@@ -540,6 +545,18 @@ pub(crate) fn connect(path: &Path, how: OpenFlags) -> Result<Connection, Journal
         .and_then(|()| connection.execute_batch("PRAGMA cache_size = -64;"))
         .map_err(|error| failure(&connection, "open", path, error))?;
     Ok(connection)
+}
+
+/// Opens a database that has no log and no writer, without the files that SQLite shares with one.
+fn connect_at_rest(path: &Path) -> Result<Connection, JournalError> {
+    use std::os::unix::ffi::OsStrExt as _;
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-".contains(&byte);
+    let name = path.as_os_str().as_bytes().iter().map(|byte| match plain(*byte) {
+        true => char::from(*byte).to_string(),
+        false => format!("%{byte:02X}"),
+    });
+    let uri = format!("file:{}?immutable=1", name.collect::<String>());
+    connect(Path::new(&uri), OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI)
 }
 
 pub(crate) fn failure(

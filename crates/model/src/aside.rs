@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::form::{Form, Params};
-use crate::request::{Answer, Head, ModelClient, ModelError, Purpose, Request};
+use crate::request::{Answer, Delta, Head, ModelClient, ModelError, Purpose, Request};
 use crate::rope::Rope;
 use crate::variables::Variables;
 
@@ -57,8 +57,18 @@ impl Aside {
             answer
         };
         // Nobody looks at the words while they come, but they must be taken.
-        let (answer, ()) = tokio::join!(asking, async { while shown.recv().await.is_some() {} });
-        let Answer { blocks, usage, model, .. } = answer?;
+        let mut lost = Usage::default();
+        let taking = async {
+            while let Some(delta) = shown.recv().await {
+                match delta {
+                    Delta::Lost(usage) => lost += usage,
+                    Delta::Text(_) | Delta::Thinking(_) | Delta::CallForming(_) | Delta::Retry { .. } => {}
+                }
+            }
+        };
+        let (answer, ()) = tokio::join!(asking, taking);
+        let Answer { blocks, mut usage, model, .. } = answer?;
+        usage += lost;
         Ok(Said { text: text_of(&blocks), usage, model })
     }
 

@@ -35,6 +35,10 @@ pub(crate) trait Assembly: Send {
     /// Whether everything there is has come, should the stream end here.
     fn is_ended(&self) -> bool;
 
+    /// Bytes that the model has written so far: text, thinking and calls, without what the wire adds. An answer that breaks
+    /// off is counted by it, so it must grow with every frame, however small the frames are.
+    fn written(&self) -> usize;
+
     /// The answer. `turn` makes ids of calls that have none.
     fn finish(self: Box<Self>, step: u32) -> Answer;
 }

@@ -4,7 +4,6 @@
 //! short run does. Every wait is bounded: for the connection, the first byte, silence in the stream, the whole answer, its
 //! size, and the number of attempts. Dropping the future at any await ends everything it does.
 
-use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -18,9 +17,9 @@ use tokio_util::sync::CancellationToken;
 use crate::assembly::{Assembly, Broken, Flow, assembly, framing};
 use crate::body::ChainedBody;
 use crate::failure::{self, Failure, Place, chain};
-use crate::form::{Delivery, Form, ToolForm, Wire};
+use crate::form::{Form, ToolForm, Wire};
 use crate::frames::Framer;
-use crate::reach::Reach;
+use crate::options::{Auth, ClientOptions, Outage};
 use crate::request::{Answer, Delta, ModelClient, ModelError, Request};
 use crate::retry::{Backoff, jittered};
 use crate::shim;
@@ -36,153 +35,8 @@ const ERROR_LIMIT: usize = 1 << 20;
 /// How long the end of a stream is waited for after its last event, so that the connection can be used again.
 const DRAIN: Duration = Duration::from_millis(20);
 
-/// Where and how a server is asked.
-#[derive(Clone)]
-pub struct ClientOptions {
-    pub form: Form,
-    pub base_url: String,
-    /// The model, where the address names it.
-    pub model: String,
-    pub address: Address,
-    pub auth: Auth,
-    /// Headers beside the key.
-    pub headers: Vec<(String, String)>,
-    /// What to do about a key, in words: `set OPENAI_API_KEY, or give --api-key`.
-    pub key_hint: String,
-    pub patience: Patience,
-    pub outage: Outage,
-    pub reach: Reach,
-}
-
-/// How the address of a request is made from the base URL.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Address {
-    Usual,
-    /// By deployment and version.
-    Azure {
-        api_version: String,
-    },
-}
-
-/// The key and where it goes. It is shown nowhere.
-#[derive(Clone)]
-pub enum Auth {
-    None,
-    Bearer(String),
-    Header { name: &'static str, key: String },
-}
-
-impl Auth {
-    pub fn key(&self) -> Option<&str> {
-        match self {
-            Auth::None => None,
-            Auth::Bearer(key) | Auth::Header { key, .. } => Some(key),
-        }
-    }
-}
-
-impl fmt::Debug for Auth {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.key().is_some() { "key" } else { "no key" })
-    }
-}
-
-/// How long an answer is waited for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Patience {
-    /// Attempts in all, the first included.
-    pub attempts: u32,
-    pub connect: Duration,
-    /// Until the answer begins. Models that think long send nothing meanwhile.
-    pub first_byte: Duration,
-    /// Silence after which a stream counts as broken.
-    pub stall: Duration,
-    /// One attempt in all.
-    pub total: Duration,
-    /// The longest a provider may make us wait before the next attempt.
-    pub longest_wait: Duration,
-}
-
-impl Default for Patience {
-    fn default() -> Self {
-        Self {
-            attempts: 6,
-            connect: Duration::from_secs(20),
-            first_byte: Duration::from_secs(600),
-            stall: Duration::from_secs(120),
-            total: Duration::from_secs(3600),
-            longest_wait: Duration::from_secs(120),
-        }
-    }
-}
-
-/// What happens when all attempts are used up.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Outage {
-    #[default]
-    Fail,
-    /// Wait, look now and then whether the server is back, and go on.
-    Park,
-}
-
 /// The first and the longest pause between two looks at a server that is away.
 const PARKED: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
-
-impl ClientOptions {
-    /// What could never work, said before anything is sent.
-    pub fn check(&self) -> Result<(), String> {
-        let url = reqwest::Url::parse(&self.base_url)
-            .map_err(|error| format!("`{}` is no address: {error}", plain_address(&self.base_url)))?;
-        if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-            return Err(format!(
-                "`{}` is no address of a server: it must begin with http:// or https://",
-                plain_address(&self.base_url)
-            ));
-        }
-        if let Some(reason) = self.reach.refuses(&self.base_url) {
-            return Err(reason);
-        }
-        match self.auth.key() {
-            Some(key) if key.chars().any(|c| c.is_control() || !c.is_ascii()) => {
-                Err("the key holds characters that no key has (a line break, perhaps)".to_owned())
-            }
-            Some(_) | None => Ok(()),
-        }
-    }
-
-    fn url(&self) -> String {
-        let base = self.base_url.trim_end_matches('/');
-        let bare = base.strip_suffix("/v1").unwrap_or(base);
-        match (self.form.wire, &self.address) {
-            (Wire::Chat, Address::Azure { api_version }) => {
-                let place = if base.contains("/deployments/") {
-                    base.to_owned()
-                } else {
-                    format!("{base}/openai/deployments/{}", self.model)
-                };
-                format!("{place}/chat/completions?api-version={api_version}")
-            }
-            (Wire::Responses, Address::Azure { api_version }) => {
-                format!("{base}/openai/responses?api-version={api_version}")
-            }
-            (Wire::Chat, Address::Usual) => format!("{base}/chat/completions"),
-            (Wire::Responses, Address::Usual) => format!("{base}/responses"),
-            (Wire::Messages, _) => format!("{bare}/v1/messages"),
-            (Wire::Gemini, _) => {
-                let versioned = base.rsplit('/').next().is_some_and(|last| {
-                    last.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-                });
-                let version = if versioned { "" } else { "/v1beta" };
-                let method = match self.form.params.delivery {
-                    Delivery::Streamed => "streamGenerateContent?alt=sse",
-                    Delivery::Whole => "generateContent",
-                };
-                format!("{base}{version}/models/{}:{method}", self.model)
-            }
-            (Wire::Ollama, _) => format!("{bare}/api/chat"),
-        }
-    }
-}
 
 pub struct HttpClient {
     options: ClientOptions,
@@ -252,7 +106,13 @@ impl HttpClient {
         self.options.form.params.delivery.is_streamed()
     }
 
-    async fn attempt(&self, request: &Request, deltas: &mpsc::Sender<Delta>) -> Result<Answer, Failure> {
+    /// One attempt. `received` is the length of what came of an answer, as soon as one has begun.
+    async fn attempt(
+        &self,
+        request: &Request,
+        deltas: &mpsc::Sender<Delta>,
+        received: &mut Option<usize>,
+    ) -> Result<Answer, Failure> {
         let patience = &self.options.patience;
         let sending = self.post(request).map_err(Failure::Final)?.send();
         let response = match tokio::time::timeout(patience.first_byte, sending).await {
@@ -267,23 +127,16 @@ impl HttpClient {
         if !response.status().is_success() {
             return Err(about_images(self.refused(response).await, request));
         }
-        let mut received = None;
-        let reading = self.read(response, request.step.0, deltas, &mut received);
-        let answer = match tokio::time::timeout(patience.total, reading).await {
+        let reading = self.read(response, request.step.0, deltas, received);
+        match tokio::time::timeout(patience.total, reading).await {
             Ok(answer) => answer.map(|answer| believable(answer, request)),
             Err(_) => {
                 let seconds = patience.total.as_secs_f32();
                 Err(Failure::again(format!("the answer did not end in {seconds} seconds")))
             }
-        };
-        if let (Err(_), Some(received)) = (&answer, received) {
-            let lost = Usage::default().believable(bytes_sent(request), received);
-            let _ = deltas.send(Delta::Lost(lost)).await;
         }
-        answer
     }
 
-    /// `received` is the length of what came of an answer, as soon as one has begun.
     async fn read(
         &self,
         response: reqwest::Response,
@@ -302,8 +155,7 @@ impl HttpClient {
         let received = received.insert(0);
         let mut assembling = assembly(self.options.form.wire);
         if !self.is_streamed() || kind.starts_with("application/json") {
-            let body = self.body(response, ANSWER_LIMIT).await?;
-            *received = body.len();
+            let body = self.body(response, ANSWER_LIMIT, received).await?;
             let mut shown = Vec::new();
             assembling.whole(&String::from_utf8_lossy(&body), &mut shown).map_err(|e| self.broken(e))?;
             show(shown, deltas).await;
@@ -322,12 +174,12 @@ impl HttpClient {
         response: reqwest::Response,
         assembling: &mut dyn Assembly,
         deltas: &mpsc::Sender<Delta>,
-        content: &mut usize,
+        received: &mut usize,
     ) -> Result<(), Failure> {
         let mut bytes = response.bytes_stream();
         let mut framer = Framer::new(framing(self.options.form.wire));
         let (mut frames, mut shown) = (Vec::new(), Vec::new());
-        let mut read = 0_usize;
+        let (mut read, mut content) = (0_usize, 0_usize);
         loop {
             let piece = match tokio::time::timeout(self.options.patience.stall, bytes.next()).await {
                 Err(_) => return Err(self.silent()),
@@ -342,8 +194,9 @@ impl HttpClient {
                 return Err(too_large());
             }
             for frame in frames.drain(..) {
-                *content += frame.data.len().saturating_sub(EVENT_COST);
-                if *content > ANSWER_LIMIT {
+                content += frame.data.len().saturating_sub(EVENT_COST);
+                *received = content.max(*received);
+                if content > ANSWER_LIMIT {
                     return Err(too_large());
                 }
                 let flow = assembling.take(&frame, &mut shown).map_err(|error| self.broken(error))?;
@@ -355,9 +208,12 @@ impl HttpClient {
                     return Ok(());
                 }
             }
+            // An event is counted as a whole only where it is large; most of a small one is what the wire adds.
+            *received = content.max(assembling.written());
             show(std::mem::take(&mut shown), deltas).await;
         }
         if let Some(frame) = framer.finish() {
+            *received += frame.data.len().saturating_sub(EVENT_COST);
             assembling.take(&frame, &mut shown).map_err(|error| self.broken(error))?;
             show(shown, deltas).await;
         }
@@ -367,7 +223,12 @@ impl HttpClient {
         Err(Failure::again("the answer broke off before its end"))
     }
 
-    async fn body(&self, response: reqwest::Response, limit: usize) -> Result<Vec<u8>, Failure> {
+    async fn body(
+        &self,
+        response: reqwest::Response,
+        limit: usize,
+        received: &mut usize,
+    ) -> Result<Vec<u8>, Failure> {
         let mut bytes = response.bytes_stream();
         let mut body = Vec::new();
         loop {
@@ -383,6 +244,7 @@ impl HttpClient {
                 return Err(too_large());
             }
             body.extend_from_slice(&piece);
+            *received = body.len();
         }
     }
 
@@ -411,7 +273,7 @@ impl HttpClient {
 
     async fn refused(&self, response: reqwest::Response) -> Failure {
         let (code, headers) = (response.status().as_u16(), response.headers().clone());
-        let body = self.body(response, ERROR_LIMIT).await.unwrap_or_default();
+        let body = self.body(response, ERROR_LIMIT, &mut 0).await.unwrap_or_default();
         failure::status(&self.place(), code, &headers, &String::from_utf8_lossy(&body))
     }
 
@@ -419,15 +281,17 @@ impl HttpClient {
         &self,
         request: &Request,
         deltas: &mpsc::Sender<Delta>,
+        received: &mut Option<usize>,
     ) -> Result<Answer, ModelError> {
         let patience = &self.options.patience;
         let mut backoff = Backoff::new(patience.attempts, patience.longest_wait);
         loop {
-            let (reason, after) = match self.attempt(request, deltas).await {
+            let (reason, after) = match self.attempt(request, deltas, received).await {
                 Ok(answer) => return Ok(answer),
                 Err(Failure::Final(error)) => return Err(error),
                 Err(Failure::Again { reason, after }) => (reason, after),
             };
+            report_lost(request, received.take(), deltas).await;
             match (backoff.next(after), self.options.outage) {
                 (Some((attempt, wait)), _) => wait_visibly(deltas, attempt, wait, reason).await,
                 (None, Outage::Fail) => return Err(ModelError::Unavailable(reason)),
@@ -498,6 +362,13 @@ fn believable(answer: Answer, request: &Request) -> Answer {
     Answer { usage: answer.usage.believable(bytes_sent(request), received), ..answer }
 }
 
+/// Tells what an answer took that began and came to nothing.
+async fn report_lost(request: &Request, received: Option<usize>, deltas: &mpsc::Sender<Delta>) {
+    let Some(received) = received else { return };
+    let lost = Usage::default().believable(bytes_sent(request), received);
+    let _ = deltas.send(Delta::Lost(lost)).await;
+}
+
 async fn wait_visibly(deltas: &mpsc::Sender<Delta>, attempt: u32, wait: Duration, reason: String) {
     let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
     let _ = deltas.send(Delta::Retry { attempt, wait_ms, reason }).await;
@@ -527,60 +398,16 @@ impl ModelClient for HttpClient {
         cancel: &'a CancellationToken,
     ) -> Boxed<'a, Result<Answer, ModelError>> {
         Box::pin(async move {
-            tokio::select! {
+            let mut received = None;
+            let answer = tokio::select! {
                 biased;
                 () = cancel.cancelled() => Err(ModelError::Cancelled),
-                answer = self.ask_until_answered(&request, deltas) => answer,
+                answer = self.ask_until_answered(&request, deltas, &mut received) => answer,
+            };
+            if answer.is_err() {
+                report_lost(&request, received, deltas).await;
             }
+            answer
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn url(wire: Wire, base_url: &str, address: Address) -> String {
-        ClientOptions {
-            form: wire.into(),
-            base_url: base_url.to_owned(),
-            model: "m".to_owned(),
-            address,
-            auth: Auth::None,
-            headers: Vec::new(),
-            key_hint: String::new(),
-            patience: Patience::default(),
-            outage: Outage::Fail,
-            reach: Reach::Anywhere,
-        }
-        .url()
-    }
-
-    #[test]
-    fn each_wire_has_its_address_with_and_without_a_version_in_the_base() {
-        use Address::Usual;
-        let azure = || Address::Azure { api_version: "2025-03-01-preview".to_owned() };
-        let table = [
-            (url(Wire::Chat, "http://x/v1/", Usual), "http://x/v1/chat/completions"),
-            (
-                url(Wire::Chat, "http://x", azure()),
-                "http://x/openai/deployments/m/chat/completions?api-version=2025-03-01-preview",
-            ),
-            (url(Wire::Responses, "http://x/v1", Usual), "http://x/v1/responses"),
-            (url(Wire::Messages, "http://x", Usual), "http://x/v1/messages"),
-            (url(Wire::Messages, "http://x/anthropic/v1", Usual), "http://x/anthropic/v1/messages"),
-            (url(Wire::Gemini, "http://x", Usual), "http://x/v1beta/models/m:streamGenerateContent?alt=sse"),
-            (url(Wire::Gemini, "http://x/v1", Usual), "http://x/v1/models/m:streamGenerateContent?alt=sse"),
-            (url(Wire::Ollama, "http://x:11434", Usual), "http://x:11434/api/chat"),
-            (url(Wire::Ollama, "http://x:11434/v1", Usual), "http://x:11434/api/chat"),
-        ];
-        for (made, expected) in table {
-            assert_eq!(made, expected);
-        }
-    }
-
-    #[test]
-    fn a_key_is_not_shown() {
-        assert_eq!(format!("{:?}", Auth::Bearer("sk-secret".to_owned())), "key");
     }
 }

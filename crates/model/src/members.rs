@@ -21,6 +21,11 @@ impl Members {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 
+    /// Bytes of all names and values.
+    pub(crate) fn len(&self) -> usize {
+        self.0.iter().map(|(name, value)| name.len() + value.get().len()).sum()
+    }
+
     /// A member that is a string.
     pub(crate) fn text(&self, name: &str) -> Option<String> {
         serde_json::from_str(self.get(name)?.get()).ok()

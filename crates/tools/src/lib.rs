@@ -58,7 +58,7 @@ mod validate;
 mod view;
 mod write;
 
-pub use bash::{PersonLine, run_line, writes_only_what_it_names};
+pub use bash::{LateChanges, PersonLine, ran_in_background, run_line, writes_only_what_it_names};
 pub use check::{CheckRule, Checks};
 pub use commands::{
     ANSWERS, CommandCheck, Fresh, Judge, Judged, Ledger, Notebook, Recalled, built_in_commands,

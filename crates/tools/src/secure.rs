@@ -37,6 +37,11 @@ pub(crate) struct Secured {
 }
 
 impl Secured {
+    /// The same line with nothing secured.
+    pub(crate) fn beside(&self) -> Self {
+        Self { note: self.note.clone(), ..Self::default() }
+    }
+
     /// Whether files of the workspace may be lost, so that they have to be tracked.
     pub(crate) fn needs_tracking(&self) -> bool {
         !self.losses.trees.is_empty() || self.losses.work

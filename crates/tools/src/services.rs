@@ -16,6 +16,7 @@ use lathe_shell::{CommandHost, Jobs, Shell, ShellError, ShellOptions, StartFolde
 use lathe_workspace::{Files, Processes};
 use parking_lot::Mutex;
 
+use crate::bash::{LateChanges, LeftLine};
 use crate::check::Checks;
 use crate::commands::{AgentCommands, LineContext};
 use crate::face::Face;
@@ -92,6 +93,8 @@ pub struct Services {
     renamed: AtomicBool,
     /// The call whose line ran last, or runs.
     lines: Mutex<Lines>,
+    /// Lines whose processes run on, the oldest first.
+    pub(crate) left: Mutex<Vec<LeftLine>>,
 }
 
 impl Services {
@@ -128,6 +131,7 @@ impl Services {
             code: Mutex::default(),
             renamed: AtomicBool::new(false),
             lines: Mutex::default(),
+            left: Mutex::default(),
         }
     }
 
@@ -220,6 +224,11 @@ impl Services {
         }
     }
 
+    /// The number of the line that ran last, or runs.
+    pub(crate) fn last_number(&self) -> u64 {
+        self.lines.lock().numbered.last_key_value().map_or(0, |(number, _)| *number)
+    }
+
     /// Whether the names of commands mean in bash what they mean to us.
     pub(crate) fn names_are_plain(&self) -> bool {
         !self.renamed.load(Ordering::Relaxed)
@@ -286,18 +295,26 @@ impl Services {
         Ok(())
     }
 
-    /// Ends the shell and everything it started.
-    pub async fn close(&self) {
+    /// Ends the shell and everything it started. Gives what background processes changed since the last look.
+    pub async fn close(&self) -> Option<LateChanges> {
         // The last line knows these services and whoever watches: a circle, and a watcher who would wait for ever.
         *self.lines.lock() = Lines::default();
+        let mut late = None;
         if let Some(shell) = self.held() {
             shell.close().await;
             // What a process wrote after the last line is looked at by nobody else.
+            late = self.look_late().await;
             self.tracking.set_programs_aside(0).await;
+        }
+        // These know the services: another circle.
+        self.left.lock().clear();
+        if late.is_none() {
+            self.tracking.release();
         }
         if let Some(outputs) = &self.outputs {
             outputs.discard();
         }
+        late
     }
 
     fn held(&self) -> Option<Shell> {

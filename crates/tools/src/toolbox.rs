@@ -326,6 +326,15 @@ impl Toolbox {
         let Prepared { name, voice, invocation, notes, effects, kind, .. } = prepared;
         let (by, cancel, handle) = (context.call.clone(), context.cancel.clone(), context.handle);
         outputs::provide(&context, &effects.reads).await;
+        // What background processes changed is known before this call changes the same.
+        if self.services.has_left_lines() {
+            let late = self.services.look_late().await;
+            let changed = late.is_some();
+            if let Some(late) = late {
+                context.ledger.record(&late.call, late.ran).await;
+            }
+            self.services.hold_left(changed).await;
+        }
         let checks = &self.services.checks;
         if kind == Kind::Edit {
             checks.before(&self.services, &effects.writes, &cancel).await;

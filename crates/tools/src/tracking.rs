@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lathe_changes::{
-    Broken, ChangesError, Compared, Repositories, SetAside, Tracker, TrackerOptions, Watched, Why,
+    Background, Broken, ChangesError, Compared, Repositories, SetAside, Tracker, TrackerOptions, Watched,
+    Why, forget_background, note_background,
 };
 use parking_lot::Mutex;
 use tokio::sync::{Mutex as AsyncMutex, RwLock, RwLockReadGuard};
@@ -32,6 +33,10 @@ pub struct Tracking {
     left_running: AtomicBool,
     /// What tools of ours wrote by themselves since the last look: their own results hold it.
     written: Mutex<Vec<PathBuf>>,
+    /// The folder with the copies, where there is a session that looks there after a kill.
+    scratch: Option<PathBuf>,
+    /// The call whose processes the copies are held for.
+    held: Mutex<Option<String>>,
     /// Programs of git that such a process left, to be told with the next line.
     aside: Aside,
 }
@@ -72,13 +77,15 @@ impl Tracking {
             repositories: None,
             left_running: AtomicBool::new(false),
             written: Mutex::default(),
+            scratch: None,
+            held: Mutex::default(),
             aside: Aside::default(),
         }
     }
 
     pub fn new(options: TrackerOptions) -> Self {
-        let root = options.root.clone();
-        Self { state: AsyncMutex::new(State::Waiting(options)), root, ..Self::off() }
+        let (root, scratch) = (options.root.clone(), Some(options.scratch.clone()));
+        Self { state: AsyncMutex::new(State::Waiting(options)), root, scratch, ..Self::off() }
     }
 
     /// Lets copies of repositories be held beside.
@@ -89,7 +96,7 @@ impl Tracking {
 
     /// For a person's lines: the tree is secured only before one that takes something away.
     pub fn sparing(options: TrackerOptions) -> Self {
-        Self { sparing: true, ..Self::new(options) }
+        Self { sparing: true, scratch: None, ..Self::new(options) }
     }
 
     /// Whether there is no session that writes the changes down.
@@ -149,6 +156,8 @@ impl Tracking {
             self.aside.lock().extend(left);
         }
         let mut in_line = self.in_line.write().await;
+        // From now on the book is the line's.
+        *self.held.lock() = None;
         let mut state = self.state.lock().await;
         if let Some(task) = self.begun() {
             *state = task.await.unwrap_or_else(|error| State::Broken(error.to_string()));
@@ -255,6 +264,62 @@ impl Tracking {
     pub(crate) async fn broken(&self) -> Vec<Broken> {
         let Some(copies) = self.repositories.clone() else { return Vec::new() };
         tokio::task::spawn_blocking(move || copies.lock().broken()).await.unwrap_or_default()
+    }
+
+    /// A look between lines, for what processes of earlier lines changed. The results of our own tools hold what these wrote.
+    /// `running` tells whether such processes live still. None while a line runs: its look finds it.
+    pub(crate) async fn between(&self, running: bool) -> Option<Result<Compared, String>> {
+        let in_line = self.in_line.write().await;
+        if *in_line {
+            return None;
+        }
+        let mut state = self.state.lock().await;
+        let held = std::mem::replace(&mut *state, State::Off);
+        let written = self.take_written();
+        let (now, compared) = on_thread(held, move |state| match state {
+            State::Ready(mut tracker) => {
+                let compared = tracker.refresh_only(&written).and_then(|()| tracker.compare());
+                (State::Ready(tracker), compared.map_err(|error| error.to_string()))
+            }
+            other @ (State::Off | State::Waiting(_) | State::Broken(_) | State::Full) => {
+                (other, Ok(Compared::default()))
+            }
+        })
+        .await;
+        *state = now;
+        self.left_running.store(running, Ordering::Relaxed);
+        Some(compared.and_then(|compared| compared))
+    }
+
+    /// Keeps the way back from what these processes do while no line runs, should this process be killed. The journal has all
+    /// that was found so far; `changed` tells that it has more than the last time.
+    pub(crate) async fn hold(&self, left: Background, changed: bool) {
+        let Some(scratch) = self.scratch.clone() else { return };
+        let in_line = self.in_line.write().await;
+        if *in_line || (!changed && self.held.lock().as_deref() == Some(left.call.as_str())) {
+            return;
+        }
+        let mut state = self.state.lock().await;
+        let held = std::mem::replace(&mut *state, State::Off);
+        let call = left.call.clone();
+        let (now, is_held) = on_thread(held, move |state| match state {
+            State::Ready(mut tracker) => {
+                let noted = tracker.begin(&left.mark()).is_ok() && note_background(&scratch, &left).is_ok();
+                (State::Ready(tracker), noted)
+            }
+            other @ (State::Off | State::Waiting(_) | State::Broken(_) | State::Full) => (other, false),
+        })
+        .await;
+        *state = now;
+        *self.held.lock() = is_held.unwrap_or_default().then_some(call);
+    }
+
+    /// No process of a line lives any more, and the journal has what they changed.
+    pub(crate) fn release(&self) {
+        *self.held.lock() = None;
+        if let Some(scratch) = &self.scratch {
+            forget_background(scratch);
+        }
     }
 
     /// After a line: what it changed, beside the repositories it broke, and which paths tools of ours wrote meanwhile.

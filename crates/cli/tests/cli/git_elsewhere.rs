@@ -217,8 +217,11 @@ fn ordinary_layouts_stay_as_they_are() {
 
 const TEXTCONV: &str = "[diff \"x\"]\n\ttextconv = echo\n[filter \"x\"]\n\tclean = echo\n";
 
+/// A way to make `ws`, with a line to judge there.
+type Taken = (&'static str, fn(&Path), &'static str);
+
 /// Ways to have git take other settings than those beside the nearest `.git`, each with a line that reads.
-const TAKEN: [(&str, fn(&Path), &str); 7] = [
+const TAKEN: [Taken; 7] = [
     (
         "an empty folder below",
         |ws| {

@@ -72,3 +72,35 @@ fn with_little_room_for_copies_nothing_is_lost() {
         }
     }
 }
+
+#[test]
+fn issue_16_without_room_a_session_can_be_read_after_an_undo_that_failed() {
+    let disk_at = TempRepo::new(&[]);
+    let home = disk_at.join("home");
+    let Some(disk) = SmallDisk::mount(&home, "40m") else { return };
+    let repo = TempRepo::new(&[("a.txt", "one\n"), ("b.txt", "two\n")]);
+    let first = tree(repo.path());
+    let line = json!({ "command": "rm a.txt; echo q > b.txt" });
+    let model = FakeModel::serving(Script::new().answer(call("c1", "bash", line)).answer(done("ok")));
+    run_in(repo.path(), &model).env("LATHE_HOME", &home).run().expect_code(0);
+    let changed = tree(repo.path());
+    disk.fill_but(0);
+    let lathe = |words: &[&str]| {
+        lathe().in_dir(repo.path()).env("LATHE_HOME", &home).args(words.iter().copied()).run()
+    };
+    for words in [&["undo"][..], &["rewind", "--to", "0"], &["rewind", "--to", "0", "--files"], &["undo"]] {
+        let ran = lathe(words);
+        assert_eq!(ran.code, 54, "{words:?}: {}{}", ran.stdout, ran.stderr);
+        assert_eq!(differing(&tree(repo.path()), &changed), Vec::<String>::new(), "{words:?}");
+        // What is freed by the failure is taken by others.
+        disk.fill_but(0);
+        for words in [&["show"][..], &["diff"], &["sessions"]] {
+            let ran = lathe(words);
+            assert_eq!(ran.code, 0, "{words:?}: {}{}", ran.stdout, ran.stderr);
+        }
+        assert!(lathe(&["diff"]).stdout.contains("-one"));
+    }
+    disk.free();
+    lathe(&["undo"]).expect_code(0);
+    assert_eq!(differing(&tree(repo.path()), &first), Vec::<String>::new());
+}

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
 
 mod approvals;
+mod background;
 mod beside;
 mod broken_files;
 mod checked;

@@ -447,3 +447,38 @@ fn interactive_says_goodbye_at_the_end_of_input() {
     let ran = lathe().in_dir(repo.path()).arg("interactive").with_model(&model).run().expect_code(0);
     assert!(ran.stdout.ends_with("Task: Goodbye!\n"), "{}", ran.stdout);
 }
+
+#[test]
+fn issue_16_a_fork_that_did_nothing_holds_no_undo_up() {
+    let bash = json!({ "command": "echo hello > hello.txt; rm a.txt" });
+    let write = json!({ "path": "w.txt", "content": "x\n" });
+    let ways: [(&str, &[&str]); 4] = [
+        ("origin", &["undo"]),
+        ("origin", &["rewind", "--to", "0", "--files"]),
+        ("fork", &["undo"]),
+        ("fork", &["rewind", "--to", "0", "--files"]),
+    ];
+    for (tool, arguments) in [("bash", bash), ("write", write)] {
+        for (of, words) in ways {
+            let repo = TempRepo::new(&[("a.txt", "alpha\n")]);
+            let model = FakeModel::serving(
+                Script::new().answer(call("c1", tool, arguments.clone())).answer(done("ok")),
+            );
+            let run = run_in(repo.path(), &model);
+            run.run().expect_code(0);
+            let here = || at_home(&run).in_dir(repo.path());
+            let origin = newest(&run);
+            let fork =
+                here().args(["fork", &origin, "--at", "1"]).run().expect_code(0).stdout.trim().to_owned();
+            let fork = fork.split_whitespace().last().unwrap().to_owned();
+            let id = if of == "fork" { &fork } else { &origin };
+            let (first, rest) = words.split_first().unwrap();
+            let ran = here().args([*first, id.as_str()]).args(rest.iter().copied()).run();
+            let about = format!("{tool}, {words:?} of the {of}: {}{}", ran.stdout, ran.stderr);
+            assert_eq!(ran.code, 0, "{about}");
+            assert!(!ran.stdout.contains("was at work"), "{about}");
+            assert_eq!(repo.read("a.txt"), "alpha\n", "{about}");
+            assert!(!repo.exists("hello.txt") && !repo.exists("w.txt"), "{about}");
+        }
+    }
+}

@@ -30,7 +30,7 @@ fn ran(base: &TempRepo, mode: &str, lines: &[&str]) -> (String, Vec<String>) {
     let model = FakeModel::serving(script.answer(done("ok")));
     let words = ["run", "go", "--mode", mode, "--output", "stream-json"];
     // With it, `cd out` would lead to the folder beside the workspace.
-    let run = lathe().in_dir(&base.join("ws")).env("CDPATH", base.path().to_str().unwrap());
+    let run = lathe().in_dir(base.join("ws")).env("CDPATH", base.path().to_str().unwrap());
     let events = run.args(words).with_model(&model).run().events();
     let verdicts = bodies(&events, "call_decided");
     let verdict = |decided: &serde_json::Value| decided["decision"]["verdict"].as_str().unwrap().to_owned();

@@ -97,6 +97,15 @@ impl Assembly for Assembling {
         self.closing.stop.is_some()
     }
 
+    fn written(&self) -> usize {
+        let calls = self.calls.values().filter_map(|call| call.get("function")?.as_object());
+        let called = calls.flat_map(Map::values).map(|member| match member {
+            Value::String(text) => text.len(),
+            other => other.to_string().len(),
+        });
+        self.text.len() + self.thinking.len() + called.sum::<usize>()
+    }
+
     fn finish(self: Box<Self>, step: u32) -> Answer {
         let mut blocks = Vec::new();
         if !self.details.is_empty() {

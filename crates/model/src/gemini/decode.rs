@@ -133,6 +133,14 @@ impl Assembly for Assembling {
         self.closing.stop.is_some()
     }
 
+    fn written(&self) -> usize {
+        let of = |part: &Gathered| match part {
+            Gathered::Plain(_, text) | Gathered::Signed(_, text, _) => text.len(),
+            Gathered::Call(part) | Gathered::Other(part) => part.len(),
+        };
+        self.parts.iter().map(of).sum()
+    }
+
     fn finish(self: Box<Self>, step: u32) -> Answer {
         let mut ids = Ids::new(step);
         let blocks = self.parts.into_iter().filter_map(|part| part.block(&mut ids)).collect();

@@ -173,6 +173,11 @@ impl Assembly for Assembling {
         self.closing.stop.is_some()
     }
 
+    fn written(&self) -> usize {
+        let of = |forming: &Forming| forming.text.len() + forming.thinking.len() + forming.json.len();
+        self.blocks.values().map(of).sum()
+    }
+
     fn finish(mut self: Box<Self>, step: u32) -> Answer {
         let mut ids = Ids::new(step);
         let blocks = std::mem::take(&mut self.blocks);

@@ -94,6 +94,10 @@ impl Assembly for Assembling {
         self.closing.stop.is_some()
     }
 
+    fn written(&self) -> usize {
+        self.text.len() + self.thinking.len() + self.calls.iter().map(Members::len).sum::<usize>()
+    }
+
     fn finish(self: Box<Self>, step: u32) -> Answer {
         let mut blocks = Vec::new();
         if !self.thinking.is_empty() {

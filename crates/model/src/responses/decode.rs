@@ -75,10 +75,15 @@ struct OutputDetails {
     reasoning_tokens: Option<u64>,
 }
 
+/// The quotes round a piece of text.
+const QUOTES: usize = 2;
+
 #[derive(Default)]
 pub(crate) struct Assembling {
     closing: Closing,
     items: BTreeMap<usize, Members>,
+    /// Bytes of the pieces that came of items, and of whole items. Pieces are not kept: an item comes whole after them.
+    written: (usize, usize),
 }
 
 impl Assembly for Assembling {
@@ -91,6 +96,7 @@ impl Assembly for Assembling {
         let event: Event =
             serde_json::from_str(&frame.data).map_err(|error| not_json(&error, &frame.data))?;
         let text = |delta: Option<Raw>| -> Option<String> { serde_json::from_str(delta?.get()).ok() };
+        self.written.0 += event.delta.as_ref().map_or(0, |delta| delta.get().len().saturating_sub(QUOTES));
         match event.r#type.as_str() {
             "response.output_text.delta" | "response.refusal.delta" => {
                 deltas.extend(text(event.delta).map(Delta::Text));
@@ -105,6 +111,7 @@ impl Assembly for Assembling {
             }
             "response.output_item.done" => {
                 if let Some(item) = event.item {
+                    self.written.1 += item.len();
                     self.items.insert(event.output_index.unwrap_or(self.items.len()), item);
                 }
             }
@@ -129,6 +136,11 @@ impl Assembly for Assembling {
 
     fn is_ended(&self) -> bool {
         self.closing.stop.is_some()
+    }
+
+    fn written(&self) -> usize {
+        let (pieces, items) = self.written;
+        pieces.max(items)
     }
 
     fn finish(self: Box<Self>, step: u32) -> Answer {

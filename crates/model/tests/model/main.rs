@@ -40,19 +40,38 @@ pub(crate) async fn ask(
     question: &str,
     cancel: CancellationToken,
 ) -> (Result<Answer, ModelError>, Vec<Delta>) {
+    ask_until(options, question, cancel, |_| false).await
+}
+
+/// The same, cancelled as soon as something is shown that is the sign for it.
+pub(crate) async fn ask_until(
+    options: ClientOptions,
+    question: &str,
+    cancel: CancellationToken,
+    is_sign: impl Fn(&Delta) -> bool,
+) -> (Result<Answer, ModelError>, Vec<Delta>) {
     let client = HttpClient::new(options);
     let mut rope = Rope::new(client.form(), AgentId::main(), Arc::new(Variables::none()));
     let system = "Answer in one short sentence.".to_owned();
     rope.set_head(&Head { model: "fake".to_owned(), system, tools: Vec::new() });
     rope.push(Message::user(question));
     let (sender, mut deltas) = mpsc::channel(1024);
-    let answer = client.ask(rope.request(StepNo(1)), &sender, &cancel).await;
-    drop(sender);
-    let mut shown = Vec::new();
-    while let Some(delta) = deltas.recv().await {
-        shown.push(delta);
-    }
-    (answer, shown)
+    let asking = async {
+        let answer = client.ask(rope.request(StepNo(1)), &sender, &cancel).await;
+        drop(sender);
+        answer
+    };
+    let watching = async {
+        let mut shown = Vec::new();
+        while let Some(delta) = deltas.recv().await {
+            if is_sign(&delta) {
+                cancel.cancel();
+            }
+            shown.push(delta);
+        }
+        shown
+    };
+    tokio::join!(asking, watching)
 }
 
 pub(crate) fn text_of(deltas: &[Delta]) -> String {

@@ -1,6 +1,7 @@
 //! One real bash for the whole session.
 
 mod fast;
+mod late;
 mod live;
 mod one;
 mod others;
@@ -34,6 +35,8 @@ use crate::problem::Problem;
 use crate::secure;
 use crate::tool::{Invocation, RunContext, ShellLine, Tool, arguments};
 
+pub(crate) use late::LeftLine;
+pub use late::{LateChanges, ran_in_background};
 pub(crate) use one::{ONE, category, not_json, unknown_tool};
 pub use others::writes_only_what_it_names;
 pub use person::{PersonLine, run_line};
@@ -218,9 +221,9 @@ impl Line {
         line.end();
         outcome.seen = line.take_seen();
         let not_kept = secured.not_kept.clone();
-        let running = match &outcome.data {
-            Ok(Data::Shell(shell)) => shell.jobs,
-            _ => 0,
+        let (running, left) = match &outcome.data {
+            Ok(Data::Shell(shell)) => (shell.jobs, !shell.left.is_empty()),
+            _ => (0, false),
         };
         let aside = tracking.set_programs_aside(running).await;
         let broken = tracking.broken().await;
@@ -232,7 +235,14 @@ impl Line {
         // A session writes changes down by itself.
         let unknown =
             compared.as_ref().ok().filter(|_| tracking.is_sparing()).map(|found| found.changes.clone());
-        let kept = secure::after(secured, context, unknown.unwrap_or_default(), broken.clone()).await;
+        let unknown = unknown.unwrap_or_default();
+        let kept = match left {
+            true => {
+                let line = LeftLine::new(context, self.command.clone(), cwd.clone());
+                line.keep(secured, unknown, broken.clone()).await
+            }
+            false => secure::after(secured, context, unknown, broken.clone()).await,
+        };
         match compared {
             Ok(mut compared) => {
                 outcome.others = self.others(context, &cwd, &mut compared.changes, &written, had_jobs).await;

@@ -6,6 +6,7 @@ use lathe_protocol::Effects;
 use lathe_shell::{LineEnd, LineLimits, LiveChunk, ShellError};
 use tokio::sync::mpsc;
 
+use super::late::LeftLine;
 use crate::commands::LineContext;
 use crate::secure;
 use crate::tool::RunContext;
@@ -44,6 +45,13 @@ pub async fn run_line(
     services.number_line(shell.next_line());
     let ended = shell.run(line.as_bytes(), limits, Some(live), &context.cancel).await;
     services.put_shell(shell);
+    let runs_on = match &ended {
+        Ok(end) if end.jobs > 0 => {
+            services.wait_for_left().await;
+            services.runs_on(services.last_number()).await
+        }
+        Ok(_) | Err(_) => false,
+    };
     let mut lost = secured.not_kept.clone();
     let mut changes = Vec::new();
     let broken = services.tracking.broken().await;
@@ -58,7 +66,13 @@ pub async fn run_line(
             Err(reason) => lost.push(reason),
         }
     }
-    let kept = secure::after(secured, context, changes, broken.clone()).await;
+    let kept = match runs_on {
+        true => {
+            let line = LeftLine::new(context, line.to_owned(), services.cwd());
+            line.keep(secured, changes, broken.clone()).await
+        }
+        false => secure::after(secured, context, changes, broken.clone()).await,
+    };
     if let Some(kept) = &kept {
         let repositories = kept.repositories.iter().map(|one| &one.path);
         let trees = kept.trees.iter().chain(repositories);
