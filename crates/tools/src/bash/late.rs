@@ -68,7 +68,8 @@ impl LeftLine {
     }
 
     fn background(&self) -> Background {
-        let line = self.context.services.redactor.text(crate::view::clip(&self.command, WORDS)).into_owned();
+        let whole = self.context.services.redactor.text(&self.command);
+        let line = crate::view::clip(&whole, WORDS).to_owned();
         Background { call: self.context.call.as_str().to_owned(), line }
     }
 
