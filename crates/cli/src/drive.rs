@@ -48,11 +48,11 @@ pub(crate) async fn work(
     output.remembered(host.remembered_facts().as_ref());
     let id = session.id.clone();
     // Going on shows the session from its beginning; another task shows only itself.
-    let from = match (&body, host.last_seq(&id)) {
+    let from = match (&body, host.archive().last_seq(&id)) {
         (CommandBody::GiveTask { .. }, Ok(last)) if !output.is_stream() => last,
         _ => Seq(0),
     };
-    let before = host.last_seq(&id).unwrap_or_default();
+    let before = host.archive().last_seq(&id).unwrap_or_default();
     let mut updates = session.handle().subscribe(from);
     let trajectory = files.trajectory.clone().map(|path| session.write_trajectory(path));
     if session.unfinished && matches!(body, CommandBody::GiveTask { .. }) {
@@ -75,7 +75,7 @@ pub(crate) async fn work(
         Performed::Refused(reason) => return Exit::wrong_usage(&reason),
         Performed::Lost => Exit::Failed,
     };
-    host.note(&id);
+    host.archive().note(&id);
     if let Some(path) = &files.patch {
         match write_patch(host, &id, path, &mut stops).await {
             Err(exit) => return exit,
@@ -84,6 +84,7 @@ pub(crate) async fn work(
         }
     }
     let closed = host
+        .archive()
         .last_run(&id)
         .and_then(|events| output.closing(host, &id, &run_report_since(&events, None, before), exit));
     match closed {
@@ -103,7 +104,7 @@ pub(crate) async fn finish_trajectory(trajectory: TrajectoryFile, output: &Outpu
 
 async fn write_patch(host: &Host, id: &SessionId, path: &Path, stops: &mut Stops) -> Result<(), Exit> {
     let written = tokio::select! {
-        written = host.write_patch(id, path) => written.map_err(|error| Exit::host(&error))?,
+        written = host.archive().write_patch(id, path) => written.map_err(|error| Exit::host(&error))?,
         _ = stops.next() => return Err(Exit::Cancelled),
     };
     written
@@ -133,7 +134,7 @@ pub(crate) async fn show_last_summaries(
         has_more = session.summed_up(ended) => has_more,
         _ = stops.next() => false,
     };
-    let last = if has_more { host.last_seq(&session.id).unwrap_or(ended) } else { ended };
+    let last = if has_more { host.archive().last_seq(&session.id).unwrap_or(ended) } else { ended };
     let mut shown = ended;
     while shown < last {
         let Some(update) = updates.next().await else { return };
@@ -159,7 +160,7 @@ pub(crate) async fn perform(
         ReceiptAnswer::Accepted { seq } => seq,
         ReceiptAnswer::Refused { reason } => return Performed::Refused(reason),
     };
-    host.note(&session.id);
+    host.archive().note(&session.id);
     let mut proposed = HashMap::new();
     let mut patience = None;
     loop {

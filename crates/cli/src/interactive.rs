@@ -147,8 +147,8 @@ async fn talk(
                 match perform(host, session, updates, output, body, (Some(lines), stops)).await {
                     Performed::Ended(exit, seq) => {
                         show_last_summaries(host, session, updates, output, (exit, seq), stops).await;
-                        host.note(&session.id);
-                        let shown = host.events(&session.id).and_then(|events| {
+                        host.archive().note(&session.id);
+                        let shown = host.archive().events(&session.id).and_then(|events| {
                             output.closing(host, &session.id, &run_report(&events, None), exit)
                         });
                         if let Err(error) = shown {
@@ -180,7 +180,7 @@ pub(crate) fn is_leaving(line: &str) -> bool {
 
 fn status(host: &Host, session: &Session, language: Language) {
     let options = &session.options;
-    let report = host.events(&session.id).map(|events| run_report(&events, None));
+    let report = host.archive().events(&session.id).map(|events| run_report(&events, None));
     let rows = [
         (Say::Provider, options.model.provider.clone()),
         (Say::Model, options.model.model.clone()),

@@ -96,9 +96,9 @@ impl Output {
         report: &RunReport,
     ) -> Result<(), HostError> {
         // Who only has the session open, as a server does, works on nothing.
-        let running = report.finished.is_none() && host.is_running(id);
-        let aside = host.set_aside(report);
-        term::out(&self.closing_text((id, report, running), &host.diffs(report)?, &aside));
+        let running = report.finished.is_none() && host.archive().is_running(id);
+        let aside = host.archive().set_aside(report);
+        term::out(&self.closing_text((id, report, running), &host.archive().diffs(report)?, &aside));
         Ok(())
     }
 
@@ -109,7 +109,7 @@ impl Output {
         report: &RunReport,
         exit: Exit,
     ) -> Result<(), HostError> {
-        let (diffs, aside) = (host.diffs(report)?, host.set_aside(report));
+        let (diffs, aside) = (host.archive().diffs(report)?, host.archive().set_aside(report));
         match self.kind {
             OutputArg::Text => term::out(&self.closing_text((id, report, false), &diffs, &aside)),
             OutputArg::Json => print_json(&closing_json(id, report, (&diffs, &aside), exit)),
@@ -211,7 +211,7 @@ impl Output {
 
     /// The whole diff, as the demo ends with it.
     pub(crate) fn diff(&self, host: &Host, report: &RunReport) -> Result<String, HostError> {
-        let diffs = host.diffs(report)?;
+        let diffs = host.archive().diffs(report)?;
         Ok(diffs.iter().map(|diff| self.paint.diff(&diff.diff)).collect())
     }
 

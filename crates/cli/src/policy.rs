@@ -96,7 +96,7 @@ pub(crate) fn policy(host: &Host, args: &PolicyArgs) -> Exit {
 
 fn replay(host: &Host, file: &Path, sessions: &[String], as_json: bool) -> Exit {
     let ids: Result<Vec<SessionId>, HostError> =
-        sessions.iter().map(|id| host.find(Some(id.as_str()))).collect();
+        sessions.iter().map(|id| host.archive().find(Some(id.as_str()))).collect();
     let extras = match extras_of(host, Path::new(".")) {
         Ok(extras) => extras,
         Err(exit) => return exit,

@@ -51,7 +51,7 @@ impl QuarantineArgs {
 
 pub(crate) fn quarantine(host: &Host, args: &QuarantineArgs) -> Exit {
     match &args.command {
-        QuarantineCommand::List { json } => list(&host.kept(), *json),
+        QuarantineCommand::List { json } => list(&host.archive().kept(), *json),
         QuarantineCommand::Restore { id, json } => restore(host, id.as_deref(), *json),
     }
 }
@@ -86,7 +86,7 @@ fn list(entries: &[Kept], as_json: bool) -> Exit {
 }
 
 fn restore(host: &Host, id: Option<&str>, as_json: bool) -> Exit {
-    let (kept, back) = match host.restore_kept(id, &std::env::current_dir().unwrap_or_default()) {
+    let (kept, back) = match host.archive().restore_kept(id, &std::env::current_dir().unwrap_or_default()) {
         Ok(restored) => restored,
         Err(error) => return Exit::host(&error),
     };

@@ -66,13 +66,13 @@ pub(crate) fn rewind(host: &Host, args: &RewindArgs) -> Exit {
         (false, false) => What::Both,
     };
     let undone = here(host, args.id.as_deref())
-        .and_then(|id| host.rewind(&id, StepNo(args.to), what, really(args.preview), None));
+        .and_then(|id| host.archive().rewind(&id, StepNo(args.to), what, really(args.preview), None));
     tell(undone, args.preview, args.json, &WayBack::Undo(args.id.clone()))
 }
 
 /// Files are only changed where the user stands, unless a session is named.
 fn here(host: &Host, id: Option<&str>) -> Result<SessionId, HostError> {
-    host.find_here(id, &std::env::current_dir().unwrap_or_default())
+    host.archive().find_here(id, &std::env::current_dir().unwrap_or_default())
 }
 
 /// How what was done is taken back in its turn. A session that the user named is named again: elsewhere, and beside other
@@ -96,7 +96,8 @@ impl WayBack {
 }
 
 pub(crate) fn undo(host: &Host, args: &UndoArgs) -> Exit {
-    let undone = here(host, args.id.as_deref()).and_then(|id| host.undo(&id, really(args.preview), None));
+    let undone =
+        here(host, args.id.as_deref()).and_then(|id| host.archive().undo(&id, really(args.preview), None));
     tell(undone, args.preview, args.json, &WayBack::Rewind(args.id.clone()))
 }
 
@@ -156,12 +157,12 @@ fn words(undone: &Undone, preview: bool, back: &WayBack) -> String {
 pub(crate) fn diff(host: &Host, args: &DiffArgs) -> Exit {
     let found = here(host, args.id.as_deref()).and_then(|id| {
         if args.id.is_none() {
-            let folder = host.workspace(&id)?.display().to_string();
+            let folder = host.archive().workspace(&id)?.display().to_string();
             let session = Say::Session.text(Language::find());
             term::err(&format!("{session} {id} ({})\n", term::name(&folder)));
         }
-        crate::show::tell_unknown(&host.events(&id)?);
-        host.session_diffs(&id)
+        crate::show::tell_unknown(&host.archive().events(&id)?);
+        host.archive().session_diffs(&id)
     });
     let diffs = match found {
         Ok(diffs) => diffs,

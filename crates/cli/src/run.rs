@@ -98,7 +98,7 @@ pub(crate) async fn run(host: &Host, args: RunArgs) -> Exit {
         }
     }
     if let Some(name) = &args.base_commit
-        && let Err(error) = host.check_commit(&plan.folder, name).await
+        && let Err(error) = host.archive().check_commit(&plan.folder, name).await
     {
         return Exit::host(&error);
     }
@@ -134,7 +134,7 @@ pub(crate) async fn resume(host: &Host, args: ResumeArgs) -> Exit {
         (Some(words), None) if words.trim().contains(' ') => (None, Some(words)),
         (id, task) => (id, task),
     };
-    let found = host.find(id.as_deref()).and_then(|id| Ok((host.workspace(&id)?, id)));
+    let found = host.archive().find(id.as_deref()).and_then(|id| Ok((host.archive().workspace(&id)?, id)));
     let (folder, id) = match found {
         Ok(found) => found,
         Err(error) => return Exit::host(&error),
@@ -146,7 +146,7 @@ pub(crate) async fn resume(host: &Host, args: ResumeArgs) -> Exit {
         Err(exit) => return exit,
     };
     let config = &settled.config;
-    let before = match host.options(&id) {
+    let before = match host.archive().options(&id) {
         Ok(before) => before,
         Err(error) => return Exit::host(&error),
     };
@@ -182,7 +182,7 @@ pub(crate) async fn resume(host: &Host, args: ResumeArgs) -> Exit {
         (None, false) => {
             let output = Output::new(OutputArg::Text);
             let id = session.id.clone();
-            let has_task = host.tasks(&id).is_ok_and(|tasks| !tasks.is_empty());
+            let has_task = host.archive().tasks(&id).is_ok_and(|tasks| !tasks.is_empty());
             let word = if has_task { Say::NothingToResume } else { Say::NoTaskYet };
             term::err(&format!("{}: lathe resume {id} \"...\"\n", output.word(word)));
             return close(session, &mut Stops::listen()).await.unwrap_or(Exit::Usage);
@@ -233,7 +233,7 @@ pub(crate) async fn demo(host: &Host, args: DemoArgs) -> Exit {
     if exit != Exit::Done || !output.is_text() {
         return exit;
     }
-    let ended = host.events(&id).and_then(|events| {
+    let ended = host.archive().events(&id).and_then(|events| {
         let diff = output.diff(host, &run_report(&events, None))?;
         Ok((diff, demo.test()?))
     });

@@ -14,8 +14,8 @@ use crate::term;
 use crate::words::{Language, Say};
 
 pub(crate) fn show(host: &Host, args: &ShowArgs) -> Exit {
-    let shown = host.find(args.id.as_deref()).and_then(|id| {
-        let events = host.events(&id)?;
+    let shown = host.archive().find(args.id.as_deref()).and_then(|id| {
+        let events = host.archive().events(&id)?;
         if args.format != FormatArg::Text {
             tell_unknown(&events);
         }
@@ -25,11 +25,11 @@ pub(crate) fn show(host: &Host, args: &ShowArgs) -> Exit {
                 Ok(())
             }
             FormatArg::Trajectory => {
-                term::out(&format!("{}\n", escape_unseen(host.trajectory(&id)?)));
+                term::out(&format!("{}\n", escape_unseen(host.archive().trajectory(&id)?)));
                 Ok(())
             }
             FormatArg::Html => {
-                term::out(&host.html(&id, Language::find() == Language::Chinese)?);
+                term::out(&host.archive().html(&id, Language::find() == Language::Chinese)?);
                 Ok(())
             }
             FormatArg::Text => text(host, &events),
@@ -49,14 +49,14 @@ fn text(host: &Host, events: &[Event]) -> Result<(), HostError> {
             workspace = &opened.workspace;
             term::out(&console.opening(&opened.options, None));
         }
-        term::out(&console.event(event, &host.recorded_diff(event, workspace)?));
+        term::out(&console.event(event, &host.archive().recorded_diff(event, workspace)?));
     }
     let report = run_report(events, None);
     let Some(Fact::SessionOpened(opened)) = events.first().map(|event| &event.fact) else {
         return Ok(());
     };
     let output = Output::new(OutputArg::Text);
-    if report.finished.is_none() && !report.task.is_empty() && !host.is_running(&opened.session) {
+    if report.finished.is_none() && !report.task.is_empty() && !host.archive().is_running(&opened.session) {
         term::out(&format!("\n{}\n", output.word(Say::Interrupted)));
     }
     output.closing_of_any(host, &opened.session, &report)?;
@@ -74,14 +74,14 @@ pub(crate) fn tell_unknown(events: &[Event]) {
 }
 
 pub(crate) fn sessions(host: &Host, args: &SessionsArgs) -> Exit {
-    let mut sessions = match host.sessions() {
+    let mut sessions = match host.archive().sessions() {
         Ok(sessions) => sessions,
         Err(error) => return Exit::host(&error),
     };
-    let unreadable = host.unreadable(&sessions);
+    let unreadable = host.archive().unreadable(&sessions);
     let ids: Vec<SessionId> = unreadable.iter().map(|(id, _)| id.clone()).collect();
     // What the list knew of it before is still worth a line.
-    let known = host.known_of(&ids);
+    let known = host.archive().known_of(&ids);
     for (id, error) in unreadable.iter().filter(|(id, _)| known.iter().all(|known| known.id != *id)) {
         term::err(&format!("note: session {id} is left out: {}\n", term::clean(&error.to_string())));
     }
@@ -92,7 +92,8 @@ pub(crate) fn sessions(host: &Host, args: &SessionsArgs) -> Exit {
         sessions.retain(|summary| {
             // The title is the beginning of the first task; most searches are answered by it, without a journal.
             let holds = |task: &String| task.to_lowercase().contains(&text);
-            holds(&summary.title) || host.tasks(&summary.id).is_ok_and(|tasks| tasks.iter().any(holds))
+            holds(&summary.title)
+                || host.archive().tasks(&summary.id).is_ok_and(|tasks| tasks.iter().any(holds))
         });
     }
     if let Some(folder) = &args.folder {
@@ -100,7 +101,7 @@ pub(crate) fn sessions(host: &Host, args: &SessionsArgs) -> Exit {
         sessions.retain(|summary| Path::new(&summary.workspace).starts_with(&folder));
     }
     sessions.truncate(args.limit.unwrap_or(usize::MAX));
-    let damage = |summary: &Summary| host.damage(&summary.id);
+    let damage = |summary: &Summary| host.archive().damage(&summary.id);
     if args.json {
         let rows = sessions.iter().map(|summary| match damage(summary) {
             None => json!(summary),

@@ -25,7 +25,10 @@ pub(crate) struct WatchArgs {
 }
 
 pub(crate) fn fork(host: &Host, args: &ForkArgs) -> Exit {
-    let forked = host.find(Some(&args.id)).and_then(|id| host.fork(&id, args.at.map(StepNo), None));
+    let forked = host
+        .archive()
+        .find(Some(&args.id))
+        .and_then(|id| host.archive().fork(&id, args.at.map(StepNo), None));
     match forked {
         Ok(id) if args.json => {
             print_json(&json!({ "id": id }));
@@ -42,7 +45,10 @@ pub(crate) fn fork(host: &Host, args: &ForkArgs) -> Exit {
 }
 
 pub(crate) async fn watch(host: &Host, args: &WatchArgs) -> Exit {
-    let opened = host.find(args.id.as_deref()).and_then(|id| Ok((host.watch(&id)?, host.workspace(&id)?)));
+    let opened = host
+        .archive()
+        .find(args.id.as_deref())
+        .and_then(|id| Ok((host.archive().watch(&id)?, host.archive().workspace(&id)?)));
     let (mut updates, workspace) = match opened {
         Ok(opened) => opened,
         Err(error) => return Exit::host(&error),
@@ -58,7 +64,7 @@ pub(crate) async fn watch(host: &Host, args: &WatchArgs) -> Exit {
         };
         match args.output {
             OutputArg::StreamJson | OutputArg::Json => term::out(&json_line(&event)),
-            OutputArg::Text => match host.recorded_diff(&event, &workspace.to_string_lossy()) {
+            OutputArg::Text => match host.archive().recorded_diff(&event, &workspace.to_string_lossy()) {
                 Ok(diff) => term::out(&console.event(&event, &diff)),
                 Err(error) => return Exit::host(&error),
             },
@@ -67,7 +73,7 @@ pub(crate) async fn watch(host: &Host, args: &WatchArgs) -> Exit {
 }
 
 pub(crate) async fn replay(host: &Host, args: &ReplayArgs) -> Exit {
-    let replayed = match host.find(args.id.as_deref()) {
+    let replayed = match host.archive().find(args.id.as_deref()) {
         Ok(id) => match args.tools {
             ReplayTools::Recorded => recorded(host, &id),
             ReplayTools::Live => match live_plan(host, &id, args.mode.map(Mode::from)) {
@@ -85,7 +91,7 @@ pub(crate) async fn replay(host: &Host, args: &ReplayArgs) -> Exit {
 }
 
 fn recorded(host: &Host, id: &SessionId) -> Result<Exit, HostError> {
-    let verified = host.replay_recorded(id)?;
+    let verified = host.archive().replay_recorded(id)?;
     for divergence in &verified.divergences {
         term::out(&format!(
             "event {}, step {}: this version would have done something else\n  recorded: {}\n  now:      {}\n",
@@ -106,8 +112,8 @@ fn recorded(host: &Host, id: &SessionId) -> Result<Exit, HostError> {
 
 /// The limits of a replay with live tools: a journal alone gives it no more than the configuration does.
 fn live_plan(host: &Host, id: &SessionId, mode: Option<Mode>) -> Result<Result<LivePlan, Exit>, HostError> {
-    let folder = host.workspace(id)?;
-    let recorded = host.options(id)?.mode;
+    let folder = host.archive().workspace(id)?;
+    let recorded = host.archive().options(id)?.mode;
     let settled = match settle_or_tell(host, &folder) {
         Ok(settled) => settled,
         Err(exit) => return Ok(Err(exit)),

@@ -42,7 +42,7 @@ pub(crate) struct GcArgs {
 }
 
 pub(crate) fn cost(host: &Host, args: &CostArgs) -> Exit {
-    let report = match host.cost() {
+    let report = match host.archive().cost() {
         Ok(report) => report,
         Err(error) => return Exit::host(&error),
     };
@@ -117,7 +117,7 @@ fn part_json(part: &Beside) -> serde_json::Value {
 
 pub(crate) fn gc(host: &Host, args: &GcArgs) -> Exit {
     let older = Duration::from_secs(args.days.saturating_mul(24 * 3600));
-    let garbage = match host.collect(older, !args.dry_run) {
+    let garbage = match host.archive().collect(older, !args.dry_run) {
         Ok(garbage) => garbage,
         Err(error) => return Exit::host(&error),
     };

@@ -17,8 +17,8 @@ use lathe_workspace::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::archive::removed::{Removals, Removed};
 use crate::error::{FileProblem, HostError};
-use crate::removed::{Removals, Removed};
 use crate::session::Host;
 
 /// Bytes of a file that are read at once; more is had in parts.

@@ -3,12 +3,13 @@
 use lathe_protocol::{Budget, ModelChoice};
 use lathe_views::Prices;
 
+use crate::archive::Archive;
 use crate::error::HostError;
 use crate::models::RECORDED;
 use crate::ownfile::own_text;
 use crate::session::Host;
 
-impl Host {
+impl Archive {
     /// What tokens cost; `$LATHE_HOME/prices.json` overrides what Lathe knows.
     pub(crate) fn prices(&self) -> Result<Prices, HostError> {
         let prices = Prices::built_in();
@@ -19,13 +20,15 @@ impl Host {
             Err(error) => Err(HostError::Prices(error.to_string())),
         }
     }
+}
 
+impl Host {
     /// The budget with the price of its model. A cap on cost without a price is refused: it could not be kept.
     pub(crate) fn priced(&self, budget: Budget, model: &ModelChoice) -> Result<Budget, HostError> {
         if budget.cost.is_none() || model.provider == RECORDED {
             return Ok(budget);
         }
-        match self.prices()?.price_of(&model.model) {
+        match self.archive().prices()?.price_of(&model.model) {
             Some(price) => Ok(Budget { price: Some(price.per_token()), ..budget }),
             None => Err(HostError::NoPrice { model: model.model.clone(), file: self.home().prices() }),
         }

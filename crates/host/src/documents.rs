@@ -68,7 +68,7 @@ impl Host {
         // A service may repeat the key it was asked with.
         let own = plan.service.as_ref().and_then(|options| options.key.clone());
         let own = own.map(|key| ("ONLINE_KEY".to_owned(), key));
-        Ok(Shelf { kind, screen: self.screen_with(own) })
+        Ok(Shelf { kind, screen: self.archive().screen_with(own) })
     }
 }
 

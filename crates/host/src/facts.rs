@@ -55,7 +55,7 @@ pub struct RememberedFacts {
 impl Host {
     /// The system text that a session in this folder begins with.
     pub fn system_text(&self, toolset: Toolset, folder: &Path) -> String {
-        let facts = facts(folder, Path::new("/bin/bash"), &self.home().memory(), &self.screen());
+        let facts = facts(folder, Path::new("/bin/bash"), &self.home().memory(), &self.archive().screen());
         system_prompt(toolset, &facts, None)
     }
 

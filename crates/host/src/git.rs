@@ -27,10 +27,10 @@ use lathe_workspace::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::archive::removed::Removed;
 use crate::browse::{Browser, READ_MAX, blocking};
 use crate::error::{FileProblem, HostError};
 use crate::own::OwnFolder;
-use crate::removed::Removed;
 use crate::session::Host;
 
 const TIME: Duration = Duration::from_secs(60);

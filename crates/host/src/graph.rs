@@ -9,6 +9,7 @@ use lathe_graph::{
 };
 use serde_json::{Value, json};
 
+use crate::archive::Archive;
 use crate::error::HostError;
 use crate::session::Host;
 
@@ -29,6 +30,13 @@ pub enum Export {
     Picture(String),
 }
 
+impl Archive {
+    /// The graphs that were not asked for this long, or for a month.
+    pub(crate) fn old_graphs(&self, older: Duration) -> Vec<Database> {
+        unused_databases(&self.home().graphs(), older.min(UNUSED))
+    }
+}
+
 impl Host {
     fn graphs(&self) -> PathBuf {
         self.home().graphs()
@@ -37,11 +45,6 @@ impl Host {
     /// Begins to index a session's folder beside everything else, if it is one to index.
     pub(crate) fn index(&self, root: &Path) -> Option<Background> {
         Background::start(root, &self.graphs(), SETTLED)
-    }
-
-    /// Graphs nobody has asked for this long, or for a month.
-    pub(crate) fn old_graphs(&self, older: Duration) -> Vec<Database> {
-        unused_databases(&self.graphs(), older.min(UNUSED))
     }
 
     fn graph(&self, folder: &Path) -> Result<Graph, HostError> {

@@ -159,7 +159,7 @@ impl Host {
             return Ok(known);
         }
         // Nothing is paid for what could not be kept.
-        if matches!(keep, Keep::Journal) && self.is_running(id) {
+        if matches!(keep, Keep::Journal) && self.archive().is_running(id) {
             return Err("another process works on this session; ask again when it has ended".to_owned());
         }
         let summary = lakeview.summarise(&steps, at, cancel).await?;

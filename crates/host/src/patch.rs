@@ -12,11 +12,11 @@ use lathe_git::{GitError, Snapshots};
 use lathe_protocol::{Boxed, Event, Fact, RunNo, SessionId};
 use lathe_workspace::LocalProcesses;
 
+use crate::archive::Archive;
+use crate::archive::report::{below, lost_diff};
 use crate::error::HostError;
 use crate::outfile::{output_path, write_output};
 use crate::place::{opened_in, same_folder};
-use crate::report::{below, lost_diff};
-use crate::session::Host;
 
 /// The list of files that a session's processes write for the user, each name ended by a zero byte.
 const OUTPUTS: &str = "outputs";
@@ -76,7 +76,7 @@ impl Patcher for GitPatcher {
     }
 }
 
-impl Host {
+impl Archive {
     pub(crate) fn patcher(&self, id: &SessionId, folder: &Path) -> GitPatcher {
         GitPatcher {
             folder: folder.to_owned(),

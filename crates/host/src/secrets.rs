@@ -12,9 +12,9 @@ use lathe_redact::{Redactor, is_secret_name, keys_in_file, mask_command, mask_wo
 use lathe_workspace::read_regular;
 use toml::de::{DeTable, DeValue};
 
+use crate::archive::Archive;
 use crate::extras::Extras;
 use crate::ownfile::own_text;
-use crate::session::Host;
 use crate::trust::{ProjectText, told};
 
 /// A name and its value each.
@@ -129,7 +129,7 @@ pub(crate) fn project_texts(texts: &[ProjectText], redactor: &Redactor) -> Vec<(
     texts.iter().map(|text| (text.name.clone(), told(&redactor.text(&text.text)))).collect()
 }
 
-impl Host {
+impl Archive {
     /// Remembers the secrets of a session that is opened here.
     pub(crate) fn meet(&self, known: Secrets) {
         let mut met = self.met.lock();

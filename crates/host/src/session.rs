@@ -24,6 +24,7 @@ use lathe_workspace::{LocalFiles, LocalProcesses};
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 
+use crate::archive::Archive;
 use crate::auth::Stored;
 use crate::error::HostError;
 use crate::extras::Extras;
@@ -108,15 +109,9 @@ pub struct Overrides {
 }
 
 pub struct Host {
-    home: Home,
-    /// Secrets of sessions that were opened here: what is shown of them later does not show those.
-    pub(crate) met: Mutex<Vec<(String, String)>>,
+    archive: Archive,
     /// Tokens of summaries that are in no event, by session.
     pub(crate) unkept: Mutex<HashMap<SessionId, Arc<AtomicU64>>>,
-    /// Held while a fork is made: a repeated command finds what it has made.
-    pub(crate) forking: Mutex<()>,
-    /// Held from the look at a journal until the index says what was seen: what is older never replaces what is newer.
-    pub(crate) noting: Mutex<()>,
 }
 
 /// A session that is open for writing in this process.
@@ -226,19 +221,23 @@ pub(crate) struct Ready {
 
 impl Host {
     pub fn new(home: Home) -> Self {
-        let (met, unkept, forking, noting) = Default::default();
-        Self { home, met, unkept, forking, noting }
+        Self { archive: Archive::new(home), unkept: Mutex::default() }
     }
 
     pub fn home(&self) -> &Home {
-        &self.home
+        self.archive.home()
+    }
+
+    /// The sessions of this home.
+    pub fn archive(&self) -> &Archive {
+        &self.archive
     }
 
     pub async fn start(&self, plan: SessionPlan) -> Result<Session, HostError> {
         let root = working_folder(&plan.folder)?;
         let surroundings = surroundings(&root);
         let variables = Arc::new(Variables::new(&surroundings));
-        let mut known = plan.extras.secrets(self.home.path())?;
+        let mut known = plan.extras.secrets(self.home().path())?;
         known.extend(found_secrets(&root));
         let (stored, marks) = (self.stored_keys()?, self.marks());
         let asking =
@@ -259,11 +258,11 @@ impl Host {
             online: plan.extras.online.enabled,
             own_model: plan.own_model,
         };
-        let outside = plan.extras.outside(&root, self.home.path()).await?;
+        let outside = plan.extras.outside(&root, self.home().path()).await?;
         plan.extras.checks()?; // Wrong settings leave no session behind.
-        self.home.make()?;
+        self.home().make()?;
         let id = new_id();
-        let mut journal = Journal::create(&self.home.sessions(), &id, self.home.blobs()?)?;
+        let mut journal = Journal::create(&self.home().sessions(), &id, self.home().blobs()?)?;
         let opened = SessionOpened {
             session: id.clone(),
             workspace: root.display().to_string(),
@@ -295,12 +294,12 @@ impl Host {
 
     /// Opens a session again. What was left open is closed as interrupted; a run that was under way can be gone on with.
     pub async fn resume(&self, id: &SessionId, overrides: Overrides) -> Result<Session, HostError> {
-        let mut journal = Journal::open(&self.home.sessions(), id, self.home.blobs()?)?;
-        self.mend(&mut journal)?;
+        let mut journal = Journal::open(&self.home().sessions(), id, self.home().blobs()?)?;
+        self.archive().mend(&mut journal)?;
         let (opened, before) = beginning(&journal.reader()?)?; // The actor reads the rest, once.
         let root = same_folder(&opened)?;
         let (variables, toolset) = (Arc::new(variables_of(&opened, &root)), Some(before.toolset));
-        let mut known = overrides.extras.secrets(self.home.path())?;
+        let mut known = overrides.extras.secrets(self.home().path())?;
         known.extend(found_secrets(&root));
         let (stored, marks) = (self.stored_keys()?, self.marks());
         let asking =
@@ -327,7 +326,7 @@ impl Host {
             online: options.online,
             options: Some(options),
             attended: overrides.attended,
-            outside: overrides.extras.outside(&root, self.home.path()).await?,
+            outside: overrides.extras.outside(&root, self.home().path()).await?,
             extras: overrides.extras,
         };
         self.open(id.clone(), journal, &root, ready, variables, opening)
@@ -343,22 +342,23 @@ impl Host {
         opening: Opening,
     ) -> Result<Session, HostError> {
         let Opening { tools, review, online, options, attended, extras, outside } = opening;
-        let mut known = extras.secrets(self.home.path())?;
+        let mut known = extras.secrets(self.home().path())?;
         known.extend(ready.key.clone().map(|key| ("API_KEY".to_owned(), key)));
         known.extend(ready.known.iter().cloned());
         let redactor = Arc::new(secrets(None, &known));
-        self.meet(known);
-        let outputs = self.keep_outputs(&id, root, &extras.outputs)?;
+        self.archive().meet(known);
+        let outputs = self.archive().keep_outputs(&id, root, &extras.outputs)?;
         let mut services = self
             .services(root, Arc::clone(&redactor))?
             .tracked(
-                self.tracking(&id, root, [outputs, vec![outputs_folder(&id)]].concat())?
+                self.archive()
+                    .tracking(&id, root, [outputs, vec![outputs_folder(&id)]].concat())?
                     .map_or_else(Tracking::off, |options| {
-                        Tracking::new(options).with(self.quarantine().repositories())
+                        Tracking::new(options).with(self.archive().quarantine().repositories())
                     }),
             )
-            .keeping(self.keeper(Some(&id)))
-            .pledging(self.pledges(&id))
+            .keeping(self.archive().keeper(Some(&id)))
+            .pledging(self.archive().pledges(&id))
             .checked(extras.checks()?);
         fit_env(&mut services.plan.env, &extras);
         name_toolset(&mut services.plan.env, ready.toolset);
@@ -376,12 +376,12 @@ impl Host {
             .map_err(|error| error.to_string());
         let project = project_texts(&extras.instructions, &redactor);
         let (screen, known) = (Arc::clone(&redactor), Arc::clone(&redactor));
-        let (place, shell, memory) = (root.to_owned(), services.plan.shell.clone(), self.home.memory());
+        let (place, shell, memory) = (root.to_owned(), services.plan.shell.clone(), self.home().memory());
         let unread = services.unread.clone();
         let toolbox = Arc::new(Toolbox::with(ready.toolset, Arc::new(services), tools, outside));
         let setup = Setup {
             readers: self.readers(&id)?,
-            patcher: Arc::new(self.patcher(&id, root)),
+            patcher: Arc::new(self.archive().patcher(&id, root)),
             journal,
             model: ready.client,
             toolbox: Arc::clone(&toolbox),
@@ -431,41 +431,23 @@ impl Host {
 
     pub(crate) fn services(&self, root: &Path, redactor: Arc<Redactor>) -> Result<Services, HostError> {
         // A session does not write the facts of the user that an outer session works for.
-        let has_facts = self.home.refuse_inside_session("remember").is_ok();
+        let has_facts = self.home().refuse_inside_session("remember").is_ok();
         let plan = ShellPlan {
-            home: self.home.path().to_owned(),
+            home: self.home().path().to_owned(),
             shell: PathBuf::from("/bin/bash"),
             start: StartFolder::Is(exact_identity(root)?),
             env: shell_env(),
-            memory: has_facts.then(|| self.home.memory()),
+            memory: has_facts.then(|| self.home().memory()),
         };
-        let files = Arc::new(self.files(root)?);
+        let files = Arc::new(self.archive().files(root)?);
         let processes = Arc::new(LocalProcesses);
-        Ok(Services::new(root.to_owned(), files, processes, self.home.blobs()?, redactor, plan))
-    }
-
-    /// The files of a folder, with what an earlier crash left in it put back or finished.
-    pub(crate) fn files(&self, root: &Path) -> Result<LocalFiles, HostError> {
-        let files = LocalFiles::confined(root.to_owned(), self.home.path()).naming(lathe_git::named_places);
-        files.recovering(self.home.store().join("recovery")).map_err(|error| HostError::Folder {
-            path: root.to_owned(),
-            reason: format!("what an earlier crash left cannot be mended: {error}"),
-        })
-    }
-
-    /// Keeps what lines take away and no copy can be kept of.
-    pub(crate) fn keeper(&self, session: Option<&SessionId>) -> Keeper {
-        Keeper { quarantine: self.quarantine(), session: session.map(SessionId::to_string), scratch: None }
-    }
-
-    pub(crate) fn quarantine(&self) -> Quarantine {
-        Quarantine::new(self.home.quarantine())
+        Ok(Services::new(root.to_owned(), files, processes, self.home().blobs()?, redactor, plan))
     }
 
     /// The gate of a place where nobody can be asked.
     pub(crate) fn gate(&self, root: &Path) -> Gate {
         Gate {
-            home: self.home.path().to_owned(),
+            home: self.home().path().to_owned(),
             root: root.to_owned(),
             user_home: std::env::home_dir().filter(|home| home.parent().is_some()),
             here: Some(root.to_owned()),
@@ -476,7 +458,7 @@ impl Host {
     }
 
     fn readers(&self, id: &SessionId) -> Result<OpenReader, HostError> {
-        let (sessions, id, blobs) = (self.home.sessions(), id.clone(), self.home.blobs()?);
+        let (sessions, id, blobs) = (self.home().sessions(), id.clone(), self.home().blobs()?);
         Ok(Arc::new(move || Reader::open(&sessions, &id, blobs.clone()).ok()))
     }
 

@@ -78,9 +78,10 @@ impl Host {
     ) -> Result<Services, HostError> {
         let services = self.services(root, redactor)?.checked(extras.checks()?);
         let id = new_id();
-        let tracking = self.tracking(&id, root, Vec::new())?.map_or_else(Tracking::off, Tracking::sparing);
-        let tracking = tracking.with(self.quarantine().repositories());
-        let keeper = Keeper { scratch: Some(id.to_string()), ..self.keeper(None) };
+        let tracking =
+            self.archive().tracking(&id, root, Vec::new())?.map_or_else(Tracking::off, Tracking::sparing);
+        let tracking = tracking.with(self.archive().quarantine().repositories());
+        let keeper = Keeper { scratch: Some(id.to_string()), ..self.archive().keeper(None) };
         Ok(services.tracked(tracking).keeping(keeper))
     }
 

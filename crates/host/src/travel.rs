@@ -17,6 +17,7 @@ use lathe_protocol::{
     Verdict,
 };
 
+use crate::archive::Archive;
 use crate::error::HostError;
 use crate::extras::Extras;
 use crate::facts::SystemClock;
@@ -55,7 +56,7 @@ pub struct LiveReplay {
     pub stopped: Option<String>,
 }
 
-impl Host {
+impl Archive {
     /// A new session with everything up to the end of step `at` of another; the whole of it if no step is named.
     ///
     /// A command that is repeated makes no second fork: the first is given back.
@@ -132,7 +133,9 @@ impl Host {
         let history = History::new(Wire::Chat, AgentId::main(), variables(&events));
         Ok(verify(&events, history).ok_or(lathe_agent::AgentError::NoBeginning)?)
     }
+}
 
+impl Host {
     /// Runs a session's recorded answers again with real tools, in a copy of its workspace as it was before.
     /// None if `stop` came first.
     ///
@@ -144,7 +147,7 @@ impl Host {
         live: LivePlan,
         stop: impl Future<Output = ()>,
     ) -> Result<Option<LiveReplay>, HostError> {
-        let events = self.events(id)?;
+        let events = self.archive().events(id)?;
         let opened = opened_in(&events)?;
         let no_place = |error| HostError::Replay(format!("no place for a copy: {error}"));
         // A copy of what may be for nobody else is for nobody else.

@@ -174,7 +174,7 @@ impl App {
             return Ok(known);
         }
         // Ids are whole here: a beginning may mean another session tomorrow.
-        match blocking(|| self.host.find(Some(id))) {
+        match blocking(|| self.host.archive().find(Some(id))) {
             Ok(found) if found.as_str() == id && self.serves(&found)? => Ok(found),
             Ok(_) => Err(ApiError::not_found("Session not found.")),
             Err(error) => Err(match ApiError::from(error) {
@@ -186,7 +186,7 @@ impl App {
 
     /// Tells whether a session worked in a folder that is served. Of a journal that cannot be read only its name is told.
     fn serves(&self, id: &SessionId) -> Result<bool, ApiError> {
-        let folder = self.host.workspace(id).map_err(|error| match ApiError::from(error) {
+        let folder = self.host.archive().workspace(id).map_err(|error| match ApiError::from(error) {
             error if error.status == 507 => error,
             error if error.status >= 500 => {
                 ApiError::internal(format!("The journal of session {id} cannot be read; see `lathe doctor`."))
@@ -206,7 +206,7 @@ impl App {
         let needs = blocking(|| self.needs(id))?;
         needs.check(identity, SessionWork::Drive)?;
         let overrides = blocking(|| {
-            let folder = self.folder(&self.host.workspace(id)?)?;
+            let folder = self.folder(&self.host.archive().workspace(id)?)?;
             self.overrides(id, &folder)
         })?;
         let seat = self.sessions.make_room(identity).await?;
@@ -229,7 +229,7 @@ impl App {
         what: &str,
     ) -> Result<Claimed, ApiError> {
         let command = command.map_or_else(new_command_id, |command| Ok(CommandId::new(command)))?;
-        let events = self.host.events(id)?;
+        let events = self.host.archive().events(id)?;
         let bound = match self.sessions.get(id) {
             Some(live) => live.claim(identity, &command, what)?,
             None => Claims::of(&events).claim(identity, &command, what)?,
@@ -250,7 +250,7 @@ impl App {
 
     /// The role that a session needs that is not open here.
     fn needs(&self, id: &SessionId) -> Result<Needs, ApiError> {
-        Ok(Needs::of(&self.host.options(id)?))
+        Ok(Needs::of(&self.host.archive().options(id)?))
     }
 
     /// Refuses an identity that may not do such work in a session that was removed.
@@ -261,12 +261,12 @@ impl App {
         work: SessionWork,
     ) -> Result<(), ApiError> {
         self.access.check(identity)?;
-        Needs::of(&self.host.removed_options(removed)?).check(identity, work)
+        Needs::of(&self.host.archive().removed_options(removed)?).check(identity, work)
     }
 
     /// How a session is opened again, or asked about.
     pub fn overrides(&self, id: &SessionId, folder: &Path) -> Result<Overrides, ApiError> {
-        let choice = self.host.options(id)?.model;
+        let choice = self.host.archive().options(id)?.model;
         let mut overrides = self.plans.overrides(folder, &choice).map_err(ApiError::bad)?;
         crate::routes::models::known_again(self, &choice, &mut overrides)?;
         // The address of its model may have come over the wire.

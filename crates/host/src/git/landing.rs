@@ -12,8 +12,8 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 
 use super::GitPlace;
+use crate::archive::removed::Removed;
 use crate::error::{FileProblem, HostError};
-use crate::removed::Removed;
 
 impl GitPlace {
     /// Has git write these files in the place of what is there, which is kept.

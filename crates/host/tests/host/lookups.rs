@@ -11,10 +11,10 @@ fn a_session_that_is_named_is_found_without_a_look_at_the_others() {
         std::fs::write(sessions.join(format!("{id}.db")), "").unwrap();
     }
     let host = Host::new(Home::at(folder.path().to_owned()));
-    assert_eq!(host.find(Some("20260101-000000-a")).unwrap().as_str(), "20260101-000000-aaaa");
-    assert_eq!(host.find(Some("20270101-000000-cccc")).unwrap().as_str(), "20270101-000000-cccc");
-    assert!(matches!(host.find(Some("2026")), Err(HostError::ManySessions { .. })));
-    assert!(matches!(host.find(Some("2028")), Err(HostError::NoSuchSession(_))));
+    assert_eq!(host.archive().find(Some("20260101-000000-a")).unwrap().as_str(), "20260101-000000-aaaa");
+    assert_eq!(host.archive().find(Some("20270101-000000-cccc")).unwrap().as_str(), "20270101-000000-cccc");
+    assert!(matches!(host.archive().find(Some("2026")), Err(HostError::ManySessions { .. })));
+    assert!(matches!(host.archive().find(Some("2028")), Err(HostError::NoSuchSession(_))));
     // A list opens every journal that has not ended, and writes the index.
     assert!(!folder.path().join("index.db").exists());
 }

@@ -247,7 +247,7 @@ impl Sessions {
             return Ok(live);
         }
         blocking(|| {
-            let folder = self.host.workspace(id)?;
+            let folder = self.host.archive().workspace(id)?;
             let session = Handle::current().block_on(self.host.resume(id, overrides))?;
             self.keep(session, folder, seat)
         })
@@ -256,8 +256,8 @@ impl Sessions {
     fn keep(&self, session: Session, folder: PathBuf, seat: Seat) -> Result<Arc<Live>, HostError> {
         let id = session.id.clone();
         let handle = session.shared_handle();
-        let last = self.host.last_seq(&id)?;
-        let frames = self.host.frames(&id, Cursor::after(last), None);
+        let last = self.host.archive().last_seq(&id)?;
+        let frames = self.host.archive().frames(&id, Cursor::after(last), None);
         let mut frames = frames?;
         // What is before the last event was told by others, or is read from the journal by who wants it.
         frames.read()?;
@@ -265,8 +265,8 @@ impl Sessions {
         let ended = move |_: &Event| {
             let (host, id) = (Arc::clone(&host), ended.clone());
             tokio::task::spawn_blocking(move || {
-                host.note(&id);
-                let _ = host.write_trajectory_file(&id);
+                host.archive().note(&id);
+                let _ = host.archive().write_trajectory_file(&id);
             });
         };
         let hub = Hub::follow(id.clone(), &*handle, frames, ended);
@@ -285,7 +285,7 @@ impl Sessions {
             summing: session.summing(),
             session: Mutex::new(Some((session, seat))),
             used: AtomicU64::new(now()),
-            claims: Mutex::new(Claims::of(&self.host.events(&id)?)),
+            claims: Mutex::new(Claims::of(&self.host.archive().events(&id)?)),
         });
         mark(&self.marks, &id);
         self.live.lock().insert(id, Arc::clone(&live));
@@ -307,7 +307,7 @@ impl Sessions {
         if !was_running {
             let _ = std::fs::remove_file(self.marks.join(id.as_str()));
         }
-        self.host.note(id);
+        self.host.archive().note(id);
         closed.map(|()| true)
     }
 
@@ -336,7 +336,7 @@ impl Sessions {
         let Ok(marks) = std::fs::read_dir(&self.marks) else { return Vec::new() };
         let ids: Vec<String> =
             marks.flatten().filter_map(|mark| mark.file_name().into_string().ok()).collect();
-        let known = self.host.sessions().unwrap_or_default();
+        let known = self.host.archive().sessions().unwrap_or_default();
         let mut left = Vec::new();
         for id in ids {
             let found = known.iter().find(|summary| summary.id.as_str() == id);

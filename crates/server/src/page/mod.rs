@@ -85,7 +85,8 @@ fn list(app: &App, identity: &Identity, words: &Words) -> Result<String, ApiErro
     let inside = |summary: &Summary| {
         app.roots.iter().any(|root| std::path::Path::new(&summary.workspace).starts_with(root))
     };
-    let sessions: Vec<Summary> = app.host.sessions()?.into_iter().filter(inside).take(SHOWN).collect();
+    let sessions: Vec<Summary> =
+        app.host.archive().sessions()?.into_iter().filter(inside).take(SHOWN).collect();
     let mut out = format!(
         "<h1>{}</h1>\n<p class=\"who\">{} · {}</p>\n",
         words.sessions,
@@ -124,8 +125,12 @@ fn list(app: &App, identity: &Identity, words: &Words) -> Result<String, ApiErro
 
 fn session(app: &App, id: &str, words: &Words) -> Result<String, ApiError> {
     let id = app.session(id)?;
-    let title =
-        app.host.title(&id).filter(|title| !title.is_empty()).unwrap_or_else(|| words.untitled.to_owned());
+    let title = app
+        .host
+        .archive()
+        .title(&id)
+        .filter(|title| !title.is_empty())
+        .unwrap_or_else(|| words.untitled.to_owned());
     let (bubbles, cursor) = bubbles(app, &id)?;
     let mut out = format!(
         "<h1>{}</h1>\n<p class=\"who\">{} · <span id=\"state\"></span> <button id=\"cancel\" hidden>{}</button></p>\n\
@@ -156,7 +161,7 @@ const KINDS: [&str; 6] = ["approval", "rewound", "rewind_undone", "start", "inpu
 /// The bubbles of a session's live branch in their last form, in the order they came, and between them the words of the user
 /// with the role `user`. `key` tells runs apart; `step` and `session_step` are the numbers of the step.
 pub(crate) fn bubbles(app: &App, id: &SessionId) -> Result<(Vec<Value>, Cursor), ApiError> {
-    let (frames, end) = app.host.live_frames(id, &KINDS)?;
+    let (frames, end) = app.host.archive().live_frames(id, &KINDS)?;
     let (mut found, mut places, mut cursor) = (Vec::<Value>::new(), HashMap::new(), Cursor::START);
     // The place before each question that nobody has answered.
     let mut open: BTreeMap<u64, Cursor> = BTreeMap::new();

@@ -126,7 +126,7 @@ impl Work {
         let lakeview = match &live {
             Some(live) => live.lakeview().map_err(ApiError::bad)?,
             None => {
-                let folder = app.folder(&app.host.workspace(&id)?)?;
+                let folder = app.folder(&app.host.archive().workspace(&id)?)?;
                 app.host.lakeview_for(&id, &app.overrides(&id, &folder)?)?
             }
         };
@@ -171,7 +171,7 @@ impl Work {
     /// The file of the run tells it too.
     fn finish(&self) {
         if self.keep {
-            let _ = blocking(|| self.app.host.write_trajectory_file(&self.id));
+            let _ = blocking(|| self.app.host.archive().write_trajectory_file(&self.id));
         }
     }
 }
@@ -200,7 +200,7 @@ fn session(app: &App, identity: &Identity, request: &SummaryRequest) -> Result<S
 /// The session of a trajectory file that this server wrote.
 fn of_file(app: &App, file: &Path) -> Result<SessionId, ApiError> {
     let wrong = || ApiError::not_found("That is no trajectory file of this server.");
-    let ours = app.host.trajectories().canonicalize().map_err(|_| wrong())?;
+    let ours = app.host.archive().trajectories().canonicalize().map_err(|_| wrong())?;
     let file = file.canonicalize().map_err(|_| wrong())?;
     let stem = file.file_stem().and_then(|stem| stem.to_str()).ok_or_else(wrong)?;
     if file.parent() != Some(&ours) {

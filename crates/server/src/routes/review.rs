@@ -77,10 +77,10 @@ async fn changes(
 
 /// The edits of a session or of one of its runs. A run that was taken back may have left some.
 fn edits(app: &App, id: &SessionId, run: Option<RunNo>) -> Result<Vec<FileReview>, ApiError> {
-    let files = app.host.edits(id, run)?;
+    let files = app.host.archive().edits(id, run)?;
     let began = |event: &Event, run| event.place.run == run && matches!(event.fact, Fact::TaskGiven(_));
     if let (Some(run), true) = (run, files.is_empty())
-        && !app.host.events(id)?.iter().any(|event| began(event, run))
+        && !app.host.archive().events(id)?.iter().any(|event| began(event, run))
     {
         return Err(HostError::NoSuchRun { id: id.clone(), run }.into());
     }
@@ -101,7 +101,7 @@ async fn accept(
             return Ok((claimed, Vec::new()));
         }
         edits(&app, &id, wish.run)?;
-        Ok::<_, ApiError>((claimed, app.host.accepted_edits(&id, &wish)?))
+        Ok::<_, ApiError>((claimed, app.host.archive().accepted_edits(&id, &wish)?))
     })?;
     record(&app, &identity, &id, &claimed, reviewed, wish.run).await
 }
@@ -114,7 +114,7 @@ async fn reject(
 ) -> ExactAnswer<Done> {
     let (id, named, wish) = (app.session(&id)?, chosen.id.clone(), wish(chosen)?);
     // A session that another process works on cannot be written: then its files are not touched either.
-    if app.sessions.get(&id).is_none() && app.host.is_running(&id) {
+    if app.sessions.get(&id).is_none() && app.host.archive().is_running(&id) {
         return Err(ApiError::conflict("Another process works on this session."));
     }
     let (claimed, reviewed) = blocking_in_turn(|| {
@@ -124,7 +124,7 @@ async fn reject(
             return Ok((claimed, Vec::new()));
         }
         edits(&app, &id, wish.run)?;
-        Ok::<_, ApiError>((claimed, app.host.reject_edits(&id, &wish)?))
+        Ok::<_, ApiError>((claimed, app.host.archive().reject_edits(&id, &wish)?))
     })
     .await?;
     record(&app, &identity, &id, &claimed, reviewed, wish.run).await
@@ -167,8 +167,8 @@ async fn record(
                 }
             }
         }
-        None => blocking(|| app.host.record_review(id, reviewed))?,
+        None => blocking(|| app.host.archive().record_review(id, reviewed))?,
     }
-    let files = blocking(|| app.host.edits(id, run))?;
+    let files = blocking(|| app.host.archive().edits(id, run))?;
     Ok(Exact(Done { success: true, files }))
 }

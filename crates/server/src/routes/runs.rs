@@ -216,7 +216,8 @@ async fn start(
         return Err(ApiError::unprocessable("A session is started without a task; give it one afterwards."));
     }
     let live = open_session(&app, &identity, &request, true).await?;
-    let trajectory_file = app.host.trajectories().join(format!("{}.json", live.id)).display().to_string();
+    let trajectory_file =
+        app.host.archive().trajectories().join(format!("{}.json", live.id)).display().to_string();
     let working_dir = live.folder.display().to_string();
     Ok(Json(Started { session_id: live.id.to_string(), trajectory_file, working_dir, warnings }))
 }
@@ -241,7 +242,7 @@ async fn status(State(app): State<App>, Asked(asked): Asked<OfSession>) -> Answe
         toolset: options.toolset.as_str().to_owned(),
         tools: live.tools.clone(),
         working_dir: live.folder.display().to_string(),
-        trajectory_file: app.host.trajectories().join(format!("{id}.json")).display().to_string(),
+        trajectory_file: app.host.archive().trajectories().join(format!("{id}.json")).display().to_string(),
         running: live.hub.is_running(),
         clients: live.hub.listeners(),
     }))
@@ -255,7 +256,7 @@ async fn close(
     let id = app.session(&asked.session_id)?;
     // A run is cancelled first, so that it has an end and is not taken for one that was cut off.
     if let Some(live) = app.sessions.get(&id).filter(|live| live.hub.is_running()) {
-        let mut updates = live.subscribe(app.host.last_seq(&id)?);
+        let mut updates = live.subscribe(app.host.archive().last_seq(&id)?);
         let command = new_command_id()?;
         live.submit(&identity, command, CommandBody::Cancel).await?;
         let _ = tokio::time::timeout(std::time::Duration::from_secs(5), end_of_run(&mut *updates)).await;
@@ -470,7 +471,13 @@ async fn result(app: &App, begun: Begun) -> Answer<RunResult> {
     Ok(Json(RunResult {
         session_id: id.to_string(),
         run_id: format!("{id}.{run}"),
-        trajectory_file: app.host.trajectories().join(format!("{id}{ending}.json")).display().to_string(),
+        trajectory_file: app
+            .host
+            .archive()
+            .trajectories()
+            .join(format!("{id}{ending}.json"))
+            .display()
+            .to_string(),
         working_dir: live.folder.display().to_string(),
         success,
         final_result: Projector::shown(&finished.result).into_owned(),

@@ -250,7 +250,7 @@ fn served(app: &App) -> Result<Vec<Summary>, ApiError> {
     let inside = |summary: &Summary| {
         app.roots.iter().any(|root| std::path::Path::new(&summary.workspace).starts_with(root))
     };
-    Ok(app.host.sessions()?.into_iter().filter(inside).collect())
+    Ok(app.host.archive().sessions()?.into_iter().filter(inside).collect())
 }
 
 async fn list(State(app): State<App>, Asked(search): Asked<Search>) -> Answer<Vec<Row>> {
@@ -278,7 +278,7 @@ async fn get(State(app): State<App>, Named(id): Named<String>) -> Answer<Row> {
 async fn let_go(app: &App, id: &SessionId) -> Result<(), ApiError> {
     if let Some(live) = app.sessions.get(id) {
         // A run whose end its client has been told may have an end that the hub has not come to yet.
-        if let Ok(last) = blocking(|| app.host.last_seq(id)) {
+        if let Ok(last) = blocking(|| app.host.archive().last_seq(id)) {
             live.hub.reach(last).await;
         }
         if live.hub.is_running() {
@@ -314,9 +314,9 @@ async fn rename(
                 return Err(ApiError::conflict(reason));
             }
         }
-        None => blocking(|| app.host.rename(&id, &title, claimed.id))?,
+        None => blocking(|| app.host.archive().rename(&id, &title, claimed.id))?,
     }
-    blocking(|| app.host.note(&id));
+    blocking(|| app.host.archive().note(&id));
     get(State(app), Named(id.to_string())).await
 }
 
@@ -336,7 +336,7 @@ async fn fork(
             }
             None => None,
         };
-        Ok(app.host.fork(&id, asked.at.map(StepNo), command)?)
+        Ok(app.host.archive().fork(&id, asked.at.map(StepNo), command)?)
     })?;
     Ok(Json(Made { id: made.to_string() }))
 }
@@ -351,7 +351,8 @@ async fn rewind(
     let what = if asked.files { What::Both } else { What::Conversation };
     let named = TakeBack { id: asked.id.as_deref(), what: format!("rewind {} {what:?}", asked.to) };
     let (really, command) = really(&app, &identity, &id, asked.preview, named).await?;
-    let done = blocking_in_turn(|| app.host.rewind(&id, StepNo(asked.to), what, really, command)).await?;
+    let done =
+        blocking_in_turn(|| app.host.archive().rewind(&id, StepNo(asked.to), what, really, command)).await?;
     Ok(Json(went_back(done)))
 }
 
@@ -364,7 +365,7 @@ async fn undo(
     let id = app.session(&id)?;
     let named = TakeBack { id: asked.id.as_deref(), what: "undo".to_owned() };
     let (really, command) = really(&app, &identity, &id, asked.preview, named).await?;
-    let done = blocking_in_turn(|| app.host.undo(&id, really, command)).await?;
+    let done = blocking_in_turn(|| app.host.archive().undo(&id, really, command)).await?;
     Ok(Json(went_back(done)))
 }
 
@@ -418,7 +419,7 @@ async fn remove(
     let id = app.session(&id)?;
     blocking(|| app.may(&identity, &id, SessionWork::Drive))?;
     let_go(&app, &id).await?;
-    Ok(Json(blocking(|| app.host.remove(&id))?))
+    Ok(Json(blocking(|| app.host.archive().remove(&id))?))
 }
 
 async fn restore(
@@ -426,7 +427,7 @@ async fn restore(
     Extension(identity): Extension<Identity>,
     Named(id): Named<String>,
 ) -> Answer<Made> {
-    let removed = blocking(|| app.host.removed_sessions());
+    let removed = blocking(|| app.host.archive().removed_sessions());
     let is_served = |kept: &&Removed| {
         app.roots.iter().any(|root| std::path::Path::new(&kept.workspace).starts_with(root))
     };
@@ -434,7 +435,7 @@ async fn restore(
     let kept = kept.ok_or_else(|| ApiError::not_found("No session of that id was removed."))?;
     blocking(|| -> Result<(), ApiError> {
         app.may_removed(&identity, kept, SessionWork::Drive)?;
-        app.host.bring_back(&kept.id)?;
+        app.host.archive().bring_back(&kept.id)?;
         Ok(())
     })?;
     Ok(Json(Made { id: kept.path.clone() }))
@@ -465,9 +466,9 @@ async fn export(
     let id = app.session(&id)?;
     let (ending, text) = blocking(|| -> Result<_, ApiError> {
         Ok(match asked.format.unwrap_or_default() {
-            Format::Jsonl => ("jsonl", masked_file(&app.host.lines(&id)?, true)),
-            Format::Trajectory => ("json", masked_file(&app.host.trajectory(&id)?, false)),
-            Format::Html => ("html", app.host.html(&id, false)?),
+            Format::Jsonl => ("jsonl", masked_file(&app.host.archive().lines(&id)?, true)),
+            Format::Trajectory => ("json", masked_file(&app.host.archive().trajectory(&id)?, false)),
+            Format::Html => ("html", app.host.archive().html(&id, false)?),
             Format::Text => {
                 let (bubbles, _) = crate::page::bubbles(&app, &id)?;
                 let lines = bubbles.iter().map(|bubble| bubble["content"].as_str().unwrap_or_default());
@@ -496,7 +497,7 @@ async fn trajectory(
 ) -> Result<Response, ApiError> {
     let id = app.session(&id)?;
     let text = blocking(|| -> Result<_, ApiError> {
-        Ok(masked_file(&app.host.trajectory_of(&id, asked.run.map(RunNo))?, false))
+        Ok(masked_file(&app.host.archive().trajectory_of(&id, asked.run.map(RunNo))?, false))
     })?;
     Ok(([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], text).into_response())
 }
@@ -507,7 +508,7 @@ async fn blob(
 ) -> Result<Response, ApiError> {
     let id = app.session(&id)?;
     let digest = Digest::parse(&digest).ok_or_else(|| ApiError::bad("A digest has 64 hex digits."))?;
-    let found = blocking(|| app.host.session_blob(&id, &digest))?;
+    let found = blocking(|| app.host.archive().session_blob(&id, &digest))?;
     let bytes = found.ok_or_else(|| ApiError::not_found("No event of this session names these bytes."))?;
     Ok(attachment(digest.as_str(), masked_bytes(bytes)))
 }

@@ -28,7 +28,7 @@ impl Workplace {
             (Some(_), Some(_)) => return Err(ApiError::bad("Give `workspace` or `session_id`, not both.")),
             (Some(folder), None) if folder.contains('\0') => return app.folder(Path::new("..")),
             (Some(folder), None) => folder.into(),
-            (None, Some(id)) => app.host.workspace(&app.session(id)?)?,
+            (None, Some(id)) => app.host.archive().workspace(&app.session(id)?)?,
             (None, None) => PathBuf::new(),
         };
         app.folder(&asked)

@@ -104,7 +104,7 @@ fn attached(app: &App, id: &str, attach: &Attach) -> Result<Purpose, ApiError> {
     };
     let id = app.session(id)?;
     // Nothing would come before the session has caught up with it.
-    let last = blocking(|| app.host.last_seq(&id))?;
+    let last = blocking(|| app.host.archive().last_seq(&id))?;
     if from.seq > last {
         return Err(ApiError::unprocessable(format!("`from`: the last event of this session is {last}.")));
     }

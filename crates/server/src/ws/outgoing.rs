@@ -190,7 +190,7 @@ impl Sending {
             if let Then::End = then {
                 return Ok(Then::End);
             }
-            let held = self.app.host.is_running(&self.id);
+            let held = self.app.host.archive().is_running(&self.id);
             if !told || read || held != was_held {
                 self.tell_status(sink, None).await?;
                 (told, was_held) = (true, held);
@@ -208,7 +208,7 @@ impl Sending {
     /// The last event that the journal has.
     async fn written(&self) -> Seq {
         let (host, id) = (Arc::clone(&self.app.host), self.id.clone());
-        let last = tokio::task::spawn_blocking(move || host.last_seq(&id).ok()).await;
+        let last = tokio::task::spawn_blocking(move || host.archive().last_seq(&id).ok()).await;
         last.ok().flatten().unwrap_or_default()
     }
 
@@ -220,7 +220,7 @@ impl Sending {
     async fn reader(&self, live: Option<&Live>) -> Result<FrameReader, Goodbye> {
         let near = live.and_then(|live| live.hub.near(Seq(self.cursor.seq.0.saturating_sub(1))));
         let (host, id, cursor) = (Arc::clone(&self.app.host), self.id.clone(), self.cursor);
-        let opened = tokio::task::spawn_blocking(move || host.frames(&id, cursor, near)).await;
+        let opened = tokio::task::spawn_blocking(move || host.archive().frames(&id, cursor, near)).await;
         match opened {
             Ok(Ok(frames)) => Ok(frames),
             Ok(Err(error)) => Err(Goodbye::new(close_code::ERROR, error.to_string())),
@@ -319,7 +319,10 @@ impl Sending {
         // Before the journal is looked at: a run that ends meanwhile would look like one that stands still.
         let is_at_work = self.is_at_work();
         let (host, id) = (Arc::clone(&self.app.host), self.id.clone());
-        let looked = tokio::task::spawn_blocking(move || (host.state(&id), host.last_seq(&id).ok())).await;
+        let looked = tokio::task::spawn_blocking(move || {
+            (host.archive().state(&id), host.archive().last_seq(&id).ok())
+        })
+        .await;
         let (state, last) = looked.unwrap_or_default();
         let is_moving = shown.is_some_and(|shown| last.is_some_and(|last| last > shown));
         let running_here = shown.is_some() && state == Some(SessionState::Running);

@@ -298,7 +298,7 @@ async fn each_command_of_a_surface_that_is_repeated_has_one_effect_and_one_recei
     let host = lathe_host::Host::new(lathe_host::Home::at(folder.path().join("home")));
     let plans = Recorded { cassette: cassette([json!([done("d", "done")])]), mode: Mode::FullAuto };
     let id = lathe_protocol::SessionId::new(&session);
-    let recorded = host.options(&id).unwrap().model;
+    let recorded = host.archive().options(&id).unwrap().model;
     let overrides = lathe_server::Plans::overrides(&plans, folder.path(), &recorded).unwrap();
     let opened = host.resume(&id, overrides).await.unwrap();
     let summary = StepSummarised {
@@ -317,12 +317,12 @@ async fn each_command_of_a_surface_that_is_repeated_has_one_effect_and_one_recei
         CommandBody::Review { reviewed, changes: Vec::new() },
     ] {
         let name = format!("{body:?}");
-        let before = host.events(&id).unwrap().len();
+        let before = host.archive().events(&id).unwrap().len();
         let command = Command { id: CommandId::new(&name), actor: Actor::Person, body };
         let first = opened.handle().submit(command.clone()).await;
         assert!(matches!(first.answer, ReceiptAnswer::Accepted { .. }), "{name}: {first:?}");
         assert_eq!(opened.handle().submit(command).await, first, "{name}");
-        assert_eq!(host.events(&id).unwrap().len(), before + 1, "{name}");
+        assert_eq!(host.archive().events(&id).unwrap().len(), before + 1, "{name}");
     }
     opened.close().await.unwrap();
 }

@@ -90,7 +90,7 @@ async fn a_failing_verdict_keeps_the_run_going_with_its_reasons() {
     assert!(text(&results, "w2").ends_with("Quality review: pass"));
     // What was judged is part of the results: the journal alone gives the same requests again.
     let out = lathe_host::Host::new(lathe_host::Home::at(server.home.clone()));
-    let verified = out.replay_recorded(&lathe_protocol::SessionId::new(&id)).unwrap();
+    let verified = out.archive().replay_recorded(&lathe_protocol::SessionId::new(&id)).unwrap();
     assert!(verified.divergences.is_empty(), "{:?}", verified.divergences);
     server.stop().await;
 }

@@ -26,7 +26,7 @@ async fn first_words(server: &Server, request: Value) -> (String, String) {
     assert_eq!(status, 200, "{result}");
     let id = result["session_id"].as_str().unwrap();
     let host = lathe_host::Host::new(lathe_host::Home::at(server.home.clone()));
-    let text = host.trajectory(&lathe_protocol::SessionId::new(id)).unwrap();
+    let text = host.archive().trajectory(&lathe_protocol::SessionId::new(id)).unwrap();
     let trajectory: Value = serde_json::from_str(&text).unwrap();
     let messages = &trajectory["llm_interactions"][0]["input_messages"];
     let content = |at: usize| messages[at]["content"].as_str().unwrap().to_owned();

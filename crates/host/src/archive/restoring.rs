@@ -19,11 +19,12 @@ use lathe_tools::recorded;
 use lathe_workspace::landing;
 use serde::{Deserialize, Serialize};
 
+use crate::archive::Archive;
+use crate::archive::layouts::leave_repositories;
+use crate::archive::quarantine::{Exchanged, left_whole};
 use crate::error::HostError;
-use crate::layouts::leave_repositories;
 use crate::place::{folder_or_gone, identity};
-use crate::quarantine::{Exchanged, left_whole};
-use crate::session::{Host, beginning, now};
+use crate::session::{beginning, now};
 
 /// What is put back, and what the journal is told of it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -53,7 +54,7 @@ pub(crate) struct Restoring {
     pub(crate) again: Vec<String>,
 }
 
-impl Host {
+impl Archive {
     fn restoring_file(&self, id: &SessionId) -> PathBuf {
         self.scratch(id).join("restoring")
     }

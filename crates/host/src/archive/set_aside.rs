@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::report::{RunReport, below};
-use crate::session::Host;
+use crate::archive::Archive;
+use crate::archive::report::{RunReport, below};
 
 /// The part of a name that says that Lathe set the file aside.
 const ASIDE: &str = ".set-aside-by-lathe";
@@ -32,7 +32,7 @@ pub struct AsideFile {
     pub advice: &'static str,
 }
 
-impl Host {
+impl Archive {
     /// The files that were set aside in a run and are still there.
     pub fn set_aside(&self, report: &RunReport) -> Vec<AsideFile> {
         let told = report.told_aside.iter().map(|told| (told.path.clone(), told.name.clone()));

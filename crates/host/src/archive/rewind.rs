@@ -18,13 +18,14 @@ use lathe_protocol::{
 use lathe_redact::Redactor;
 use serde::{Deserialize, Serialize};
 
-use crate::claims::Claim;
+use crate::archive::Archive;
+use crate::archive::claims::Claim;
+use crate::archive::layouts::leave_repositories;
+use crate::archive::quarantine::Exchange;
+use crate::archive::restoring::{Restoring, shown};
 use crate::error::HostError;
-use crate::layouts::leave_repositories;
 use crate::place::{folder_or_gone, opened_in};
-use crate::quarantine::Exchange;
-use crate::restoring::{Restoring, shown};
-use crate::session::{Host, now};
+use crate::session::now;
 
 /// What goes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,7 +96,7 @@ struct Story {
     last_run: RunNo,
 }
 
-impl Host {
+impl Archive {
     /// The state after step `to`. The session must not be in use. A command that is repeated does nothing: what it did is
     /// told again.
     pub fn rewind(

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use lathe_journal::{Index, JournalError, Reader, SessionState, Summary, is_held, session_ids};
 use lathe_protocol::{Event, Seq, SessionId, SessionOptions, Timestamp};
 
+use crate::archive::Archive;
+use crate::archive::reports::session_files;
 use crate::error::HostError;
-use crate::reports::session_files;
-use crate::session::{Host, beginning};
+use crate::session::beginning;
 
-impl Host {
+impl Archive {
     /// Newest first. The index is brought up to date with the journals it does not know or that are unfinished.
     pub fn sessions(&self) -> Result<Vec<Summary>, HostError> {
         let folder = self.home().sessions();

@@ -5,12 +5,12 @@ use std::path::Path;
 use lathe_changes::{Kept, Note, PutBack, Returned, SetAside, Unfinished};
 use lathe_protocol::{CallId, Digest, Event, Fact, Seq, SessionId};
 
+use crate::archive::Archive;
+use crate::archive::lookup::{is_here, standing};
+use crate::archive::rewind::{PathAct, Undone};
 use crate::error::HostError;
-use crate::lookup::{is_here, standing};
-use crate::rewind::{PathAct, Undone};
-use crate::session::Host;
 
-impl Host {
+impl Archive {
     /// What is kept, the oldest first.
     pub fn kept(&self) -> Vec<Kept> {
         let quarantine = self.quarantine();

@@ -8,9 +8,9 @@ use lathe_journal::{Index, Reader, is_held, session_ids};
 use lathe_protocol::{Digest, Fact, SessionId};
 use lathe_views::{CostReport, Language, SessionCost, html};
 
+use crate::archive::Archive;
 use crate::error::HostError;
 use crate::secrets::cleaned;
-use crate::session::Host;
 
 /// What `gc` would remove, or has removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct Garbage {
     pub kept_bytes: u64,
 }
 
-impl Host {
+impl Archive {
     /// One self-contained page.
     pub fn html(&self, id: &SessionId, chinese: bool) -> Result<String, HostError> {
         let events = self.events(id)?;
@@ -37,7 +37,7 @@ impl Host {
 
     /// Trae's trajectory of the last run.
     pub fn trajectory(&self, id: &SessionId) -> Result<String, HostError> {
-        let mut builder = crate::trajectory::builder(None);
+        let mut builder = crate::archive::trajectory::builder(None);
         self.events(id)?.iter().for_each(|event| builder.take(event));
         Ok(builder.to_json())
     }

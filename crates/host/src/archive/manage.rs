@@ -6,12 +6,13 @@ use std::time::SystemTime;
 use lathe_journal::{Journal, Reader};
 use lathe_protocol::{CommandId, Digest, Draft, Place, RunNo, SessionId, SessionNamed, SessionOptions};
 
+use crate::archive::Archive;
+use crate::archive::removed::{Removals, Removed};
+use crate::archive::reports::{blobs_of, session_files};
 use crate::error::HostError;
-use crate::removed::{Removals, Removed};
-use crate::reports::{blobs_of, session_files};
-use crate::session::{Host, beginning, now};
+use crate::session::{beginning, now};
 
-impl Host {
+impl Archive {
     /// Gives a session that nobody has open a title.
     pub fn rename(&self, id: &SessionId, title: &str, command: CommandId) -> Result<(), HostError> {
         let mut journal = Journal::open(&self.home().sessions(), id, self.home().blobs()?)?;
@@ -71,7 +72,7 @@ impl Host {
 
     /// Trae's trajectory of one run, the last if none is named.
     pub fn trajectory_of(&self, id: &SessionId, run: Option<RunNo>) -> Result<String, HostError> {
-        let mut builder = crate::trajectory::builder(run);
+        let mut builder = crate::archive::trajectory::builder(run);
         self.events(id)?.iter().for_each(|event| builder.take(event));
         if let (Some(run), None) = (run, builder.run()) {
             return Err(HostError::NoSuchRun { id: id.clone(), run });

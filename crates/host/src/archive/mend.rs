@@ -15,9 +15,10 @@ use lathe_journal::{Journal, JournalError, Reader};
 use lathe_protocol::{CallFinished, CallId, Dangling, Draft, Place, RunNo, SessionId, interrupted};
 use lathe_tools::{ran_in_background, recorded};
 
+use crate::archive::Archive;
 use crate::error::HostError;
 use crate::place::same_folder;
-use crate::session::{Host, beginning, now};
+use crate::session::{beginning, now};
 
 /// Files, links and folders of a tree whose changes by shell lines can be taken back.
 const TRACKED_FILES: usize = 200_000;
@@ -25,7 +26,7 @@ const TRACKED_FILES: usize = 200_000;
 /// Paths that the result of an interrupted call names.
 const NAMED: usize = 20;
 
-impl Host {
+impl Archive {
     /// Where the file tools of a session write down what they are about to change.
     pub(crate) fn pledges(&self, id: &SessionId) -> Pledges {
         Pledges::of(&self.scratch(id))

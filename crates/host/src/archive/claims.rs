@@ -17,7 +17,7 @@ use lathe_journal::{Reader, SessionState};
 use lathe_protocol::{CallId, CommandDecided, Event, Fact, RunNo, Seq, SessionId, StepNo, Timestamp};
 use lathe_tools::writes_only_what_it_names;
 
-use crate::session::Host;
+use crate::archive::Archive;
 
 /// Bytes of a file that are read to see how it grew.
 const LARGEST: usize = 4 << 20;
@@ -39,7 +39,7 @@ pub(crate) struct Claim {
     pub(crate) session: SessionId,
 }
 
-impl Host {
+impl Archive {
     /// Marks what other sessions did, or may have done, while the calls of these events ran, and what is as another session
     /// left it since. `all` is the whole journal of the session. A journal that cannot be read claims nothing.
     pub(crate) fn leave_to_other_sessions(

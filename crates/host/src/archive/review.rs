@@ -23,10 +23,11 @@ use lathe_workspace::landing;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::archive::Archive;
+use crate::archive::layouts::leave_repositories;
 use crate::error::HostError;
-use crate::layouts::leave_repositories;
 use crate::place::{opened_in, same_folder};
-use crate::session::{Host, now};
+use crate::session::now;
 
 /// Lines around a hunk.
 const CONTEXT: usize = 3;
@@ -96,7 +97,7 @@ struct Review {
     last_run: RunNo,
 }
 
-impl Host {
+impl Archive {
     /// Every file that a session, or one run of it, changed, with its hunks.
     pub fn edits(&self, id: &SessionId, run: Option<RunNo>) -> Result<Vec<FileReview>, HostError> {
         let review = self.review(id, run)?;

@@ -6,14 +6,14 @@ use lathe_journal::Reader;
 use lathe_protocol::{Event, RunNo, Seq, SessionId, StepNo};
 use lathe_views::{Cursor, Projector, WireFrame};
 
+use crate::archive::Archive;
 use crate::error::HostError;
 use crate::ownfile::{own_folder, own_write};
-use crate::session::Host;
 
 /// Events read at once.
 const BATCH: usize = 128;
 
-impl Host {
+impl Archive {
     /// The frames of a session after a cursor. `near` is a projection that stands before the cursor, if one is at hand;
     /// without it the run of the cursor is read from its beginning.
     pub fn frames(

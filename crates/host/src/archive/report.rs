@@ -14,9 +14,10 @@ use lathe_redact::Redactor;
 use lathe_tools::{ToldAside, told_aside_in};
 use serde::Serialize;
 
+use crate::archive::Archive;
 use crate::error::HostError;
 use crate::secrets::cleaned;
-use crate::session::{Host, Session};
+use crate::session::Session;
 
 /// One changed file of a run, from its content before the run to its content now.
 pub struct FileDiff {
@@ -221,7 +222,7 @@ impl RunReport {
     }
 }
 
-impl Host {
+impl Archive {
     /// The changes of a run as diffs to be shown, by path. What is secret in them is a placeholder.
     pub fn diffs(&self, report: &RunReport) -> Result<Vec<FileDiff>, HostError> {
         let screen = self.screen();
