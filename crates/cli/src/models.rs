@@ -85,7 +85,7 @@ pub(crate) fn request(model: &ModelSection) -> ModelRequest {
 /// One small question to the model of the settings, if there is one.
 pub(crate) async fn probe(host: &Host, args: &ModelArgs, settings: &Settings) -> Option<Check> {
     match source(args, settings) {
-        ModelSource::Ask(request) => host.probe(&request).await,
+        ModelSource::Ask(request) => host.models().probe(&request).await,
         ModelSource::Replay { .. } | ModelSource::Given { .. } | ModelSource::BuiltIn { .. } => None,
     }
 }
@@ -234,7 +234,7 @@ pub(crate) fn cache_lines(meter: &CacheMeter) -> String {
 }
 
 pub(crate) fn models(host: &Host, args: &ModelsArgs) -> Exit {
-    let rows = match host.providers() {
+    let rows = match host.models().providers() {
         Ok(rows) => rows,
         Err(error) => return Exit::host(&error),
     };
@@ -308,7 +308,7 @@ pub(crate) fn auth(host: &Host, args: &AuthArgs) -> Exit {
             if let Err(error) = std::io::stdin().lock().read_line(&mut key) {
                 return Exit::wrong_usage(&format!("the key cannot be read: {error}"));
             }
-            match host.login(provider, &key) {
+            match host.models().login(provider, &key) {
                 Ok(path) => {
                     term::out(&format!("The key for {provider} is kept in {}.\n", path.display()));
                     Exit::Done
@@ -316,7 +316,7 @@ pub(crate) fn auth(host: &Host, args: &AuthArgs) -> Exit {
                 Err(error) => Exit::host(&error),
             }
         }
-        AuthCommand::Logout { provider } => match host.logout(provider) {
+        AuthCommand::Logout { provider } => match host.models().logout(provider) {
             Ok(true) => {
                 term::out(&format!("The key for {provider} is forgotten.\n"));
                 Exit::Done

@@ -84,7 +84,7 @@ pub(crate) fn policy(host: &Host, args: &PolicyArgs) -> Exit {
         PolicyCommand::Check(args) => check(host, args),
         PolicyCommand::Replay { file, sessions, json } => replay(host, file, sessions, *json),
         PolicyCommand::List { json } => list(host, *json),
-        PolicyCommand::Revoke { number } => match host.revoke(*number) {
+        PolicyCommand::Revoke { number } => match host.rules().revoke(*number) {
             Ok(revoked) => {
                 term::out(&format!("no longer allowed: {}\n", visible(&revoked)));
                 Exit::Done
@@ -101,7 +101,7 @@ fn replay(host: &Host, file: &Path, sessions: &[String], as_json: bool) -> Exit 
         Ok(extras) => extras,
         Err(exit) => return exit,
     };
-    let replay = match ids.and_then(|ids| host.policy_replay(file, &ids, &extras)) {
+    let replay = match ids.and_then(|ids| host.rules().policy_replay(file, &ids, &extras)) {
         Ok(replay) => replay,
         Err(error) => return Exit::host(&error),
     };
@@ -136,7 +136,7 @@ fn replay(host: &Host, file: &Path, sessions: &[String], as_json: bool) -> Exit 
 }
 
 fn list(host: &Host, as_json: bool) -> Exit {
-    match host.allowed_for_ever() {
+    match host.rules().allowed_for_ever() {
         Ok(allowed) if as_json => print_json(&json!(allowed)),
         Ok(allowed) if allowed.is_empty() => term::out("nothing was allowed for ever\n"),
         Ok(allowed) => {
@@ -154,7 +154,7 @@ fn check(host: &Host, args: &CheckArgs) -> Exit {
         Ok(extras) => extras,
         Err(exit) => return exit,
     };
-    let check = match host.policy_check(args.rules.as_deref(), &extras) {
+    let check = match host.rules().policy_check(args.rules.as_deref(), &extras) {
         Ok(check) => check,
         Err(error) => return Exit::host(&error),
     };

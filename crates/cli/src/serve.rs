@@ -215,11 +215,13 @@ fn announce(bound: &Bound, home: &Path, as_json: bool, open: bool) {
 /// whoever can write there must not be able to stop the server.
 fn check_rules(host: &Host, home: &Path, roots: &[PathBuf]) -> Result<(), Exit> {
     let own = extras_of(host, home)?;
-    host.check_rules(home, &own).map_err(|error| Exit::host(&error))?;
+    host.rules().check_rules(home, &own).map_err(|error| Exit::host(&error))?;
     for root in roots {
         let extras = settle_quietly(host, Place { folder: root, file: None }, Vec::new());
         let checked = match extras {
-            Ok(settled) => host.check_rules(root, &settled.extras()).map_err(|error| error.to_string()),
+            Ok(settled) => {
+                host.rules().check_rules(root, &settled.extras()).map_err(|error| error.to_string())
+            }
             Err(errors) => Err(listed(errors.errors.iter().map(ToString::to_string)).join("; ")),
         };
         if let Err(error) = checked {

@@ -159,7 +159,7 @@ pub(crate) fn settle_or_tell(host: &Host, folder: &Path) -> Result<Settled, Exit
 
 /// Tells of files in the folder of rules that are not read, in one line.
 pub(crate) fn tell_unread_rules(host: &Host) {
-    let unread = host.unread_rules();
+    let unread = host.rules().unread_rules();
     if unread.is_empty() {
         return;
     }
@@ -531,7 +531,7 @@ pub(crate) fn config_show(host: &Host, args: &ConfigShowArgs) -> Exit {
 pub(crate) fn config_check(host: &Host, args: &ConfigShowArgs) -> Exit {
     let place = Place { folder: &args.working_dir, file: args.config_file.as_deref().map(NamedFile::Path) };
     if let Ok(settled) = settle_quietly(host, place, Vec::new())
-        && let Err(error) = host.check_session(&args.working_dir, &settled.extras())
+        && let Err(error) = host.rules().check_session(&args.working_dir, &settled.extras())
     {
         return Exit::host(&error);
     }

@@ -133,9 +133,9 @@ pub(crate) fn trust(host: &Host, args: &TrustArgs) -> Exit {
 
 /// Forgets what was said about a folder or its Trae file; how many items that were.
 fn remove(host: &Host, path: &Path) -> Result<usize, HostError> {
-    let Some((folder, name)) = trae_file(path) else { return host.distrust(path) };
+    let Some((folder, name)) = trae_file(path) else { return host.rules().distrust(path) };
     let root = folder.canonicalize().unwrap_or(folder);
-    host.distrust_item(&root, ItemKind::TraeConfig, name).map(usize::from)
+    host.rules().distrust_item(&root, ItemKind::TraeConfig, name).map(usize::from)
 }
 
 /// The folder and the name of a Trae file, if a path names one.
@@ -163,7 +163,7 @@ fn look(host: &Host, folder: &Path) -> Result<ProjectLook, Exit> {
 /// Looks at a folder with the parts of its configuration that are known already.
 pub(crate) fn look_at(host: &Host, folder: &Path, parts: &[Part]) -> Result<ProjectLook, HostError> {
     let parts: Vec<ProjectPart> = parts.iter().map(part).collect();
-    let mut look = host.look_at_project(folder, &parts)?;
+    let mut look = host.rules().look_at_project(folder, &parts)?;
     let dotenv: Vec<String> = look.dotenv.iter().map(|(name, _)| name.clone()).collect();
     if let Some(looked) = &mut look.trae {
         // What cannot be shown cannot be trusted; the configuration says what is wrong with it.
@@ -198,7 +198,7 @@ fn list(host: &Host, folder: &Path, as_json: bool) -> Exit {
         Err(exit) => return exit,
     };
     let others: Vec<(PathBuf, usize)> =
-        host.trusted_folders().into_iter().filter(|(root, _)| *root != look.root).collect();
+        host.rules().trusted_folders().into_iter().filter(|(root, _)| *root != look.root).collect();
     if as_json {
         let items: Vec<_> = look
             .items
@@ -279,7 +279,7 @@ fn add_trae(host: &Host, folder: &Path, name: &str, yes: bool) -> Exit {
     if let Some(exit) = refused(yes) {
         return exit;
     }
-    match host.say_of_items(&look.root, [looked], Said::Trusted) {
+    match host.rules().say_of_items(&look.root, [looked], Said::Trusted) {
         Ok(()) => {
             term::out(&format!("trusted: {}\n", named(looked)));
             Exit::Done
@@ -397,7 +397,7 @@ fn add(host: &Host, folder: &Path, yes: bool) -> Exit {
     if let Some(exit) = refused(yes) {
         return exit;
     }
-    if let Err(error) = host.say_of_items(&look.root, wanted.iter().copied(), Said::Trusted) {
+    if let Err(error) = host.rules().say_of_items(&look.root, wanted.iter().copied(), Said::Trusted) {
         return Exit::host(&error);
     }
     for looked in wanted {
@@ -437,12 +437,12 @@ pub(crate) fn decide(host: &Host, look: ProjectLook, asking: Asking) -> Result<P
         };
         match given {
             Some(Answer::Yes) => {
-                host.say_of_items(&look.root, look.undecided(), Said::Trusted)?;
+                host.rules().say_of_items(&look.root, look.undecided(), Said::Trusted)?;
                 return Ok(look.undecided_trusted());
             }
             Some(Answer::Once) => return Ok(look.undecided_trusted()),
             Some(Answer::No) => {
-                host.say_of_items(&look.root, look.undecided(), Said::Refused)?;
+                host.rules().say_of_items(&look.root, look.undecided(), Said::Refused)?;
                 return Ok(look);
             }
             Some(Answer::ShowAll) => lines = usize::MAX,

@@ -34,8 +34,8 @@ impl Host {
         let Some(source) = source else {
             return Ok(Aside::new(Arc::clone(&own.client), own.choice.model.clone(), Arc::clone(variables)));
         };
-        let stored = self.stored_keys()?;
-        let marks = self.marks();
+        let stored = self.models().stored_keys()?;
+        let marks = self.models().marks();
         let asking = Asking { variables, stored: &stored, marks: &marks, workspace: root, known: &own.known };
         let named = ready(source, Some(own.toolset), None, &asking, Some(&own.choice))?;
         Ok(Aside::new(named.client, named.choice.model, Arc::clone(variables)))

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::error::HostError;
 
 use crate::extras::Extras;
-use crate::providers::{PROVIDERS, Provider};
+use crate::models::providers::{PROVIDERS, Provider};
 use crate::session::Host;
 use crate::toolrun::ToolRun;
 
@@ -58,7 +58,7 @@ impl Host {
     /// The rule files can be read, and every tool they name is there. Tools of fields, servers and programs come and go, so
     /// a name that matches none of them now is told here and nowhere else.
     async fn check_policy(&self, folder: &Path, extras: &Extras) -> Check {
-        let rules = match self.rulebook(folder, extras) {
+        let rules = match self.rules().rulebook(folder, extras) {
             Ok(rules) => rules,
             Err(error) => return broken("policy", error.to_string()),
         };

@@ -19,8 +19,8 @@ use crate::lakeview::LakeviewPlan;
 use crate::ownfile::needed_text;
 use crate::place::{shell_env, working_folder};
 use crate::replica::Replica;
+use crate::rules::trust::ProjectText;
 use crate::session::Host;
-use crate::trust::ProjectText;
 
 /// What the user's own files name, and what the user trusts of a project's.
 #[derive(Debug, Clone, Default)]

@@ -13,7 +13,7 @@ use lathe_tools::Toolbox;
 
 use crate::error::HostError;
 use crate::facts::{facts, surroundings};
-use crate::keys::Marks;
+use crate::models::keys::Marks;
 use crate::pictures::{ReadImages, TaskImage};
 use crate::place::working_folder;
 use crate::secrets::{found as found_secrets, project_texts, redactor as secrets};
@@ -45,7 +45,7 @@ impl Host {
         let variables = Arc::new(Variables::new(&surroundings(&root)));
         let mut known = plan.extras.secrets(self.home().path())?;
         known.extend(found_secrets(&root));
-        let (stored, marks) = (self.stored_keys()?, Marks::none());
+        let (stored, marks) = (self.models().stored_keys()?, Marks::none());
         let asking =
             Asking { variables: &variables, stored: &stored, marks: &marks, workspace: &root, known: &known };
         let Written { form, model, toolset, known } = written(plan, &asking)?;

@@ -104,7 +104,7 @@ impl Home {
     /// Denials of the places that links in this folder lead to, as rules: what stands there is this folder's content, and
     /// a model that wrote it would write its own rules. None if there are no such links.
     pub(crate) fn linked_rules(&self) -> Option<String> {
-        let places = crate::policy::path_patterns(&self.linked());
+        let places = crate::rules::policy::path_patterns(&self.linked());
         (!places.is_empty()).then(|| {
             format!(
                 "[[rule]]\ndecision = \"deny\"\npath = [{}]\nreason = \"a link in Lathe's own folder leads there\"\n",

@@ -107,10 +107,10 @@ impl Host {
         let (opened, before) = beginning(&reader)?;
         let root = same_folder(&opened)?;
         let variables = Arc::new(variables_of(&opened, &root));
-        let stored = self.stored_keys()?;
+        let stored = self.models().stored_keys()?;
         let mut known = overrides.extras.secrets(self.home().path())?;
         known.extend(crate::secrets::found(&root));
-        let marks = self.marks();
+        let marks = self.models().marks();
         let asking =
             Asking { variables: &variables, stored: &stored, marks: &marks, workspace: &root, known: &known };
         let plan = &overrides.extras.lakeview;

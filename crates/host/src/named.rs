@@ -62,7 +62,7 @@ impl Host {
     /// owner.
     fn check_names(&self, roots: &[PathBuf], names: &[&Path]) -> Result<(), HostError> {
         let named = names.iter().find_map(|name| roots.iter().find(|root| name.starts_with(root)));
-        let gate = self.gate(named.or(roots.first()).map_or(Path::new("/nowhere"), PathBuf::as_path));
+        let gate = self.rules().gate(named.or(roots.first()).map_or(Path::new("/nowhere"), PathBuf::as_path));
         let strictest = names.iter().map(|name| gate.region(name, Depth::One)).max();
         match strictest.unwrap_or(Region::Keys) {
             Region::Inside | Region::Public | Region::Elsewhere => Ok(()),

@@ -305,7 +305,7 @@ impl Replica {
 
     /// A denial of the real workspace, by its place: whatever is run again works in the copy.
     pub(crate) fn denial(&self) -> String {
-        let places = crate::policy::path_patterns(std::slice::from_ref(&self.original));
+        let places = crate::rules::policy::path_patterns(std::slice::from_ref(&self.original));
         format!(
             "[[rule]]\ndecision = \"deny\"\npath = [{}]\n\
              reason = \"a replay works in a copy, and never in the workspace itself\"\n",

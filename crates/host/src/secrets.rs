@@ -15,7 +15,7 @@ use toml::de::{DeTable, DeValue};
 use crate::archive::Archive;
 use crate::extras::Extras;
 use crate::ownfile::own_text;
-use crate::trust::{ProjectText, told};
+use crate::rules::trust::{ProjectText, told};
 
 /// A name and its value each.
 type Secrets = Vec<(String, String)>;
@@ -175,7 +175,7 @@ pub(crate) fn cleaned(redactor: Option<&Redactor>, content: Option<Vec<u8>>) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trust::TOLD;
+    use crate::rules::trust::TOLD;
 
     #[test]
     fn a_project_does_not_say_how_much_is_looked_for() {

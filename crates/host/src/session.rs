@@ -6,39 +6,40 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use lathe_agent::{Actor, AgentError, Clock, Facts, Lakeview, LocalHandle, OpenReader, ProposedText, Setup};
-use lathe_changes::Quarantine;
 use lathe_journal::{Journal, Reader};
 use lathe_model::{
     Cassette, CassetteError, Form, HttpClient, ModelClient, Pace, Params, RecordingClient, ReplayClient,
     Strictness, Variables,
 };
-use lathe_policy::{Gate, OnDisk};
+use lathe_policy::Gate;
 use lathe_protocol::{
     Budget, Digest, Draft, EndingRule, Fact, Limits, Mode, ModelChoice, PatchRule, Place, ReviewRule, RunNo,
     Sandbox, SessionHandle, SessionId, SessionOpened, SessionOptions, ToolChoice, Toolset,
 };
 use lathe_redact::{Redactor, secrets_in_address};
 use lathe_shell::StartFolder;
-use lathe_tools::{Keeper, LocalDisk, Outputs, OutsideTool, Services, ShellPlan, Toolbox, Tracking};
-use lathe_workspace::{LocalFiles, LocalProcesses};
+use lathe_tools::{Outputs, OutsideTool, Services, ShellPlan, Toolbox, Tracking};
+use lathe_workspace::LocalProcesses;
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 
 use crate::archive::Archive;
-use crate::auth::Stored;
 use crate::error::HostError;
 use crate::extras::Extras;
 use crate::facts::{SystemClock, facts, surroundings};
-use crate::guarded::GuardedClient;
 use crate::home::Home;
-use crate::keys::{KeyRing, Marks};
 use crate::lakeview::{Summing, each_step};
-use crate::models::{self, FoundModel, ModelRequest};
+use crate::models::Models;
+use crate::models::auth::Stored;
+use crate::models::guarded::GuardedClient;
+use crate::models::keys::{KeyRing, Marks};
+use crate::models::request::{self, FoundModel, ModelRequest};
 use crate::outfile::output_path;
 use crate::place::{
     exact_identity, fit_env, identity, name_toolset, new_id, opened_in, same_folder, shell_env,
     working_folder,
 };
+use crate::rules::Rules;
 use crate::secrets::{found as found_secrets, project_texts, redactor as secrets};
 
 /// Where answers come from.
@@ -110,6 +111,8 @@ pub struct Overrides {
 
 pub struct Host {
     archive: Archive,
+    models: Models,
+    rules: Rules,
     /// Tokens of summaries that are in no event, by session.
     pub(crate) unkept: Mutex<HashMap<SessionId, Arc<AtomicU64>>>,
 }
@@ -221,7 +224,8 @@ pub(crate) struct Ready {
 
 impl Host {
     pub fn new(home: Home) -> Self {
-        Self { archive: Archive::new(home), unkept: Mutex::default() }
+        let (models, rules) = (Models::new(home.clone()), Rules::new(home.clone()));
+        Self { archive: Archive::new(home), models, rules, unkept: Mutex::default() }
     }
 
     pub fn home(&self) -> &Home {
@@ -233,17 +237,27 @@ impl Host {
         &self.archive
     }
 
+    /// The models that can be asked from here.
+    pub fn models(&self) -> &Models {
+        &self.models
+    }
+
+    /// The rules that hold here.
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
     pub async fn start(&self, plan: SessionPlan) -> Result<Session, HostError> {
         let root = working_folder(&plan.folder)?;
         let surroundings = surroundings(&root);
         let variables = Arc::new(Variables::new(&surroundings));
         let mut known = plan.extras.secrets(self.home().path())?;
         known.extend(found_secrets(&root));
-        let (stored, marks) = (self.stored_keys()?, self.marks());
+        let (stored, marks) = (self.models().stored_keys()?, self.models().marks());
         let asking =
             Asking { variables: &variables, stored: &stored, marks: &marks, workspace: &root, known: &known };
         let ready = ready(&plan.source, plan.toolset, plan.record.as_deref(), &asking, None)?;
-        let budget = self.priced(plan.limits.budget, &ready.choice)?;
+        let budget = self.models().priced(plan.limits.budget, &ready.choice)?;
         let options = SessionOptions {
             model: ready.choice.clone(),
             mode: plan.mode,
@@ -301,7 +315,7 @@ impl Host {
         let (variables, toolset) = (Arc::new(variables_of(&opened, &root)), Some(before.toolset));
         let mut known = overrides.extras.secrets(self.home().path())?;
         known.extend(found_secrets(&root));
-        let (stored, marks) = (self.stored_keys()?, self.marks());
+        let (stored, marks) = (self.models().stored_keys()?, self.models().marks());
         let asking =
             Asking { variables: &variables, stored: &stored, marks: &marks, workspace: &root, known: &known };
         let ready =
@@ -309,7 +323,7 @@ impl Host {
         let budget = Budget { price: None, ..overrides.budget.or(before.limits.budget.clone()) };
         let limits = Limits {
             max_steps: overrides.max_steps.unwrap_or(before.limits.max_steps),
-            budget: self.priced(budget, &ready.choice)?,
+            budget: self.models().priced(budget, &ready.choice)?,
             ..before.limits
         };
         let options = SessionOptions {
@@ -388,10 +402,10 @@ impl Host {
             gate: Gate {
                 headless: attended != Attended::Person,
                 outputs: Some(read_again),
-                ..self.gate(root)
+                ..self.rules().gate(root)
             },
-            remember: Arc::new(self.answers()),
-            rules: Arc::new(toolbox.teach(self.base_rules(root, &extras)?)),
+            remember: Arc::new(self.rules().answers()),
+            rules: Arc::new(toolbox.teach(self.rules().base_rules(root, &extras)?)),
             clock: Arc::new(SystemClock),
             redactor,
             variables,
@@ -444,19 +458,6 @@ impl Host {
         Ok(Services::new(root.to_owned(), files, processes, self.home().blobs()?, redactor, plan))
     }
 
-    /// The gate of a place where nobody can be asked.
-    pub(crate) fn gate(&self, root: &Path) -> Gate {
-        Gate {
-            home: self.home().path().to_owned(),
-            root: root.to_owned(),
-            user_home: std::env::home_dir().filter(|home| home.parent().is_some()),
-            here: Some(root.to_owned()),
-            outputs: None,
-            headless: true,
-            disk: OnDisk::new(LocalDisk),
-        }
-    }
-
     fn readers(&self, id: &SessionId) -> Result<OpenReader, HostError> {
         let (sessions, id, blobs) = (self.home().sessions(), id.clone(), self.home().blobs()?);
         Ok(Arc::new(move || Reader::open(&sessions, &id, blobs.clone()).ok()))
@@ -505,7 +506,7 @@ impl Asking<'_> {
     /// The model of a request, as a session in this folder asks it.
     pub(crate) fn find(&self, request: &ModelRequest) -> Result<FoundModel, HostError> {
         let ring = KeyRing { env: &environment, stored: self.stored, marks: self.marks };
-        let mut found = models::find(request, &ring)?;
+        let mut found = request::find(request, &ring)?;
         let Form { wire, params } = found.client.form;
         let params = Params { cache_key: Some(self.cache_key()), ..(*params).clone() };
         found.client.form = Form::new(wire, params);
@@ -540,7 +541,7 @@ pub(crate) fn ready(
             Some(_) | None => cassette.toolset(),
         };
         let choice = ModelChoice {
-            provider: models::RECORDED.into(),
+            provider: request::RECORDED.into(),
             model: "recorded".into(),
             base_url: None,
             key: None,

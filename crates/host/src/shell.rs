@@ -94,8 +94,8 @@ impl Host {
         // A person's own terminal: what they print there is theirs to see, and no model does.
         let services = Arc::new(self.person_services(&root, &run.extras, Arc::new(Redactor::new([])))?);
         let toolbox = Toolbox::with(Toolset::Bash, Arc::clone(&services), ToolChoice::default(), outside);
-        let (host, mark) = (Host::new(self.home().clone()), self.answers().mark());
-        let judge = self.judge(&root, run.mode, &toolbox, &run.extras)?;
+        let (host, mark) = (Host::new(self.home().clone()), self.rules().answers().mark());
+        let judge = self.rules().judge(&root, run.mode, &toolbox, &run.extras)?;
         let rules = Rules { host, root: root.clone(), mode: run.mode, mark, extras: run.extras };
         Ok(PersonShell { services, toolbox, judge, ledger: Arc::new(Notebook::default()), cwd: root, rules })
     }
@@ -120,10 +120,10 @@ impl PersonShell {
         mut show: impl FnMut(OutputStream, &[u8]),
     ) -> Result<ShellLine, HostError> {
         // What was allowed for ever may have been taken back.
-        let mark = self.rules.host.answers().mark();
+        let mark = self.rules.host.rules().answers().mark();
         if mark != self.rules.mark {
             let Rules { host, root, mode, extras, .. } = &self.rules;
-            self.judge = host.judge(root, *mode, &self.toolbox, extras)?;
+            self.judge = host.rules().judge(root, *mode, &self.toolbox, extras)?;
             self.rules.mark = mark;
         }
         let judged = self

@@ -114,7 +114,7 @@ impl Host {
             return Err(HostError::NoSuchTool { name: run.name, known });
         }
         let call = ToolCall { id: CallId::new("tool-run"), name: run.name, arguments, raw: None };
-        let judge = self.judge(&folder, run.mode, &toolbox, &run.extras)?;
+        let judge = self.rules().judge(&folder, run.mode, &toolbox, &run.extras)?;
         Ok(Bench { toolbox, services, call, judge, cancel: run.cancel, limits: run.limits })
     }
 }

@@ -94,9 +94,9 @@ mod tests {
                         let change = |all: &mut BTreeMap<String, usize>| Ok(all.insert(name.clone(), at));
                         assert!(settings.change("models.json", change).is_ok(), "{name}");
                         // Not under the lock of the settings: `lathe auth` knows nothing of it.
-                        host.login(&name, "sk-0123456789").unwrap();
+                        host.models().login(&name, "sk-0123456789").unwrap();
                         if at % 2 == 1 {
-                            assert!(host.logout(&name).unwrap());
+                            assert!(host.models().logout(&name).unwrap());
                         }
                     }
                 });
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(kept.len(), 60);
         let host = Host::new(Home::at(home.path().to_owned()));
         for (name, at) in kept {
-            assert_eq!(host.stored_key(&name).unwrap().is_some(), at % 2 == 0, "{name}");
+            assert_eq!(host.models().stored_key(&name).unwrap().is_some(), at % 2 == 0, "{name}");
         }
     }
 }

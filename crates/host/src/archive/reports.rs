@@ -10,6 +10,7 @@ use lathe_views::{CostReport, Language, SessionCost, html};
 
 use crate::archive::Archive;
 use crate::error::HostError;
+use crate::models::budget::prices;
 use crate::secrets::cleaned;
 
 /// What `gc` would remove, or has removed.
@@ -44,7 +45,7 @@ impl Archive {
 
     /// What all sessions have cost, rewound steps included: they were paid for. `$LATHE_HOME/prices.json` overrides prices.
     pub fn cost(&self) -> Result<CostReport, HostError> {
-        let mut report = CostReport::new(self.prices()?);
+        let mut report = CostReport::new(prices(self.home())?);
         for id in self.ids()? {
             let Ok(reader) = Reader::open(&self.home().sessions(), &id, self.home().blobs()?) else {
                 continue;

@@ -126,7 +126,7 @@ fn row(app: &App, name: &str, kept: &Kept) -> Result<ModelRow, ApiError> {
         provider: kept.provider.clone(),
         model: kept.model.clone(),
         base_url: kept.base_url.as_deref().map(plain_address),
-        api_key_set: app.host.stored_key(&key_name(name, kept))?.is_some(),
+        api_key_set: app.host.models().stored_key(&key_name(name, kept))?.is_some(),
     })
 }
 
@@ -140,7 +140,7 @@ pub(crate) fn choose(app: &App, name: &str, wish: &mut Wish) -> Result<(), ApiEr
     let all: AllKept = app.settings.read(FILE)?;
     let kept =
         all.get(name).cloned().ok_or_else(|| unknown_setting("model_config_name", name, all.keys()))?;
-    wish.api_key = app.host.stored_key(&key_name(name, &kept))?;
+    wish.api_key = app.host.models().stored_key(&key_name(name, &kept))?;
     wish.provider = Some(kept.provider);
     wish.model = Some(kept.model);
     wish.base_url = kept.base_url;
@@ -163,7 +163,7 @@ pub(crate) fn known_again(
         return ask_kept(app, name, kept, request);
     }
     for (name, kept) in all.iter().filter(|(_, kept)| is_it(kept, choice)) {
-        request.other_keys.extend(app.host.stored_key(&key_name(name, kept))?);
+        request.other_keys.extend(app.host.models().stored_key(&key_name(name, kept))?);
     }
     Ok(())
 }
@@ -191,7 +191,7 @@ fn ask_kept(app: &App, name: &str, kept: &Kept, request: &mut ModelRequest) -> R
     let (from, key) = owners.unwrap_or_default();
     request.address_from = from;
     request.kept_as = Some(name.to_owned());
-    request.api_key = app.host.stored_key(&key_name(name, kept))?.or(key);
+    request.api_key = app.host.models().stored_key(&key_name(name, kept))?.or(key);
     Ok(())
 }
 
@@ -209,7 +209,8 @@ pub(crate) fn allowed(app: &App, base_url: &str) -> Result<Reach, ApiError> {
 async fn list(State(app): State<App>) -> Answer<Models> {
     blocking(|| {
         let kept: AllKept = app.settings.read(FILE)?;
-        let providers = app.host.key_states()?.into_iter().map(|(name, key)| ProviderRow { name, key });
+        let providers =
+            app.host.models().key_states()?.into_iter().map(|(name, key)| ProviderRow { name, key });
         Ok(Json(Models {
             models: kept.iter().map(|(name, kept)| row(&app, name, kept)).collect::<Result<_, _>>()?,
             providers: providers.collect(),
@@ -257,10 +258,10 @@ async fn put(
             if let Some(before) =
                 all.get(&name).map(|before| key_name(&name, before)).filter(|before| *before != now)
             {
-                app.host.logout(&before)?;
+                app.host.models().logout(&before)?;
             }
             if let Some(key) = api_key.filter(|key| !key.trim().is_empty()) {
-                app.host.login(&now, &key)?;
+                app.host.models().login(&now, &key)?;
             }
             let shown = row(&app, &name, &kept)?;
             all.insert(name, kept);
@@ -288,7 +289,7 @@ async fn test(State(app): State<App>, Named(name): Named<String>) -> Answer<Test
     };
     let mut request = ModelRequest { reach, ..ModelRequest::default() };
     blocking(|| ask_kept(&app, &name, &kept, &mut request))?;
-    let (ok, detail) = app.host.test_model(&request).await;
+    let (ok, detail) = app.host.models().test_model(&request).await;
     Ok(Json(Tested { ok, detail }))
 }
 
@@ -298,7 +299,7 @@ async fn delete(State(app): State<App>, Named(name): Named<String>) -> Answer<De
             let Some(kept) = all.remove(&name) else {
                 return Err(ApiError::not_found("There is no model of that name."));
             };
-            app.host.logout(&key_name(&name, &kept))?;
+            app.host.models().logout(&key_name(&name, &kept))?;
             Ok(Json(Deleted { deleted: true }))
         })
     })

@@ -19,8 +19,8 @@ use std::path::Path;
 
 use lathe_protocol::{Digest, KeyMark, ModelChoice};
 
-use crate::auth::Stored;
-use crate::providers::{CUSTOM_PROVIDER, PROVIDERS, Provider, variable};
+use crate::models::auth::Stored;
+use crate::models::providers::{CUSTOM_PROVIDER, PROVIDERS, Provider, variable};
 
 /// Who sent a client to an address.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -146,7 +146,7 @@ impl KeyRing<'_> {
     /// The keys of a provider, the first to be tried first. A provider that Lathe does not know has no variable:
     /// `STRIPE_API_KEY` belongs to another program. It may have a key that the user stored under its name.
     pub(crate) fn find(&self, provider: &Provider, name: &str) -> Vec<Key> {
-        let is_known = crate::providers::provider(name).is_some();
+        let is_known = crate::models::providers::provider(name).is_some();
         let own = variable(name, "API_KEY");
         let mut names: Vec<String> = Vec::new();
         if is_known {
@@ -257,7 +257,7 @@ fn secret(path: &Path) -> std::io::Result<[u8; 32]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::providers::{CUSTOM, provider};
+    use crate::models::providers::{CUSTOM, provider};
 
     const OPENAI: &str = "https://api.openai.com/v1";
 

@@ -18,10 +18,11 @@ use lathe_workspace::{
 };
 
 use crate::error::HostError;
+use crate::models::providers::dotenv_keys;
 use crate::ownfile::{own_folder, own_lock, own_text, own_write};
 use crate::place::working_folder;
-use crate::providers::dotenv_keys;
-use crate::session::{Host, now};
+use crate::rules::Rules;
+use crate::session::now;
 
 /// Trae files of a project, the first that is there counts.
 pub const TRAE_FILES: [&str; 2] = ["trae_config.yaml", "trae_config.json"];
@@ -163,7 +164,7 @@ pub(crate) fn told(text: &str) -> String {
     }
 }
 
-impl Host {
+impl Rules {
     /// Looks at what a project brings along. `parts` are those of its configuration.
     pub fn look_at_project(&self, folder: &Path, parts: &[ProjectPart]) -> Result<ProjectLook, HostError> {
         let root = working_folder(folder)?;

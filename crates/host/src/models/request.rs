@@ -5,12 +5,12 @@ use lathe_model::{Address, ClientOptions, Form, Outage, Params, Patience, Reach,
 use lathe_protocol::{KeyMark, ModelChoice, plain_address};
 
 use crate::error::HostError;
-use crate::keys::{
+use crate::models::keys::{
     AddressFrom, Endpoint, Env, FROM_ENTRY, FROM_STORE, FROM_VARIABLE, GIVEN, KeyRing, NotTheSameKey,
     OfferedKeys, join,
 };
-use crate::local;
-use crate::providers::{CUSTOM, PROVIDERS, Provider, provider, variable};
+use crate::models::local;
+use crate::models::providers::{CUSTOM, PROVIDERS, Provider, provider, variable};
 
 /// The version of Azure's interface, where nobody names one.
 const AZURE_VERSION: &str = "2024-10-21";
@@ -270,8 +270,8 @@ mod tests {
     use lathe_model::Wire;
 
     use super::*;
-    use crate::auth::Stored;
-    use crate::keys::Marks;
+    use crate::models::auth::Stored;
+    use crate::models::keys::Marks;
 
     fn found(request: ModelRequest, env: &[(&str, &str)]) -> Result<FoundModel, &'static str> {
         let env =

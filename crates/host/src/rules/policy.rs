@@ -11,11 +11,11 @@ use lathe_workspace::{LocalFiles, content_of, leads_nowhere, nowhere, open_regul
 
 use crate::error::HostError;
 use crate::extras::Extras;
-use crate::gitrules;
 use crate::ownfile::needed_text;
 use crate::replica::Replica;
-use crate::session::Host;
-use crate::trust::text_of;
+use crate::rules::Rules;
+use crate::rules::gitrules;
+use crate::rules::trust::text_of;
 
 /// The rules of a project. They need no trust, because they cannot loosen anything.
 const PROJECT_RULES: &str = ".lathe/policy.toml";
@@ -28,7 +28,7 @@ pub struct PolicyCheck {
     commands: Option<CommandCheck>,
 }
 
-impl Host {
+impl Rules {
     /// The rules of a file alone, or those that hold here: the built-in ones and the user's (`policy/*.toml`).
     /// Lines are judged for a shell that has the commands of the agent.
     pub fn policy_check(&self, rules: Option<&Path>, extras: &Extras) -> Result<PolicyCheck, HostError> {

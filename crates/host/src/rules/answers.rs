@@ -12,7 +12,7 @@ use crate::error::HostError;
 use crate::extras::Extras;
 use crate::home::Home;
 use crate::ownfile::{own_text, own_write};
-use crate::session::Host;
+use crate::rules::Rules;
 
 const HEAD: &str =
     "# What you allowed for ever. `lathe policy list` shows it, `lathe policy revoke N` takes it back.\n";
@@ -23,7 +23,7 @@ const SUM: &str = "# Checksum of what follows; whoever edits the rules by hand r
 /// The file of answers in Lathe's folder.
 pub(crate) struct AnswerFile(PathBuf, Home);
 
-impl Host {
+impl Rules {
     pub(crate) fn answers(&self) -> AnswerFile {
         AnswerFile(self.home().policy().join(ANSWERS), self.home().clone())
     }

@@ -10,17 +10,18 @@ use tokio_util::sync::CancellationToken;
 
 use crate::browse::blocking;
 use crate::doctor::{Check, CheckState};
-use crate::guarded::told;
-use crate::keys::{KeyRing, Marks};
-use crate::models::{self, ModelRequest};
+use crate::models::Models;
+use crate::models::guarded::told;
+use crate::models::keys::{KeyRing, Marks};
+use crate::models::request::{self, ModelRequest};
 use crate::secrets::{configured, redactor};
-use crate::session::{Host, environment};
+use crate::session::environment;
 
 /// The question costs a few tokens, and may take this long.
 const PATIENCE: Duration = Duration::from_secs(60);
 const TOKENS: u32 = 64;
 
-impl Host {
+impl Models {
     /// Asks the model that would be used. None if none is named.
     pub async fn probe(&self, request: &ModelRequest) -> Option<Check> {
         request.model.as_ref()?;
@@ -32,7 +33,7 @@ impl Host {
             Err(error) => return Some(check(CheckState::Broken, error.to_string())),
         };
         let found =
-            models::find(&request, &KeyRing { env: &environment, stored: &stored, marks: &Marks::none() });
+            request::find(&request, &KeyRing { env: &environment, stored: &stored, marks: &Marks::none() });
         let found = match found {
             Ok(found) => found,
             Err(error) => return Some(check(CheckState::Broken, error.to_string())),
@@ -53,7 +54,7 @@ impl Host {
     }
 }
 
-impl Host {
+impl Models {
     /// Whether a model answers, with words about it.
     pub async fn test_model(&self, request: &ModelRequest) -> (bool, String) {
         match self.probe(request).await {

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::error::HostError;
-use crate::keys::Marks;
+use crate::models::Models;
+use crate::models::keys::Marks;
+use crate::models::providers::{PROVIDERS, Provider, provider, variable};
 use crate::ownfile::{own_lock, own_text, own_write};
-use crate::providers::{PROVIDERS, Provider, provider, variable};
-use crate::session::Host;
 
 /// Keys by the name of their variable.
 pub(crate) type Stored = BTreeMap<String, String>;
@@ -30,7 +30,7 @@ pub enum KeyFrom {
     Missing,
 }
 
-impl Host {
+impl Models {
     fn auth_file(&self) -> PathBuf {
         self.home().auth()
     }
@@ -133,8 +133,11 @@ impl Host {
             .iter()
             .map(|provider| {
                 let key = key_of(provider, &stored);
-                let offers =
-                    if provider.is_local() { crate::local::offered(provider.base_url) } else { Vec::new() };
+                let offers = if provider.is_local() {
+                    crate::models::local::offered(provider.base_url)
+                } else {
+                    Vec::new()
+                };
                 ProviderRow { provider, key, offers }
             })
             .collect();

@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use crate::error::HostError;
 use crate::extras::Extras;
-use crate::policy::with_file;
-use crate::session::Host;
+use crate::rules::Rules;
+use crate::rules::policy::with_file;
 
 /// The tool whose calls are shell lines.
 const SHELL: &str = "bash";
@@ -38,7 +38,7 @@ pub struct Changed {
     pub would_be_by: String,
 }
 
-impl Host {
+impl Rules {
     /// Decides every recorded call again, with the rules that hold here and this file. All sessions if none is named.
     pub fn policy_replay(
         &self,

@@ -1,0 +1,42 @@
+//! The rules: what the user's files, the answers for ever and the projects that are trusted allow and deny.
+
+pub(crate) mod answers;
+pub(crate) mod gitrules;
+pub(crate) mod policy;
+pub(crate) mod policy_replay;
+pub(crate) mod trust;
+
+use std::path::Path;
+
+use lathe_policy::{Gate, OnDisk};
+use lathe_tools::LocalDisk;
+
+use crate::home::Home;
+
+/// Rules, answers and trust of one home.
+pub struct Rules {
+    home: Home,
+}
+
+impl Rules {
+    pub fn new(home: Home) -> Self {
+        Self { home }
+    }
+
+    pub(crate) fn home(&self) -> &Home {
+        &self.home
+    }
+
+    /// The gate of a place where nobody can be asked.
+    pub(crate) fn gate(&self, root: &Path) -> Gate {
+        Gate {
+            home: self.home().path().to_owned(),
+            root: root.to_owned(),
+            user_home: std::env::home_dir().filter(|home| home.parent().is_some()),
+            here: Some(root.to_owned()),
+            outputs: None,
+            headless: true,
+            disk: OnDisk::new(LocalDisk),
+        }
+    }
+}
