@@ -3,7 +3,6 @@
 mod archive;
 mod aside;
 mod blocking;
-mod browse;
 mod clean;
 mod demo;
 mod doctor;
@@ -12,7 +11,6 @@ mod error;
 mod extras;
 mod facts;
 mod first;
-mod git;
 mod graph;
 mod home;
 mod lakeview;
@@ -21,7 +19,6 @@ mod models;
 mod named;
 mod nested;
 mod outfile;
-mod own;
 mod ownfile;
 mod patch;
 mod pictures;
@@ -35,11 +32,10 @@ mod shell;
 mod toolrun;
 mod travel;
 mod typed;
-mod watching;
 
 pub use archive::Archive;
 pub use archive::frames::FrameReader;
-pub use archive::removed::Removed;
+pub use archive::removed::{Removals, Removed};
 pub use archive::report::{Denial, FileDiff, RunReport, event_diff, run_report, run_report_since};
 pub use archive::reports::Garbage;
 pub use archive::review::{FileReview, HunkReview, ReviewWish, Reviewed};
@@ -47,11 +43,7 @@ pub use archive::rewind::{PathAct, Really, Undone, What};
 pub use archive::set_aside::AsideFile;
 pub use archive::trajectory::{TrajectoryFile, trae_trajectories, trae_trajectory, trajectories_of_tasks};
 pub use aside::ReviewPlan;
-pub use blocking::{blocking, blocking_in_turn};
-pub use browse::{
-    Browser, Download, FileContent, FileItem, Listing, READ_MAX, Saved, SearchFound, SearchHit, SearchWish,
-    UPLOAD_MAX, Upload,
-};
+pub use blocking::{blocking, blocking_in_turn, on_pool};
 pub use clean::{clean, is_hidden, push_visible};
 pub use demo::{DEMO_TASK, Demo, TestRun};
 pub use doctor::{Check, CheckState};
@@ -59,7 +51,6 @@ pub use documents::{OnlinePlan, Shelf, ShelfError};
 pub use error::{FileProblem, HostError};
 pub use extras::{Discovery, Extras, FieldDomain, Notices};
 pub use facts::RememberedFacts;
-pub use git::{CommitWish, GitCommit, GitFile, GitPlace, GitStatus};
 pub use graph::{Asked, Export, QUESTIONS};
 pub use home::Home;
 pub use lakeview::{Keep, LakeviewPlan, SummingProgress};
@@ -72,6 +63,7 @@ pub use models::providers::{CUSTOM_PROVIDER, PROVIDERS, Provider, provider_names
 pub use models::request::{ModelRequest, is_recorded_model};
 pub use ownfile::{own_folder, own_lock, own_text, own_write};
 pub use pictures::{TaskImage, is_image, read_images};
+pub use place::identity as folder_identity;
 pub use replica::Replica;
 pub use rules::Rules;
 pub use rules::policy::{PolicyCheck, unread_ignore_file};
@@ -84,7 +76,6 @@ pub use shell::{PersonShell, ShellLine, ShellRun};
 pub use toolrun::{ToolLook, ToolRun};
 pub use travel::{Difference, LivePlan, LiveReplay};
 pub use typed::{TerminalModes, ask_to_end, drop_typed, ignores_hangup};
-pub use watching::{Happened, Watching};
 
 pub use lathe_agent::{Divergence, Lakeview, ProposedText, Verified};
 pub use lathe_changes::{Kept, PutBack};

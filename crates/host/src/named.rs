@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use lathe_policy::{Depth, Region};
-use lathe_workspace::{Files as _, content_of, open_regular};
+use lathe_workspace::{Files as _, LocalFiles, content_of, open_regular};
 
 use crate::error::{FileProblem, HostError};
 use crate::session::Host;
@@ -23,7 +23,7 @@ impl Host {
         })?;
         let inside = path.strip_prefix(root).unwrap_or(&path);
         self.check_names(roots, &[&path])?;
-        let file = self.browse(root)?.files().open_local(inside)?;
+        let file = LocalFiles::confined(root.clone(), self.home().path()).open_local(inside)?;
         self.checked_text(roots, &path, file, most)
     }
 

@@ -99,7 +99,7 @@ pub(crate) fn working_folder(folder: &Path) -> Result<PathBuf, HostError> {
 }
 
 /// The identity of a folder that is reached without a link.
-pub(crate) fn identity(folder: &Path) -> Option<FolderIdentity> {
+pub fn identity(folder: &Path) -> Option<FolderIdentity> {
     let found = File::from(open_exact(folder).ok()?).metadata().ok()?;
     Some(FolderIdentity { device: found.dev(), inode: found.ino() })
 }

@@ -10,6 +10,7 @@ use lathe_host::{
     AddressFrom, Host, ModelSource, OnlinePlan, Overrides, Reach, Removed, SessionPlan, blocking,
 };
 use lathe_protocol::{CommandId, Mode, ModelChoice, Persona, SessionId, Toolset};
+use lathe_workbench::Workbench;
 use tokio::sync::watch;
 
 use crate::access::{Access, Audit, Identity, Names, Rates, Shares};
@@ -130,6 +131,7 @@ impl Count {
 
 pub(crate) struct Shared {
     pub host: Arc<Host>,
+    pub workbench: Workbench,
     pub plans: Arc<dyn Plans>,
     pub sessions: Sessions,
     pub roots: Vec<PathBuf>,

@@ -9,6 +9,7 @@ use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn_with_state;
 use lathe_host::Host;
 use lathe_protocol::{CommandBody, SessionId};
+use lathe_workbench::Workbench;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
@@ -125,6 +126,7 @@ pub async fn bind(
     let app = App(Arc::new(Shared {
         names: Names::new(address, &options.names, tls.is_some()),
         settings: Settings::new(&home),
+        workbench: Workbench::new(host.home().clone()),
         access,
         rates: Rates::default(),
         shares: Shares::default(),

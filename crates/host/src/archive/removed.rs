@@ -29,17 +29,17 @@ pub struct Removed {
     pub removed_at: String,
 }
 
-pub(crate) struct Removals {
+pub struct Removals {
     folder: PathBuf,
 }
 
 impl Removals {
-    pub(crate) fn new(home: &Home) -> Self {
+    pub fn new(home: &Home) -> Self {
         Self { folder: home.removed() }
     }
 
     /// Moves what is at a path of a root here.
-    pub(crate) fn take(&self, files: &LocalFiles, root: &Path, path: &Path) -> Result<Removed, HostError> {
+    pub fn take(&self, files: &LocalFiles, root: &Path, path: &Path) -> Result<Removed, HostError> {
         let (id, place) = self.make()?;
         let kind = match files.take_away(path, &place.join(CONTENT)) {
             Ok(kind) => kind,
@@ -63,7 +63,7 @@ impl Removals {
     }
 
     /// Moves what is here back to where it was, if nothing is there by now.
-    pub(crate) fn bring_back(&self, files: &LocalFiles, root: &Path, id: &str) -> Result<Removed, HostError> {
+    pub fn bring_back(&self, files: &LocalFiles, root: &Path, id: &str) -> Result<Removed, HostError> {
         let kept = self.get(id)?;
         if Path::new(&kept.workspace) != root || kept.kind == "session" {
             return Err(none());
@@ -125,7 +125,7 @@ impl Removals {
     }
 
     /// What is here, newest first; of one folder only, if one is named.
-    pub(crate) fn list(&self, root: Option<&Path>) -> Vec<Removed> {
+    pub fn list(&self, root: Option<&Path>) -> Vec<Removed> {
         let names = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let names = names.filter_map(|entry| entry.file_name().into_string().ok());
         let mut kept: Vec<Removed> = names.filter_map(|name| self.get(&name).ok()).collect();

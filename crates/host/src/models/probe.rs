@@ -8,7 +8,7 @@ use lathe_protocol::{AgentId, Message, Raw, StepNo, ToolSpec, calls_of};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::browse::blocking;
+use crate::blocking::on_pool;
 use crate::doctor::{Check, CheckState};
 use crate::models::Models;
 use crate::models::guarded::told;
@@ -48,7 +48,7 @@ impl Models {
         };
         // What a server repeats of the key is not shown.
         let home = self.home().path().to_owned();
-        let told = blocking(move || Ok(told(&redactor(key, &configured(&home)), &words))).await;
+        let told = on_pool(move || Ok(told(&redactor(key, &configured(&home)), &words))).await;
         let words = told.unwrap_or_else(|error| error.to_string());
         Some(check(CheckState::Broken, format!("{name}: {words}")))
     }

@@ -4,5 +4,4 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod approvals;
-mod checkouts;
 mod lookups;

@@ -13,9 +13,8 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::{Stream, StreamExt};
-use lathe_host::{
-    Browser, Download, FileContent, Listing, Removed, Saved, SearchFound, SearchWish, UPLOAD_MAX, blocking,
-};
+use lathe_host::{Removed, blocking};
+use lathe_workbench::{Browser, Download, FileContent, Listing, Saved, SearchFound, SearchWish, UPLOAD_MAX};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -244,7 +243,7 @@ pub(crate) fn add(api: &mut Api) {
 }
 
 fn browser(app: &App, place: &Workplace) -> Result<Browser, ApiError> {
-    Ok(app.host.browse(&place.folder(app)?)?)
+    Ok(app.workbench.browse(&place.folder(app)?)?)
 }
 
 async fn workspaces(State(app): State<App>) -> Exact<Vec<String>> {

@@ -2,7 +2,8 @@
 
 use axum::Extension;
 use axum::extract::State;
-use lathe_host::{CommitWish, GitCommit, GitPlace, GitStatus, Removed};
+use lathe_host::Removed;
+use lathe_workbench::{CommitWish, GitCommit, GitPlace, GitStatus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -129,7 +130,7 @@ pub(crate) fn add(api: &mut Api) {
 }
 
 async fn place(app: &App, asked: &Workplace) -> Result<GitPlace, ApiError> {
-    Ok(app.host.git(&asked.folder(app)?, &app.roots).await?)
+    Ok(app.workbench.git(&asked.folder(app)?, &app.roots).await?)
 }
 
 async fn status(State(app): State<App>, Input(asked): Input<Workplace>) -> ExactAnswer<GitStatus> {
@@ -190,6 +191,6 @@ async fn commit(
 }
 
 async fn init(State(app): State<App>, Input(asked): Input<Workplace>) -> ExactAnswer<Done> {
-    app.host.git_init(&asked.folder(&app)?, &app.roots).await?;
+    app.workbench.git_init(&asked.folder(&app)?, &app.roots).await?;
     Ok(Exact(Done { success: true }))
 }

@@ -452,8 +452,8 @@ async fn a_folder_that_is_moved_away_is_not_watched_any_more() {
     for folder in [server.root.join("sub/deep"), server.root.join("own/deep"), outside.clone()] {
         std::fs::create_dir_all(folder).unwrap();
     }
-    let host = lathe_host::Host::new(lathe_host::Home::at(outside.join("home")));
-    let mut watching = host.browse(&server.root).unwrap().watch().unwrap();
+    let bench = lathe_workbench::Workbench::new(lathe_host::Home::at(outside.join("home")));
+    let mut watching = bench.browse(&server.root).unwrap().watch().unwrap();
     std::fs::rename(server.root.join("sub"), outside.join("sub")).unwrap();
     for name in ["before.txt", "deep/before.txt"] {
         std::fs::write(outside.join("sub").join(name), "x").unwrap();
@@ -483,7 +483,7 @@ async fn a_folder_that_is_moved_away_is_not_watched_any_more() {
     }
     // The watched folder itself, and one above it.
     for moved in ["own/deep", "own"] {
-        let mut watching = host.browse(&server.root.join("own/deep")).unwrap().watch().unwrap();
+        let mut watching = bench.browse(&server.root.join("own/deep")).unwrap().watch().unwrap();
         std::fs::rename(server.root.join(moved), outside.join("own")).unwrap();
         let file = if moved == "own" { outside.join("own/deep/x") } else { outside.join("own/x") };
         std::fs::write(file, "x").unwrap();
@@ -498,10 +498,10 @@ async fn a_folder_that_holds_lathes_own_shows_nothing_of_it() {
     // The folder of the tests holds both, so a server of that folder would.
     let server = server().await;
     let base: PathBuf = server.root.parent().unwrap().to_owned();
-    let host = lathe_host::Host::new(lathe_host::Home::at(base.join("home")));
+    let bench = lathe_workbench::Workbench::new(lathe_host::Home::at(base.join("home")));
     std::fs::create_dir_all(base.join("home/server")).unwrap();
     std::fs::write(base.join("home/server/secret"), "TOPSECRET").unwrap();
-    let browser = host.browse(&base).unwrap();
+    let browser = bench.browse(&base).unwrap();
     for path in ["home/server/secret", "repo/../home/server/secret", "./home//server/secret"] {
         assert!(browser.read(path, None, None).await.is_err(), "{path}");
         assert!(browser.write(path, "x".to_owned(), None).await.is_err(), "{path}");
@@ -510,7 +510,7 @@ async fn a_folder_that_holds_lathes_own_shows_nothing_of_it() {
     assert!(browser.list("home").await.is_err());
     assert!(browser.remove("home").await.is_err() && browser.rename("home", "h2").await.is_err());
     assert!(browser.make_folder("home/x").await.is_err());
-    let wish = lathe_host::SearchWish { pattern: "TOPSECRET".to_owned(), ..Default::default() };
+    let wish = lathe_workbench::SearchWish { pattern: "TOPSECRET".to_owned(), ..Default::default() };
     assert_eq!(browser.search(wish).await.unwrap().hits, []);
     server.stop().await;
 }

@@ -4,7 +4,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use lathe_host::{Home, Host, HostError};
+use lathe_host::{Home, HostError};
 use lathe_protocol::Mode;
 use serde_json::{Value, json};
 
@@ -348,8 +348,8 @@ async fn lathes_own_folder_is_not_seen_staged_or_brought_back() {
     git(&root, &["commit", "-q", "-m", "by mistake"]);
     std::fs::write(home.join("kept.json"), "SECRET-NEW\n").unwrap();
     symlink(".local/share/lathe", root.join("way")).unwrap();
-    let host = Host::new(Home::at(home.clone()));
-    let git_here = host.git(&root, std::slice::from_ref(&root)).await.unwrap();
+    let bench = lathe_workbench::Workbench::new(Home::at(home.clone()));
+    let git_here = bench.git(&root, std::slice::from_ref(&root)).await.unwrap();
     let status = git_here.status().await.unwrap();
     // The link that leads into it is not shown either.
     assert_eq!(status.files, []);
@@ -374,8 +374,8 @@ async fn lathes_own_folder_is_not_seen_staged_or_brought_back() {
     assert_eq!(git(&root, &["diff", "--cached", "--name-only"]), "");
     for inside in [home.clone(), home.join("deep")] {
         std::fs::create_dir_all(&inside).unwrap();
-        assert_forbidden("git", host.git(&inside, std::slice::from_ref(&root)).await);
-        assert_forbidden("init", host.git_init(&inside, std::slice::from_ref(&root)).await);
+        assert_forbidden("git", bench.git(&inside, std::slice::from_ref(&root)).await);
+        assert_forbidden("init", bench.git_init(&inside, std::slice::from_ref(&root)).await);
     }
 }
 

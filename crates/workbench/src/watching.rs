@@ -8,6 +8,7 @@ use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use lathe_host::{HostError, folder_identity};
 use lathe_protocol::FolderIdentity;
 use lathe_workspace::{Files as _, LocalFiles};
 
@@ -15,8 +16,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::browse::Browser;
-use crate::error::HostError;
-use crate::place::identity;
 
 /// Folders that are watched.
 const FOLDERS: usize = 8192;
@@ -57,7 +56,7 @@ impl Watching {
             reason: format!("it cannot be watched: {error}"),
         };
         let system = system::Watcher::start().map_err(failed)?;
-        let mut watching = Self { root: root.to_owned(), identity: identity(root), files, system };
+        let mut watching = Self { root: root.to_owned(), identity: folder_identity(root), files, system };
         watching.add(root);
         Ok(watching)
     }
@@ -67,7 +66,7 @@ impl Watching {
     pub async fn next(&mut self) -> std::io::Result<Vec<Happened>> {
         loop {
             let read = self.system.read().await?;
-            if identity(&self.root) != self.identity {
+            if folder_identity(&self.root) != self.identity {
                 return Err(std::io::Error::new(
                     std::io::ErrorKind::NotFound,
                     "the folder was moved away: watch it where it is now",

@@ -7,13 +7,12 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use lathe_host::{FileProblem, HostError, Removed};
 use lathe_workspace::{WorkspaceError, landing, makes_repository, queue};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 
 use super::GitPlace;
-use crate::archive::removed::Removed;
-use crate::error::{FileProblem, HostError};
 
 impl GitPlace {
     /// Has git write these files in the place of what is there, which is kept.

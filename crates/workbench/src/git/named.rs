@@ -4,11 +4,11 @@ use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::Ordering;
 
+use lathe_host::{FileProblem, HostError};
 use lathe_workspace::WorkspaceError;
 
 use super::{GitPlace, excluded};
 use crate::browse::until_dropped;
-use crate::error::{FileProblem, HostError};
 use crate::own::OwnOfMany;
 
 /// Files that one request names.

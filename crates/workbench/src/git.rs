@@ -20,6 +20,7 @@ use lathe_git::{
     Boundary, Content, GitCall, GitError, Index, Init, Place, Repository, check_inner, check_pipes, gitlinks,
     init, user_setting,
 };
+use lathe_host::{FileProblem, HostError, Removed, on_pool};
 use lathe_workspace::{
     CaptureEnd, CaptureLimits, Ended, Files as _, LocalProcesses, WorkspaceError, capture,
     is_protected_ground, is_protected_in,
@@ -27,11 +28,9 @@ use lathe_workspace::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::archive::removed::Removed;
-use crate::browse::{Browser, READ_MAX, blocking};
-use crate::error::{FileProblem, HostError};
+use crate::Workbench;
+use crate::browse::{Browser, READ_MAX};
 use crate::own::OwnFolder;
-use crate::session::Host;
 
 const TIME: Duration = Duration::from_secs(60);
 /// Bytes of an answer.
@@ -76,7 +75,7 @@ pub struct CommitWish {
     pub hooks: bool,
 }
 
-impl Host {
+impl Workbench {
     /// The repository around a folder. All of it must lie below `roots`.
     pub async fn git(&self, folder: &Path, roots: &[PathBuf]) -> Result<GitPlace, HostError> {
         let browser = self.browse(folder)?;
@@ -138,7 +137,7 @@ impl GitPlace {
         specs.extend(self.foreign(&specs).await?);
         let out = self.run(&arguments, &specs).await?;
         let place = self.clone();
-        let files = blocking(move || Ok(place.status_files(&out))).await?;
+        let files = on_pool(move || Ok(place.status_files(&out))).await?;
         Ok(GitStatus { files, branch: self.branch().await })
     }
 
@@ -290,7 +289,7 @@ impl GitPlace {
         let named = self.some(files).await?;
         let specs = self.specs(&named);
         let (place, written) = (self.clone(), named.clone());
-        blocking(move || {
+        on_pool(move || {
             let root = place.browser.root();
             if let Some(plain) = written.iter().find(|plain| is_protected_in(root, plain)) {
                 return Err(WorkspaceError::Protected(plain.clone()).into());

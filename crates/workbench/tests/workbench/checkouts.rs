@@ -4,7 +4,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use lathe_host::{Home, Host};
+use lathe_host::Home;
+use lathe_workbench::Workbench;
 use lathe_workspace::landing;
 
 fn git(folder: &Path, arguments: &[&str]) {
@@ -26,14 +27,14 @@ fn a_checkout_ends_while_every_thread_of_the_runtime_waits_for_its_lock() {
     git(&root, &["add", "a.txt"]);
     git(&root, &["commit", "-q", "-m", "one"]);
     std::fs::write(root.join("a.txt"), "two\n").unwrap();
-    let host = Host::new(Home::at(folder.path().join("home")));
+    let bench = Workbench::new(Home::at(folder.path().join("home")));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .max_blocking_threads(4)
         .enable_all()
         .build()
         .unwrap();
-    let place = runtime.block_on(host.git(&root, std::slice::from_ref(&root))).unwrap();
+    let place = runtime.block_on(bench.git(&root, std::slice::from_ref(&root))).unwrap();
     let one = landing();
     let checkout = runtime.spawn(async move { place.checkout(&["a.txt".to_owned()]).await });
     // What is there is taken away right before the lock is waited for.
@@ -42,7 +43,7 @@ fn a_checkout_ends_while_every_thread_of_the_runtime_waits_for_its_lock() {
     }
     let folders: Vec<_> = (0..64)
         .map(|number| {
-            let browser = host.browse(&root).unwrap();
+            let browser = bench.browse(&root).unwrap();
             runtime.spawn(async move { browser.make_folder(&format!("d{number}")).await })
         })
         .collect();

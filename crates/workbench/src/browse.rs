@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use lathe_host::{FileProblem, HostError, Removals, Removed, on_pool};
 use lathe_protocol::{Digest, Digesting};
 use lathe_search::{Case, Ignored, NameQuery, Scope, TextQuery, find_files, find_text};
 use lathe_workspace::{
@@ -17,9 +18,7 @@ use lathe_workspace::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::archive::removed::{Removals, Removed};
-use crate::error::{FileProblem, HostError};
-use crate::session::Host;
+use crate::Workbench;
 
 /// Bytes of a file that are read at once; more is had in parts.
 pub const READ_MAX: u64 = 4 << 20;
@@ -121,7 +120,7 @@ pub struct Browser {
     removals: Arc<Removals>,
 }
 
-impl Host {
+impl Workbench {
     /// The folder of exactly this path, which has no links. One that is swapped for a link after somebody looked at it is not
     /// there. Lathe's own folder is closed, wherever it lies.
     pub fn browse(&self, folder: &Path) -> Result<Browser, HostError> {
@@ -281,7 +280,7 @@ impl Browser {
     /// Takes a file or folder away, to where it can be brought back from.
     pub async fn remove(&self, path: &str) -> Result<Removed, HostError> {
         let (browser, path) = (self.clone(), PathBuf::from(path));
-        blocking(move || browser.remove_here(&path)).await
+        on_pool(move || browser.remove_here(&path)).await
     }
 
     /// The same, on this thread.
@@ -292,7 +291,7 @@ impl Browser {
     /// What was taken away from this folder, newest first.
     pub async fn removed(&self) -> Result<Vec<Removed>, HostError> {
         let browser = self.clone();
-        blocking(move || Ok(browser.removals.list(Some(&browser.root)))).await
+        on_pool(move || Ok(browser.removals.list(Some(&browser.root)))).await
     }
 
     /// Brings back what was taken away from this folder.
@@ -309,7 +308,7 @@ impl Browser {
     /// A new file that comes in pieces.
     pub async fn receive(&self, file: &str) -> Result<Upload, HostError> {
         let (files, path) = (self.files.clone(), PathBuf::from(file));
-        let incoming = blocking(move || Ok(files.receive(&path)?)).await?;
+        let incoming = on_pool(move || Ok(files.receive(&path)?)).await?;
         let path = file.to_owned();
         Ok(Upload { browser: self.clone(), path, incoming, size: 0, digest: Digesting::default() })
     }
@@ -486,16 +485,6 @@ fn join(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
 }
 
-/// Work that waits for the disk, away from those who wait for a client.
-pub(crate) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, HostError> + Send + 'static,
-) -> Result<T, HostError> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done,
-        Err(error) => Err(HostError::Crashed(error.to_string())),
-    }
-}
-
 /// The same for work that looks whether it is still wanted: a client that goes away drops this future, and the work ends with
 /// it.
 pub(crate) async fn until_dropped<T: Send + 'static>(
@@ -503,7 +492,7 @@ pub(crate) async fn until_dropped<T: Send + 'static>(
 ) -> Result<T, HostError> {
     let stop = Arc::new(AtomicBool::new(false));
     let _stopped = StopOnDrop(Arc::clone(&stop));
-    blocking(move || work(&stop)).await
+    on_pool(move || work(&stop)).await
 }
 
 /// The same for work that gives names in a tree, when its turn to wait for that has come.

@@ -1,0 +1,34 @@
+//! A person's workbench: files, searches, git and changes of a folder, for surfaces that show them.
+//!
+//! Everything here works below folders that the surface was given, behind the guard of the tools, and never in Lathe's own
+//! folder. Nothing of it knows a session.
+
+mod browse;
+mod git;
+mod own;
+mod watching;
+
+use lathe_host::Home;
+
+pub use browse::{
+    Browser, Download, FileContent, FileItem, Listing, READ_MAX, Saved, SearchFound, SearchHit, SearchWish,
+    UPLOAD_MAX, Upload,
+};
+pub use git::{CommitWish, GitCommit, GitFile, GitPlace, GitStatus};
+pub use watching::{Happened, Watching};
+
+/// The workbench of one home, whose folder it keeps closed.
+#[derive(Debug, Clone)]
+pub struct Workbench {
+    home: Home,
+}
+
+impl Workbench {
+    pub fn new(home: Home) -> Self {
+        Self { home }
+    }
+
+    fn home(&self) -> &Home {
+        &self.home
+    }
+}
