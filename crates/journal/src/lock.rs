@@ -10,7 +10,7 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lathe_protocol::{SessionId, Timestamp};
 use nix::sys::signal::kill;
@@ -92,6 +92,9 @@ pub(crate) struct Lock {
     file: File,
 }
 
+/// Time for a lock whose holder is dead: a process that it was about to start may have the file open for a moment longer.
+const DYING: Duration = Duration::from_secs(2);
+
 impl Lock {
     pub fn take(files: &Files) -> Result<Self, JournalError> {
         let failed = |error| JournalError::from_io("lock", &files.lock, error);
@@ -103,12 +106,17 @@ impl Lock {
             .mode(0o600)
             .open(&files.lock)
             .map_err(failed)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(JournalError::Held { id: files.id.clone(), holder: holder_of(&files.lock) });
+        let began = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) => {}
+                Err(TryLockError::Error(error)) => return Err(failed(error)),
             }
-            Err(TryLockError::Error(error)) => return Err(failed(error)),
+            let holder = holder_of(&files.lock);
+            if holder.as_ref().is_some_and(Holder::is_alive) || began.elapsed() >= DYING {
+                return Err(JournalError::Held { id: files.id.clone(), holder });
+            }
         }
         // The note is a courtesy to others: a disk too full for it does not make the lock less held.
         let note = serde_json::to_vec(&Holder::myself()).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! One writer, any number of readers.
 
 use lathe_journal::{Journal, JournalError, Reader};
-use lathe_protocol::{Seq, SessionId};
+use lathe_protocol::{Seq, SessionId, Timestamp};
 
 use crate::child::Other;
 use crate::make::*;
@@ -51,6 +51,25 @@ fn the_same_process_cannot_open_it_twice_either() {
     assert!(matches!(error, JournalError::Held { .. }), "{error}");
     journal.close().unwrap();
     home.open("s");
+}
+
+#[test]
+fn a_lock_that_outlives_its_holder_for_a_moment_is_waited_for() {
+    let home = Home::new();
+    home.create("s").close().unwrap();
+    // As after a kill: the note tells of a process that is gone, and one that it was about to start has the file open.
+    let lock = std::fs::File::options().write(true).open(home.file("s.lock")).unwrap();
+    lock.lock().unwrap();
+    let mut gone = std::process::Command::new("true").spawn().unwrap();
+    gone.wait().unwrap();
+    let note = serde_json::json!({ "pid": gone.id(), "since": Timestamp::now(), "what": "lathe serve …" });
+    std::fs::write(home.file("s.lock"), note.to_string()).unwrap();
+    let later = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        drop(lock);
+    });
+    home.open("s").close().unwrap();
+    later.join().unwrap();
 }
 
 #[test]
