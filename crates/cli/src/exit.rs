@@ -211,15 +211,14 @@ To see Lathe at work now, without a key and without a network:
     )
 }
 
+pub(crate) const NO_PROCESS: &str = "the system gives no further thread or process: raise the limit (`ulimit -u`), or end something else. \
+     The session is safe: go on with `lathe resume`.";
+
 /// A panic is our fault: it goes to a file that can be sent to us, and the session stays as it was. A thread that the system
 /// does not give us is not: the program ends with that reason.
 pub(crate) fn report_panic(info: &std::panic::PanicHookInfo<'_>) {
     if is_missing_thread(&info.to_string()) {
-        let exit = Exit::limits(
-            "the system gives no further thread or process: raise the limit (`ulimit -u`), or end something else. \
-             The session is safe: go on with `lathe resume`.",
-        );
-        std::process::exit(exit.number().into());
+        std::process::exit(Exit::limits(NO_PROCESS).number().into());
     }
     let backtrace = std::backtrace::Backtrace::force_capture();
     let report = format!("lathe {}\n{info}\n\n{backtrace}\n", env!("CARGO_PKG_VERSION"));

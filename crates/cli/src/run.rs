@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use lathe_config::NamedFile;
 use lathe_host::{
-    Attended, DEMO_TASK, Demo, Host, Overrides, Pace, SessionPlan, TaskImage, read_images, run_report,
+    Attended, DEMO_TASK, Demo, Host, Overrides, Pace, SessionPlan, TaskImage, TestRun, read_images,
+    run_report,
 };
 use lathe_protocol::{CommandBody, EndingRule, Mode, PatchRule};
 
@@ -12,7 +13,7 @@ use crate::args::{DemoArgs, OutputArg, ResumeArgs, RunArgs};
 use crate::console::ModeFrom;
 use crate::drive::{Files, close, work};
 use crate::endpoints::resumed_source;
-use crate::exit::Exit;
+use crate::exit::{Exit, NO_PROCESS};
 use crate::output::Output;
 use crate::settings::{
     Given, Place, absolute, limits, settle, source, tell_idle_flags, tell_notices, tool_choice, toolset,
@@ -246,7 +247,11 @@ pub(crate) async fn demo(host: &Host, args: DemoArgs) -> Exit {
             ));
             let next = "lathe run --mode full-auto --model NAME \"your task\"";
             term::out(&output.dim(&format!("{}: {next}\n", output.word(Say::DemoNext))));
-            if test.passed { Exit::Done } else { Exit::failed("the sample project's tests fail") }
+            match test {
+                TestRun { passed: true, .. } => Exit::Done,
+                TestRun { starved: true, .. } => Exit::limits(NO_PROCESS),
+                TestRun { .. } => Exit::failed("the sample project's tests fail"),
+            }
         }
         Err(error) => Exit::host(&error),
     }

@@ -73,6 +73,8 @@ impl Demo {
 pub struct TestRun {
     pub output: String,
     pub passed: bool,
+    /// True where the system gave bash no process to run a test in.
+    pub starved: bool,
 }
 
 fn run_tests(folder: &Path) -> Result<TestRun, HostError> {
@@ -82,8 +84,11 @@ fn run_tests(folder: &Path) -> Result<TestRun, HostError> {
         .stdin(std::process::Stdio::null())
         .output()
         .map_err(|error| HostError::Demo(format!("the sample project's tests cannot be run: {error}")))?;
+    let passed = output.status.success();
+    let said = String::from_utf8_lossy(&output.stderr);
     Ok(TestRun {
         output: String::from_utf8_lossy(&output.stdout).into_owned(),
-        passed: output.status.success(),
+        passed,
+        starved: !passed && said.contains("fork:"),
     })
 }
