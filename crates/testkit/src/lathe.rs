@@ -191,8 +191,19 @@ impl Running {
         self.child.id()
     }
 
+    /// Kills this process, and waits until it holds nothing any more. A busy machine takes its time for that.
     pub fn kill9(&self) {
         self.kill(Signal::Kill);
+        let process = PathBuf::from(format!("/proc/{}", self.pid()));
+        let lives = || {
+            let threads = std::fs::read_dir(process.join("task")).map_or(0, Iterator::count);
+            let stat = std::fs::read_to_string(process.join("stat")).unwrap_or_default();
+            threads > 1 || stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
+        };
+        let began = Instant::now();
+        while lives() && began.elapsed() < Duration::from_secs(30) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Sends a signal to this process only.

@@ -146,6 +146,10 @@ fn git_in_the_copy_works_in_the_copy() {
         make(base.path());
         let ws = base.join("ws").canonicalize().unwrap();
         let has_git = name != "no repository";
+        if has_git {
+            // Git would look after itself in the background, for longer or shorter.
+            git(&ws, &["config", "maintenance.auto", "false"]);
+        }
         let text = "git commit -q --allow-empty -m q; git branch q1; git worktree prune; echo g > f; git checkout -q -- f; git log -1 --format=%s; cat f";
         let run = ran(&ws, &temporary, &[line(text)]);
         if has_git {
