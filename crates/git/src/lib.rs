@@ -6,7 +6,7 @@
 //! Objects, references, HEAD and index are those of the real repository, so calls that write still work. Attributes of the
 //! repository count, but find no driver.
 //!
-//! Which repository a folder belongs to is decided here too, not by git ([`find`]); what git itself would take, in a line of
+//! The repository that a folder belongs to is decided here too, not by git ([`find`]); what git itself would take, in a line of
 //! the model, is told by [`reached`].
 //!
 //! Rejected: `-c name=` for every known setting (a driver named `a=b` breaks the argument, and the list is never complete);

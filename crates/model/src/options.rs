@@ -8,7 +8,7 @@ use lathe_protocol::plain_address;
 use crate::form::{Delivery, Form, Wire};
 use crate::reach::Reach;
 
-/// Where and how a server is asked.
+/// The server that is asked, and the way to ask it.
 #[derive(Clone)]
 pub struct ClientOptions {
     pub form: Form,
@@ -19,14 +19,14 @@ pub struct ClientOptions {
     pub auth: Auth,
     /// Headers beside the key.
     pub headers: Vec<(String, String)>,
-    /// What to do about a key, in words: `set OPENAI_API_KEY, or give --api-key`.
+    /// The advice about a key, in words: `set OPENAI_API_KEY, or give --api-key`.
     pub key_hint: String,
     pub patience: Patience,
     pub outage: Outage,
     pub reach: Reach,
 }
 
-/// How the address of a request is made from the base URL.
+/// The way the address of a request is made from the base URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
     Usual,
@@ -59,7 +59,7 @@ impl fmt::Debug for Auth {
     }
 }
 
-/// How long an answer is waited for.
+/// The time an answer is waited for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Patience {
     /// Attempts in all, the first included.
@@ -88,7 +88,7 @@ impl Default for Patience {
     }
 }
 
-/// What happens when all attempts are used up.
+/// The end of a request whose attempts are all used up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Outage {
     #[default]
@@ -98,7 +98,7 @@ pub enum Outage {
 }
 
 impl ClientOptions {
-    /// What could never work, said before anything is sent.
+    /// The reason why a request could never work, told before anything is sent.
     pub fn check(&self) -> Result<(), String> {
         let url = reqwest::Url::parse(&self.base_url)
             .map_err(|error| format!("`{}` is no address: {error}", plain_address(&self.base_url)))?;

@@ -33,7 +33,7 @@ pub trait Disk: Send + Sync {
     /// The top folder of the repository that a folder lies in, links resolved.
     fn repository(&self, folder: &Path) -> Option<PathBuf>;
 
-    /// What the repositories that git reads from in a folder of a workspace make it do.
+    /// The effects of the repositories that git reads from in a folder of a workspace.
     fn git(&self, _folder: &Path, _workspace: &Path) -> GitHere {
         GitHere::default()
     }
@@ -42,7 +42,7 @@ pub trait Disk: Send + Sync {
     fn linked(&self, path: &Path) -> Option<FileId>;
 }
 
-/// What git does beyond reading the workspace, for people.
+/// The doings of git beyond reading the workspace, for people.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GitHere {
     /// The program that a repository makes it run, as its configuration names it.
@@ -54,7 +54,7 @@ pub struct GitHere {
 /// A place that git reads from because of what is in a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lead {
-    /// What leads there, for people.
+    /// The file or setting that leads there, for people.
     pub shown: String,
     /// The real place. None where it cannot be told.
     pub place: Option<PathBuf>,

@@ -63,7 +63,7 @@ pub(crate) fn git_asks(
     Some(decision(Verdict::Ask, FloorRule::Option.as_str(), &why))
 }
 
-/// What git would do in any of the folders that the command may work in. None where nobody knows the disk.
+/// The doings of git in any of the folders that the command may work in. None where nobody knows the disk.
 fn in_all_folders(gate: &Gate, command: &Command, from: &[String]) -> Option<GitHere> {
     let disk = gate.disk.get()?;
     let words: Vec<Option<&str>> = command.words.iter().map(Word::literal).collect();

@@ -146,7 +146,7 @@ impl Archive {
         Ok(())
     }
 
-    /// What changed in the tree since the last line of a killed process began.
+    /// The changes of the tree since the last line of a killed process began.
     fn changed_by_line(&self, id: &SessionId, root: &Path) -> Result<Option<Recovered>, String> {
         self.keep_outputs(id, root, &[])
             .and_then(|outputs| self.tracking(id, root, outputs))
@@ -158,7 +158,7 @@ impl Archive {
             })
     }
 
-    /// What each of these calls changed, or why that cannot be said.
+    /// The changes of each of these calls, or the reason why they cannot be told.
     fn changed_by<'c>(
         &self,
         id: &SessionId,
