@@ -4,6 +4,7 @@
 //! applies and acts, one at a time, and owns every effect it starts.
 
 mod actor;
+mod blocking;
 mod budget;
 mod effects;
 mod handle;
@@ -18,6 +19,7 @@ mod state;
 mod verify;
 
 pub use actor::{Actor, AgentError, Answers, Clock, Setup};
+pub use blocking::blocking;
 pub use budget::Spent;
 pub use handle::{LocalHandle, OpenReader, ProposedText};
 pub use history::History;

@@ -21,6 +21,22 @@ const AGAIN_AT_LEAST: usize = 256 * 1024;
 /// Statements up to this long are tried by their text alone wherever they stand.
 const SHORT_STATEMENT: usize = 200;
 
+/// Brackets inside of brackets. Each level is read once more by itself, and text that anybody wrote has few.
+const DEEPEST: usize = 100;
+
+/// Tells whether brackets are nested deeper than anybody writes them. Quotes are not looked at.
+fn is_too_deep(text: &str) -> bool {
+    let mut depth = 0_usize;
+    text.bytes().any(|byte| {
+        match byte {
+            b'(' => depth += 1,
+            b')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth > DEEPEST
+    })
+}
+
 /// Reads a text as bash would.
 pub fn read(text: &str) -> Script {
     let mut reader = Reader {
@@ -41,6 +57,10 @@ pub fn read(text: &str) -> Script {
     if text.contains('\0') {
         reader.floor(FloorRule::Character, "the text holds a NUL");
         return reader.script;
+    }
+    if is_too_deep(text) {
+        reader.script.endless = true;
+        return reader.finish();
     }
     reader.budget -= text.len() + 1;
     reader.text(text, Around::default(), true);

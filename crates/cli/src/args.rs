@@ -4,10 +4,12 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use lathe_plan::{CassetteWish, ConfigPlace, options};
 use lathe_protocol::{Mode, Toolset};
 
 pub(crate) use crate::models::DoctorArgs;
 
+use crate::options::{OfInteractive, OfResume, OfRun, OfShowConfig, OfTools, OptionArgs};
 use crate::rewind::{DiffArgs, RewindArgs, UndoArgs};
 use crate::travel::WatchArgs;
 
@@ -27,10 +29,13 @@ pub(crate) struct Cli {
 /// Trae's short flags of two letters, which are no short flags to anybody else.
 pub(crate) fn long_form(argument: OsString) -> OsString {
     match argument.to_str() {
-        Some("-mp") => "--must-patch".into(),
-        Some("-pp") => "--patch-path".into(),
         Some("-ct") => "--console-type".into(),
         Some("-at") => "--agent-type".into(),
+        Some(short) if short.len() == 3 && short.starts_with('-') => {
+            let mut flags = options().iter().filter_map(|row| row.flag.as_ref());
+            let known = flags.find(|flag| flag.trae.as_deref() == Some(short));
+            known.map_or(argument.clone(), |flag| format!("--{}", flag.long).into())
+        }
         Some(_) | None => argument,
     }
 }
@@ -187,22 +192,9 @@ const RUN_HELP: &str = "Examples:
 Exit codes: 0 done, 1 task failed, 2 usage or config, 3 model unavailable, 4 budget or steps used up,
 5 denied by policy, 54 disk full, 130 cancelled";
 
+/// A recording in the place of a model, and a recording of this run.
 #[derive(Args, Default)]
-pub(crate) struct ModelArgs {
-    /// Who serves the model: one of `lathe models`, or any name with a base URL
-    #[arg(long, short)]
-    pub(crate) provider: Option<String>,
-    /// Name of the model
-    #[arg(long, short)]
-    pub(crate) model: Option<String>,
-    /// Address of the model's server. It is spoken to as --provider is (see `lathe models`); without a provider that Lathe
-    /// knows, in OpenAI's Chat Completions. A provider's key is sent there only with --provider; else give --api-key or
-    /// LATHE_API_KEY
-    #[arg(long, value_name = "URL")]
-    pub(crate) model_base_url: Option<String>,
-    /// Key for the model; better in the environment, as <PROVIDER>_API_KEY
-    #[arg(long, short = 'k', value_name = "KEY")]
-    pub(crate) api_key: Option<String>,
+pub(crate) struct CassetteArgs {
     /// Answer from this cassette instead of a model
     #[arg(long, value_name = "FILE")]
     pub(crate) replay: Option<PathBuf>,
@@ -212,6 +204,12 @@ pub(crate) struct ModelArgs {
     /// Write a cassette of this run
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
+}
+
+impl CassetteArgs {
+    pub(crate) fn wish(&self) -> Option<CassetteWish> {
+        self.replay.clone().map(|path| CassetteWish { path, strict: self.replay_strict })
+    }
 }
 
 #[derive(Args)]
@@ -225,38 +223,18 @@ pub(crate) struct RunArgs {
     #[arg(long = "image", value_name = "FILE")]
     pub(crate) images: Vec<PathBuf>,
     #[command(flatten)]
-    pub(crate) model: ModelArgs,
-    /// Model answers at most
-    #[arg(long, value_name = "N", value_parser = crate::models::steps, allow_hyphen_values = true)]
-    pub(crate) max_steps: Option<u32>,
+    pub(crate) options: OptionArgs<OfRun>,
     #[command(flatten)]
-    pub(crate) limits: crate::models::LimitArgs,
+    pub(crate) cassette: CassetteArgs,
     /// The folder to work in
     #[arg(long, short, value_name = "DIR", default_value = ".")]
     pub(crate) working_dir: PathBuf,
-    /// What may be done without asking
-    #[arg(long, value_enum)]
-    pub(crate) mode: Option<ModeArg>,
-    /// Names and words of the tools
-    #[arg(long, value_enum)]
-    pub(crate) toolset: Option<ToolsetArg>,
-    #[command(flatten)]
-    pub(crate) allowed: crate::models::AllowArgs,
     /// Configuration: a Trae file, or one of ours if it ends in .toml
     #[arg(long, value_name = "FILE")]
     pub(crate) config_file: Option<PathBuf>,
-    /// The task is not done without a change outside of tests (short: -mp); the mode is then full-auto unless one is set
-    #[arg(long)]
-    pub(crate) must_patch: bool,
-    /// Write the patch of the run here (short: -pp)
-    #[arg(long, value_name = "FILE")]
-    pub(crate) patch_path: Option<PathBuf>,
     /// Compare with this commit instead of the tree at the start
     #[arg(long, value_name = "COMMIT")]
     pub(crate) base_commit: Option<String>,
-    /// Write a trajectory in Trae's form here
-    #[arg(long, short, value_name = "FILE")]
-    pub(crate) trajectory_file: Option<PathBuf>,
     /// How the run is shown (short: -ct); there is one console so far
     #[arg(long, value_enum, ignore_case = true)]
     pub(crate) console_type: Option<ConsoleArg>,
@@ -279,35 +257,21 @@ pub(crate) struct InteractiveArgs {
     #[arg(long = "image", value_name = "FILE")]
     pub(crate) images: Vec<PathBuf>,
     #[command(flatten)]
-    pub(crate) model: ModelArgs,
+    pub(crate) options: OptionArgs<OfInteractive>,
+    #[command(flatten)]
+    pub(crate) cassette: CassetteArgs,
     /// Configuration: a Trae file, or one of ours if it ends in .toml
     #[arg(long, value_name = "FILE")]
     pub(crate) config_file: Option<PathBuf>,
-    /// Write a trajectory in Trae's form here, one for each task
-    #[arg(long, short, value_name = "FILE")]
-    pub(crate) trajectory_file: Option<PathBuf>,
     /// How runs are shown (short: -ct); there is one console so far
     #[arg(long, value_enum, ignore_case = true)]
     pub(crate) console_type: Option<ConsoleArg>,
     /// Trae's name for its agent (short: -at)
     #[arg(long, value_enum)]
     pub(crate) agent_type: Option<AgentArg>,
-    /// Model answers at most, for each task
-    #[arg(long, value_name = "N", value_parser = crate::models::steps, allow_hyphen_values = true)]
-    pub(crate) max_steps: Option<u32>,
-    #[command(flatten)]
-    pub(crate) limits: crate::models::LimitArgs,
     /// The folder to work in
     #[arg(long, short, value_name = "DIR", default_value = ".")]
     pub(crate) working_dir: PathBuf,
-    /// What may be done without asking
-    #[arg(long, value_enum)]
-    pub(crate) mode: Option<ModeArg>,
-    /// Names and words of the tools
-    #[arg(long, value_enum)]
-    pub(crate) toolset: Option<ToolsetArg>,
-    #[command(flatten)]
-    pub(crate) allowed: crate::models::AllowArgs,
     #[command(flatten)]
     pub(crate) trust: crate::trust::TrustFlag,
 }
@@ -356,21 +320,9 @@ pub(crate) struct ResumeArgs {
     /// A new task for the session
     pub(crate) task: Option<String>,
     #[command(flatten)]
-    pub(crate) model: ModelArgs,
-    /// Model answers at most, for this task
-    #[arg(long, value_name = "N", value_parser = crate::models::steps, allow_hyphen_values = true)]
-    pub(crate) max_steps: Option<u32>,
+    pub(crate) options: OptionArgs<OfResume>,
     #[command(flatten)]
-    pub(crate) limits: crate::models::LimitArgs,
-    /// Write the patch of the run here (short: -pp)
-    #[arg(long, value_name = "FILE")]
-    pub(crate) patch_path: Option<PathBuf>,
-    /// Write a trajectory in Trae's form here
-    #[arg(long, short, value_name = "FILE")]
-    pub(crate) trajectory_file: Option<PathBuf>,
-    /// What may be done without asking; as before if left out
-    #[arg(long, value_enum)]
-    pub(crate) mode: Option<ModeArg>,
+    pub(crate) cassette: CassetteArgs,
     /// What is printed
     #[arg(long, value_enum, default_value_t = OutputArg::Text)]
     pub(crate) output: OutputArg,
@@ -412,9 +364,8 @@ pub(crate) enum ReplayTools {
 
 #[derive(Args)]
 pub(crate) struct ToolsArgs {
-    /// Names and words of the tools; as a run here would have them if left out
-    #[arg(long, value_enum)]
-    pub(crate) toolset: Option<ToolsetArg>,
+    #[command(flatten)]
+    pub(crate) options: OptionArgs<OfTools>,
     /// Configuration: a Trae file, or one of ours if it ends in .toml
     #[arg(long, value_name = "FILE")]
     pub(crate) config_file: Option<PathBuf>,
@@ -554,16 +505,21 @@ pub(crate) struct ConfigShowArgs {
     pub(crate) json: bool,
 }
 
+impl ConfigShowArgs {
+    pub(crate) fn place(&self) -> ConfigPlace<'_> {
+        ConfigPlace::with_file(&self.working_dir, self.config_file.as_deref())
+    }
+}
+
 #[derive(Args)]
 pub(crate) struct ShowConfigArgs {
     #[command(flatten)]
-    pub(crate) model: ModelArgs,
+    pub(crate) options: OptionArgs<OfShowConfig>,
+    #[command(flatten)]
+    pub(crate) cassette: CassetteArgs,
     /// Configuration: a Trae file, or one of ours if it ends in .toml
     #[arg(long, value_name = "FILE")]
     pub(crate) config_file: Option<PathBuf>,
-    /// Model answers at most
-    #[arg(long, value_name = "N", value_parser = crate::models::steps, allow_hyphen_values = true)]
-    pub(crate) max_steps: Option<u32>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -3,16 +3,16 @@
 use std::path::Path;
 
 use clap::CommandFactory;
-use lathe_config::NamedFile;
 use lathe_host::{Check, CheckState, Home, Host, ToolLook, ToolRun};
+use lathe_plan::{Absent, ConfigPlace, Given};
 use lathe_protocol::{CallFinished, Toolset, escape_unseen};
 use serde_json::json;
 
 use crate::args::{Cli, Command, ConfigCommand, DoctorArgs, ToolCommand, ToolRunArgs, ToolsArgs};
 use crate::exit::Exit;
 use crate::output::print_json;
-use crate::settings::{Given, Place};
 use crate::term::{self, Paint};
+use crate::trust::Asking;
 use crate::{inside, interactive, models, rewind, run, settings, show, travel, upkeep};
 
 pub(crate) async fn dispatch(cli: Cli) -> Exit {
@@ -73,16 +73,14 @@ pub(crate) async fn dispatch(cli: Cli) -> Exit {
 }
 
 async fn tools(host: &Host, args: &ToolsArgs) -> Exit {
-    let given = Given { toolset: args.toolset, ..Given::default() };
-    let here = Place { folder: Path::new("."), file: args.config_file.as_deref().map(NamedFile::Path) };
-    let settled = match settings::settle(host, here, &given, args.trust.telling()) {
+    let here = ConfigPlace::with_file(Path::new("."), args.config_file.as_deref());
+    let settled = match settings::settle(host, here, &args.options.0, args.trust.telling()) {
         Ok(settled) => settled,
         Err(exit) => return exit,
     };
-    let (config, extras) = (&settled.config, settled.extras());
-    let toolset = settings::toolset(config).unwrap_or(Toolset::Lathe);
-    let choice = settings::tool_choice(&config.settings);
-    let specs = match host.tools(toolset, Path::new("."), choice, &extras).await {
+    let extras = settled.extras();
+    let toolset = settled.toolset().unwrap_or(Toolset::Lathe);
+    let specs = match host.tools(toolset, Path::new("."), settled.tool_choice(), &extras).await {
         Ok(specs) => specs,
         Err(error) => return Exit::host(&error),
     };
@@ -103,7 +101,7 @@ async fn tools(host: &Host, args: &ToolsArgs) -> Exit {
 }
 
 async fn tool_run(host: &Host, args: ToolRunArgs) -> Exit {
-    let place = Place { folder: &args.working_dir, file: None };
+    let place = ConfigPlace::folder(&args.working_dir);
     let settled = match settings::settle(host, place, &Given::default(), args.trust.telling()) {
         Ok(settled) => settled,
         Err(exit) => return exit,
@@ -121,7 +119,7 @@ async fn tool_run(host: &Host, args: ToolRunArgs) -> Exit {
         extras: settled.extras(),
         folder: args.working_dir,
         cancel: cancel.clone(),
-        limits: settings::limits(&settled.config.settings),
+        limits: settled.limits(),
     };
     if args.preview {
         return tool_preview(host, run).await;
@@ -176,12 +174,13 @@ fn failed_command(finished: &CallFinished) -> bool {
 
 async fn doctor(host: &Host, args: &DoctorArgs) -> Exit {
     let folder = std::env::current_dir().unwrap_or_else(|_| std::env::temp_dir());
-    let here = Place { folder: &folder, file: None };
-    let extras = settings::settle_quietly(host, here, Vec::new()).map(|settled| settled.extras());
+    let here = ConfigPlace::folder(&folder);
+    let extras = lathe_plan::settle(host, here, &Given::default(), &Absent).map(|settled| settled.extras());
     let mut checks = host.doctor(&folder, &extras.unwrap_or_default()).await;
-    let given = Given { model: Some(&args.model), ..Given::default() };
-    match settings::settings(host, &folder, None, &given) {
-        Ok(config) => checks.extend(models::probe(host, &args.model, &config.settings).await),
+    match settings::settle(host, here, &args.options.0, Asking::Tell) {
+        // A cassette is not asked whether it answers.
+        Ok(_) if args.cassette.replay.is_some() => {}
+        Ok(settled) => checks.extend(host.models().probe(&settled.model_request()).await),
         // Its own message named file and line; the other checks do not depend on it.
         Err(_) => checks.push(Check {
             name: "config",

@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use lathe_host::{CHANGED_BY_OTHERS, lakeview_line};
+use lathe_plan::ModeFrom;
 use lathe_protocol::{
     CallDecided, CallFinished, CallId, Ending, Event, Fact, Frame, FrameBody, Mode, ModelAnswered,
     SessionOptions, StepNo, Verdict, plain_address, text_of,
@@ -23,16 +24,6 @@ const DIFF_LINES: usize = 24;
 
 /// Paths of others that are named of one call.
 const NAMED: usize = 20;
-
-/// Who chose the mode, where the options alone do not tell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ModeFrom {
-    Settings,
-    /// Nobody named a mode, and `--must-patch` was on the command line.
-    MustPatch,
-    /// Somebody is asked where the mode says so.
-    Asked,
-}
 
 pub(crate) struct Console {
     paint: Paint,

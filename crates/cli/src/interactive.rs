@@ -1,69 +1,48 @@
 //! `interactive`: one task after the other in one session, with Trae's words at the prompt.
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
 
-use lathe_config::NamedFile;
-use lathe_host::{Attended, Host, Session, SessionPlan, read_images, run_report, trajectories_of_tasks};
-use lathe_protocol::{Attachment, CommandBody, EndingRule, EventStream, Mode, Seq};
+use lathe_host::{Attended, Host, Session, read_images, run_report, trajectories_of_tasks};
+use lathe_plan::{ConfigPlace, ModeFrom, Wish};
+use lathe_protocol::{Attachment, CommandBody, EventStream, Seq};
 
 use crate::args::{InteractiveArgs, OutputArg};
-use crate::console::ModeFrom;
 use crate::drive::{Performed, close, finish_trajectory, perform, show_last_summaries};
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::question::Lines;
-use crate::settings::{
-    Given, Place, absolute, limits, settle, source, tell_idle_flags, tell_notices, tool_choice, toolset,
-};
+use crate::settings::{absolute, settle, tell_idle_flags, tell_notices};
 use crate::stops::{Stop, Stops};
 use crate::term;
 use crate::words::{Language, Say};
 
 pub(crate) async fn interactive(host: &Host, args: InteractiveArgs) -> Exit {
     tell_idle_flags(args.console_type, args.agent_type);
-    let given = Given {
-        model: Some(&args.model),
-        max_steps: args.max_steps,
-        limits: Some(&args.limits),
-        mode: args.mode,
-        toolset: args.toolset,
-        allowed: &args.allowed.allowed_tools,
-        trajectory: args.trajectory_file.as_deref(),
-        ..Given::default()
-    };
-    let place = Place { folder: &args.working_dir, file: args.config_file.as_deref().map(NamedFile::Path) };
+    let given = args.options.0;
+    let place = ConfigPlace::with_file(&args.working_dir, args.config_file.as_deref());
     let settled = match settle(host, place, &given, args.trust.asking()) {
         Ok(settled) => settled,
         Err(exit) => return exit,
     };
-    let config = &settled.config;
-    let trajectory = config.settings.run.trajectory.clone().or_else(|| settled.usual_trajectory());
+    let trajectory = settled.config.settings.run.trajectory.clone().or_else(|| settled.usual_trajectory());
     let trajectories = trajectory.as_deref().map(trajectories_of_tasks).unwrap_or_default();
-    // A pipe can answer the model, but leave is given by somebody who sees what is asked.
+    // A pipe can answer the model, but an approval is given by somebody who sees what is asked.
     let (attended, mode_from) = if std::io::stdin().is_terminal() {
         (Attended::Person, ModeFrom::Asked)
     } else {
         (Attended::Answers, ModeFrom::Settings)
     };
-    let plan = SessionPlan {
-        own_model: args.model.names_own_model() || args.config_file.is_some(),
-        folder: args.working_dir.clone(),
-        source: source(&args.model, &config.settings),
-        mode: config.settings.run.mode.unwrap_or(Mode::Default),
-        toolset: toolset(config),
-        limits: limits(&config.settings),
-        patch: None,
-        // A conversation: an answer without calls ends the turn.
-        ending: EndingRule::EndTurn,
-        record: args.model.record.clone(),
-        tools: tool_choice(&config.settings),
+    let plan = settled.plan(&Wish {
+        own_model: given.names_own_model() || args.config_file.is_some(),
+        given,
+        cassette: args.cassette.wish(),
+        outputs: args.cassette.record.iter().cloned().chain(trajectories).collect(),
+        record: args.cassette.record,
+        // An answer without calls ends the turn.
+        conversation: true,
         attended,
-        extras: settled.extras_beside(
-            args.model.record.iter().map(PathBuf::as_path).chain(trajectories.iter().map(PathBuf::as_path)),
-            &args.model,
-        ),
-    };
+        ..Wish::task(args.working_dir)
+    });
     let images = match read_images(&args.images) {
         Ok(images) => images,
         Err(reason) => return Exit::wrong_usage(&reason),

@@ -2,20 +2,16 @@
 //! line, where every user of the machine could see it.
 
 use std::io::{BufRead, IsTerminal};
-use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum};
-use lathe_config::{Flag, ModelSection, OnOutage, RunSection, Settings};
-use lathe_host::{
-    CacheMeter, Check, Host, KeyFrom, ModelRequest, ModelSource, Outage, Params, Patience, ProviderRow,
-};
+use clap::{Args, Subcommand};
+use lathe_host::{CacheMeter, Host, KeyFrom, ProviderRow};
 use lathe_protocol::{Budget, Usage, counted};
 use serde_json::json;
 
-use crate::args::ModelArgs;
+use crate::args::CassetteArgs;
 use crate::exit::Exit;
+use crate::options::{OfDoctor, OptionArgs};
 use crate::output::print_json;
-use crate::settings::source;
 use crate::term::{self, Paint};
 
 #[derive(Args)]
@@ -49,153 +45,15 @@ pub(crate) enum AuthCommand {
     },
 }
 
-/// What the settings say about answers.
-pub(crate) fn request(model: &ModelSection) -> ModelRequest {
-    let params = Params {
-        temperature: model.temperature,
-        top_p: model.top_p,
-        top_k: model.top_k,
-        max_tokens: model.output_limit(),
-        parallel_calls: model.parallel_tool_calls,
-        candidate_count: model.candidate_count,
-        stop_sequences: model.stop_sequences.clone().unwrap_or_default(),
-        thinking_tokens: model.thinking_tokens,
-        own_tools: model.provider_tools.unwrap_or(false),
-        images: model.supports_images,
-        ..Params::default()
-    };
-    let seconds = |set: Option<u32>, usual: Duration| set.map_or(usual, |s| Duration::from_secs(s.into()));
-    let usual = Patience::default();
-    let total = seconds(model.answer_seconds, usual.total);
-    let patience = Patience {
-        stall: seconds(model.stall_seconds, usual.stall),
-        first_byte: usual.first_byte.min(total),
-        total,
-        longest_wait: seconds(model.longest_wait_seconds, usual.longest_wait),
-        attempts: model.max_retries.map_or(usual.attempts, |retries| retries.saturating_add(1)),
-        ..usual
-    };
-    let mut request = ModelRequest { params, patience, ..ModelRequest::default() };
-    if model.supports_tool_calling == Some(false) {
-        request.describe_tools();
-    }
-    request
-}
-
-/// One small question to the model of the settings, if there is one.
-pub(crate) async fn probe(host: &Host, args: &ModelArgs, settings: &Settings) -> Option<Check> {
-    match source(args, settings) {
-        ModelSource::Ask(request) => host.models().probe(&request).await,
-        ModelSource::Replay { .. } | ModelSource::Given { .. } | ModelSource::BuiltIn { .. } => None,
-    }
-}
-
-/// An amount of money: a finite number that is not negative. Anything else would be no cap.
-fn dollars(text: &str) -> Result<f64, String> {
-    let amount = text.parse().ok().filter(|amount: &f64| amount.is_finite() && *amount >= 0.0);
-    amount.ok_or_else(|| "give an amount of US dollars: a number that is 0 or more, such as 2.50".to_owned())
-}
-
 #[derive(Args)]
 pub(crate) struct DoctorArgs {
     #[command(flatten)]
-    pub(crate) model: ModelArgs,
+    pub(crate) options: OptionArgs<OfDoctor>,
+    #[command(flatten)]
+    pub(crate) cassette: CassetteArgs,
     /// As JSON
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// Leave besides that of the mode.
-#[derive(Args)]
-pub(crate) struct AllowArgs {
-    /// Allow these tools without asking; of the shell, commands: `bash(git push)`. With commas, or repeated
-    #[arg(long, value_name = "TOOL", value_delimiter = ',')]
-    pub(crate) allowed_tools: Vec<String>,
-}
-
-/// What a run may spend.
-#[derive(Args)]
-pub(crate) struct LimitArgs {
-    /// US dollars at most; a run that is stopped can be resumed with more
-    #[arg(long, value_name = "DOLLARS", value_parser = dollars, allow_hyphen_values = true)]
-    pub(crate) max_cost: Option<f64>,
-    /// Tokens at most, read and written
-    #[arg(long, value_name = "N", value_parser = tokens, allow_hyphen_values = true)]
-    pub(crate) max_tokens: Option<u64>,
-    /// Time at most: seconds, or 90s, 15m, 2h
-    #[arg(long, value_name = "TIME", value_parser = seconds, allow_hyphen_values = true)]
-    pub(crate) max_time: Option<u64>,
-    /// When the model cannot be reached: wait until it is back, or fail
-    #[arg(long, value_enum)]
-    pub(crate) on_outage: Option<OutageArg>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OutageArg {
-    Park,
-    Fail,
-}
-
-impl ModelArgs {
-    /// Tells whether these flags give a session an address or a key that the configuration does not give it.
-    pub(crate) fn names_own_model(&self) -> bool {
-        self.model_base_url.is_some() || self.api_key.is_some()
-    }
-}
-
-/// A number of steps.
-pub(crate) fn steps(text: &str) -> Result<u32, String> {
-    let steps = text.parse().ok().filter(|steps| *steps > 0);
-    steps.ok_or_else(|| format!("give a number of steps: a whole number from 1 to {}", u32::MAX))
-}
-
-/// A number of tokens.
-fn tokens(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| "give a number of tokens: a whole number that is 1 or more".to_owned())
-}
-
-fn seconds(text: &str) -> Result<u64, String> {
-    let (number, unit) = match text.strip_suffix(['s', 'm', 'h']) {
-        Some(number) => (number, text.chars().last()),
-        None => (text, None),
-    };
-    let number: u64 = number.parse().map_err(|_| {
-        "give a time that is 1 second or more: seconds as 90 or 90s, minutes as 15m, hours as 2h".to_owned()
-    })?;
-    Ok(number.saturating_mul(match unit {
-        Some('h') => 3600,
-        Some('m') => 60,
-        Some(_) | None => 1,
-    }))
-}
-
-impl LimitArgs {
-    /// The caps that these flags name.
-    pub(crate) fn budget(&self) -> Budget {
-        let (max_cost, max_tokens, max_seconds) = (self.max_cost, self.max_tokens, self.max_time);
-        RunSection { max_cost, max_tokens, max_seconds, ..RunSection::default() }.limits().budget
-    }
-
-    pub(crate) fn flags(&self) -> Vec<Flag> {
-        let outage = self.on_outage.map(|outage| match outage {
-            OutageArg::Park => "park",
-            OutageArg::Fail => "fail",
-        });
-        let flags = [
-            self.max_cost.map(|dollars| Flag::new("run.max_cost", dollars, "--max-cost")),
-            self.max_tokens.map(|tokens| Flag::new("run.max_tokens", tokens, "--max-tokens")),
-            self.max_time.map(|seconds| Flag::new("run.max_seconds", seconds, "--max-time")),
-            outage.map(|word| Flag::new("run.on_outage", word, "--on-outage")),
-        ];
-        flags.into_iter().flatten().collect()
-    }
-}
-
-pub(crate) fn outage(setting: Option<OnOutage>) -> Outage {
-    match setting {
-        Some(OnOutage::Park) => Outage::Park,
-        Some(OnOutage::Fail) | None => Outage::Fail,
-    }
 }
 
 /// The caps of a run, for its first line.

@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use lathe_host::{AsideFile, FileDiff, Host, HostError, RememberedFacts, RunReport, Session};
+use lathe_plan::ModeFrom;
 use lathe_protocol::{Event, Fact, SessionId, Update, escape_unseen, json_text};
 use serde_json::json;
 
 use crate::args::OutputArg;
-use crate::console::{Console, ModeFrom};
+use crate::console::Console;
 use crate::exit::Exit;
 use crate::term::{self, Paint};
 use crate::words::{Language, Say};

@@ -2,22 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use lathe_config::NamedFile;
-use lathe_host::{
-    Attended, DEMO_TASK, Demo, Host, Overrides, Pace, SessionPlan, TaskImage, TestRun, read_images,
-    run_report,
-};
-use lathe_protocol::{CommandBody, EndingRule, Mode, PatchRule};
+use lathe_host::{DEMO_TASK, Demo, Host, Pace, SessionPlan, TaskImage, TestRun, read_images, run_report};
+use lathe_plan::{ConfigPlace, Wish};
+use lathe_protocol::{CommandBody, Mode};
 
 use crate::args::{DemoArgs, OutputArg, ResumeArgs, RunArgs};
-use crate::console::ModeFrom;
 use crate::drive::{Files, close, work};
-use crate::endpoints::resumed_source;
 use crate::exit::{Exit, NO_PROCESS};
 use crate::output::Output;
-use crate::settings::{
-    Given, Place, absolute, limits, settle, source, tell_idle_flags, tell_notices, tool_choice, toolset,
-};
+use crate::settings::{absolute, settle, tell_idle_flags, tell_notices};
 use crate::stops::Stops;
 use crate::task::{self, Task, TaskInput};
 use crate::term;
@@ -31,55 +24,30 @@ pub(crate) async fn run(host: &Host, args: RunArgs) -> Exit {
         Err(message) => return Exit::wrong_usage(&message),
     };
     tell_idle_flags(args.console_type, args.agent_type);
-    let given = Given {
-        model: Some(&args.model),
-        max_steps: args.max_steps,
-        limits: Some(&args.limits),
-        mode: args.mode,
-        toolset: args.toolset,
-        allowed: &args.allowed.allowed_tools,
-        must_patch: args.must_patch,
-        patch_path: args.patch_path.as_deref(),
-        trajectory: args.trajectory_file.as_deref(),
-    };
-    let place = Place { folder: &args.working_dir, file: args.config_file.as_deref().map(NamedFile::Path) };
+    let given = args.options.0;
+    let place = ConfigPlace::with_file(&args.working_dir, args.config_file.as_deref());
     let settled = match settle(host, place, &given, args.trust.asking()) {
         Ok(settled) => settled,
         Err(exit) => return exit,
     };
-    let config = &settled.config;
-    let run = &config.settings.run;
+    let run = &settled.config.settings.run;
     let trajectory = match &run.trajectory {
         Some(path) => Some(path.clone()),
         None if args.show_request => None,
         None => settled.usual_trajectory(),
     };
-    let wants_patch = run.must_patch || run.patch_path.is_some() || args.base_commit.is_some();
-    // Without a sandbox nothing is changed unless somebody said so. The flag says so; a file that asks for a patch does not.
-    let (mode, mode_from) = match run.mode {
-        Some(mode) => (mode, ModeFrom::Settings),
-        None if args.must_patch => (Mode::FullAuto, ModeFrom::MustPatch),
-        None => (Mode::Default, ModeFrom::Settings),
+    let outputs = [args.cassette.record.clone(), run.patch_path.clone(), trajectory.clone()];
+    let wish = Wish {
+        own_model: given.names_own_model() || args.config_file.is_some(),
+        given,
+        cassette: args.cassette.wish(),
+        record: args.cassette.record,
+        outputs: outputs.into_iter().flatten().collect(),
+        base_commit: args.base_commit.clone(),
+        wants_patch: run.patch_path.is_some(),
+        ..Wish::task(args.working_dir)
     };
-    let plan = SessionPlan {
-        own_model: args.model.names_own_model() || args.config_file.is_some(),
-        folder: args.working_dir.clone(),
-        source: source(&args.model, &config.settings),
-        mode,
-        toolset: toolset(config),
-        limits: limits(&config.settings),
-        ending: EndingRule::Remind,
-        patch: wants_patch.then(|| PatchRule { must: run.must_patch, base: args.base_commit.clone() }),
-        record: args.model.record.clone(),
-        tools: tool_choice(&config.settings),
-        attended: Attended::Nobody,
-        extras: settled.extras_beside(
-            [args.model.record.as_deref(), run.patch_path.as_deref(), trajectory.as_deref()]
-                .into_iter()
-                .flatten(),
-            &args.model,
-        ),
-    };
+    let (plan, mode_from) = (settled.plan(&wish), settled.mode(&wish).1);
     let images: Vec<PathBuf> = named.into_iter().chain(args.images).collect();
     let images = match read_images(&images) {
         Ok(images) => images,
@@ -123,13 +91,7 @@ pub(crate) async fn run(host: &Host, args: RunArgs) -> Exit {
 }
 
 pub(crate) async fn resume(host: &Host, args: ResumeArgs) -> Exit {
-    let given = Given {
-        model: Some(&args.model),
-        mode: args.mode,
-        max_steps: args.max_steps,
-        limits: Some(&args.limits),
-        ..Given::default()
-    };
+    let given = args.options.0;
     // Words in the place of an id are a task for the newest session.
     let (id, task) = match (args.id, args.task) {
         (Some(words), None) if words.trim().contains(' ') => (None, Some(words)),
@@ -141,38 +103,30 @@ pub(crate) async fn resume(host: &Host, args: ResumeArgs) -> Exit {
         Err(error) => return Exit::host(&error),
     };
     // What a session is set to is in the session; the configuration has its key, and what the session does not say.
-    let place = Place { folder: &folder, file: None };
-    let settled = match settle(host, place, &given, args.trust.asking()) {
+    let settled = match settle(host, ConfigPlace::folder(&folder), &given, args.trust.asking()) {
         Ok(settled) => settled,
         Err(exit) => return exit,
     };
-    let config = &settled.config;
     let before = match host.archive().options(&id) {
         Ok(before) => before,
         Err(error) => return Exit::host(&error),
     };
-    let mode = resumed_mode(before.mode, config.settings.run.mode, args.mode.map(Mode::from));
-    let trajectory = args.trajectory_file.or_else(|| settled.usual_trajectory());
-    let overrides = Overrides {
-        own_model: args.model.names_own_model(),
-        source: resumed_source(&args.model, &config.settings, &before.model),
-        mode: Some(mode),
-        max_steps: args.max_steps,
-        // Flags come first, then the caps of the session, then those of the configuration.
-        budget: args.limits.budget().or(before.limits.budget).or(limits(&config.settings).budget),
-        extras: settled.extras_beside(
-            [args.model.record.as_deref(), args.patch_path.as_deref(), trajectory.as_deref()]
-                .into_iter()
-                .flatten(),
-            &args.model,
-        ),
-        record: args.model.record,
-        attended: Attended::Nobody,
+    let mode = resumed_mode(before.mode, settled.config.settings.run.mode, given.get("run.mode"));
+    let (patch, trajectory) =
+        (given.get::<PathBuf>("run.patch_path"), given.get::<PathBuf>("run.trajectory"));
+    let trajectory = trajectory.or_else(|| settled.usual_trajectory());
+    let outputs = [args.cassette.record.clone(), patch.clone(), trajectory.clone()];
+    let wish = Wish {
+        own_model: given.names_own_model(),
+        given,
+        cassette: args.cassette.wish(),
+        record: args.cassette.record,
+        outputs: outputs.into_iter().flatten().collect(),
+        ..Wish::task(folder)
     };
-    let files = Files {
-        patch: args.patch_path.as_deref().map(absolute),
-        trajectory: trajectory.as_deref().map(absolute),
-    };
+    let overrides = settled.overrides(&wish, &before, Some(mode));
+    let files =
+        Files { patch: patch.as_deref().map(absolute), trajectory: trajectory.as_deref().map(absolute) };
     let session = match host.resume(&id, overrides).await {
         Ok(session) => session,
         Err(error) => return Exit::host(&error),
@@ -192,21 +146,16 @@ pub(crate) async fn resume(host: &Host, args: ResumeArgs) -> Exit {
     work(host, session, body, Output::new(args.output), files).await
 }
 
-/// The mode of a resumed session. A journal alone does not make it work without questions: what was allowed then needs the
-/// flag, or the configuration, again.
+/// The mode of a resumed session; that it goes on with less than it had is told.
 pub(crate) fn resumed_mode(recorded: Mode, configured: Option<Mode>, flag: Option<Mode>) -> Mode {
-    if let Some(flag) = flag {
-        return flag;
-    }
-    let mode = recorded.min(configured.unwrap_or(Mode::Default));
-    if mode != recorded {
-        let recorded = recorded.as_str();
+    let resumed = lathe_plan::resumed_mode(recorded, configured, flag);
+    if let Some(recorded) = resumed.lowered_from {
+        let (recorded, mode) = (recorded.as_str(), resumed.mode.as_str());
         term::err(&format!(
-            "the session worked in mode {recorded}; it goes on in mode {}. Give --mode {recorded} again if you want that.\n",
-            mode.as_str()
+            "the session worked in mode {recorded}; it goes on in mode {mode}. Give --mode {recorded} again if you want that.\n"
         ));
     }
-    mode
+    resumed.mode
 }
 
 pub(crate) async fn demo(host: &Host, args: DemoArgs) -> Exit {

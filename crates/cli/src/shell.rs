@@ -4,8 +4,8 @@ use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 
 use clap::Args;
-use lathe_config::NamedFile;
 use lathe_host::{Host, PersonShell, ShellLine, ShellRun, TerminalModes};
+use lathe_plan::{ConfigPlace, Given};
 use lathe_protocol::OutputStream;
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
 use rustyline::error::ReadlineError;
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::args::ModeArg;
 use crate::exit::Exit;
-use crate::settings::{self, Given, Place};
+use crate::settings;
 use crate::stops::Stops;
 use crate::term;
 
@@ -39,7 +39,7 @@ pub(crate) struct ShellArgs {
 }
 
 pub(crate) async fn shell(host: &Host, args: ShellArgs) -> Exit {
-    let place = Place { folder: &args.working_dir, file: args.config_file.as_deref().map(NamedFile::Path) };
+    let place = ConfigPlace::with_file(&args.working_dir, args.config_file.as_deref());
     let settled = match settings::settle(host, place, &Given::default(), args.trust.asking()) {
         Ok(settled) => settled,
         Err(exit) => return exit,

@@ -4,20 +4,15 @@ use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use lathe_config::{Part, ProjectFiles, TraeValueKind, project_parts, trae_values};
-use lathe_host::{
-    Host, HostError, ItemKind, ItemState, Looked, ProjectLook, ProjectPart, Said, TRAE_FILES, shown_setting,
-    visible,
-};
+use lathe_config::{ProjectFiles, project_parts};
+use lathe_host::{Host, HostError, ItemKind, ItemState, Looked, ProjectLook, Said, TRAE_FILES, visible};
+use lathe_plan::{PROJECT_FILE, look_at, untrusted_trae};
 use serde_json::json;
 
 use crate::exit::Exit;
 use crate::output::print_json;
 use crate::term;
 use crate::words::{Language, Say};
-
-/// Where a project's configuration stands.
-pub(crate) const PROJECT_FILE: &str = ".lathe/config.toml";
 
 /// Lines of an item that are shown before somebody asks for all.
 const SHOWN: usize = 30;
@@ -160,38 +155,6 @@ fn look(host: &Host, folder: &Path) -> Result<ProjectLook, Exit> {
     Ok(look)
 }
 
-/// Looks at a folder with the parts of its configuration that are known already.
-pub(crate) fn look_at(host: &Host, folder: &Path, parts: &[Part]) -> Result<ProjectLook, HostError> {
-    let parts: Vec<ProjectPart> = parts.iter().map(part).collect();
-    let mut look = host.rules().look_at_project(folder, &parts)?;
-    let dotenv: Vec<String> = look.dotenv.iter().map(|(name, _)| name.clone()).collect();
-    if let Some(looked) = &mut look.trae {
-        // What cannot be shown cannot be trusted; the configuration says what is wrong with it.
-        match trae_shows(looked, &dotenv) {
-            Ok(shows) => looked.item.shows = shows,
-            Err(_) => look.trae = None,
-        }
-    }
-    Ok(look)
-}
-
-/// The kind of an item that a table of the configuration holds.
-pub(crate) fn kind(part: &Part) -> ItemKind {
-    if part.table == "field" { ItemKind::Field } else { ItemKind::Check }
-}
-
-fn part(part: &Part) -> ProjectPart {
-    let command = part.value.as_str().or_else(|| part.text("command")).unwrap_or_default();
-    ProjectPart {
-        kind: kind(part),
-        name: part.name.clone(),
-        path: PROJECT_FILE.into(),
-        value: part.value.to_string(),
-        command: command.to_owned(),
-        tools: part.text("tools").map(PathBuf::from),
-    }
-}
-
 fn list(host: &Host, folder: &Path, as_json: bool) -> Exit {
     let look = match look(host, folder) {
         Ok(look) => look,
@@ -288,34 +251,9 @@ fn add_trae(host: &Host, folder: &Path, name: &str, yes: bool) -> Exit {
     }
 }
 
-/// The values of a Trae file, those first that a person must see; a key is told by its name only.
-fn trae_shows(looked: &Looked, dotenv: &[String]) -> Result<String, String> {
-    let values = trae_values(Path::new(&looked.item.name), &looked.text)?;
-    let mut lines = Vec::new();
-    for (kind, word) in [
-        (TraeValueKind::Address, "address"),
-        (TraeValueKind::Program, "program"),
-        (TraeValueKind::Key, "key"),
-        (TraeValueKind::Other, "value"),
-    ] {
-        for value in values.iter().filter(|value| value.kind == kind) {
-            let shown = match value.words.as_slice() {
-                [] => "(set)".to_owned(),
-                [word] => shown_setting(word),
-                words => shown_setting(&json!(words).to_string()),
-            };
-            lines.push(format!("{word:<8} {} = {shown}", value.key));
-        }
-        if kind == TraeValueKind::Key {
-            lines.extend(dotenv.iter().map(|name| format!("{word:<8} of {name}, in the .env beside it")));
-        }
-    }
-    Ok(lines.join("\n"))
-}
-
 /// One line about a Trae file that is not trusted, with the command that changes it.
-pub(crate) fn untrusted_trae(look: &ProjectLook) -> Option<String> {
-    let looked = look.trae.as_ref().filter(|looked| looked.state != ItemState::Trusted)?;
+pub(crate) fn untrusted_trae_line(look: &ProjectLook) -> Option<String> {
+    let looked = untrusted_trae(look)?;
     let name = if is_here(look) { PathBuf::new() } else { look.root.clone() }.join(&looked.item.name);
     let changed = match looked.state {
         ItemState::Changed => "it has changed since you trusted it",
@@ -375,7 +313,7 @@ fn add(host: &Host, folder: &Path, yes: bool) -> Exit {
         Ok(look) => look,
         Err(exit) => return exit,
     };
-    let trae = untrusted_trae(&look);
+    let trae = untrusted_trae_line(&look);
     if let Some(line) = &trae {
         term::err(line);
     }

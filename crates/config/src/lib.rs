@@ -1,8 +1,8 @@
-//! Merges and documents the option structs that live in the crates that use them.
+//! The options: defined once, read from files, variables and flags, merged, and documented.
 //!
 //! Every option is a field of [`Settings`]: its type, its range, its default, its help text, its
-//! variable and whether a project may set it stand beside it once, and checking, merging, masking
-//! and the reference are made from there. The command line comes before the environment, that before
+//! variable, its flag, its member in a request and whether a project may set it stand beside it once, and checking, merging,
+//! masking, the command line, the server's requests and the reference are made from there. The command line comes before the environment, that before
 //! the project's file, that before the user's, and each value keeps its [`Origin`].
 //!
 //! Two things are not a matter of precedence. A project may not choose where code and keys are sent,
@@ -22,6 +22,7 @@ mod foreign;
 mod format;
 mod load;
 mod merge;
+mod options;
 mod part;
 mod problem;
 mod schema;
@@ -35,6 +36,7 @@ pub use document::documentation;
 pub use foreign::{ForeignEndpoints, TrustedTrae};
 pub use format::ProjectFiles;
 pub use load::{Config, Flag, Inputs, NamedFile, load};
+pub use options::{FlagRow, MemberRow, OptionForm, OptionRow, option_of_key, options};
 pub use part::{Part, project_parts};
 pub use problem::{ConfigErrors, Fault, Origin, Problem, Source};
 pub use secret::Secret;

@@ -87,9 +87,17 @@ pub struct Flag {
 }
 
 impl Flag {
-    /// `Flag::new("run.max_steps", 40, "--max-steps")`. A text is read as the key wants it.
+    /// `Flag::new("run.mode", "plan", "--mode")`. A text is read as the key wants it.
     pub fn new(key: impl Into<String>, value: impl Into<serde_json::Value>, flag: impl Into<String>) -> Self {
         Self { key: key.into(), value: value.into(), flag: flag.into() }
+    }
+
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    pub fn value(&self) -> &serde_json::Value {
+        &self.value
     }
 }
 

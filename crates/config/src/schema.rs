@@ -41,6 +41,24 @@ pub(crate) struct Field {
     pub(crate) narrow_only: bool,
     /// True if nothing reads it in this version.
     pub(crate) not_yet: bool,
+    /// The flag with the name of its value, as `--max-steps N`.
+    pub(crate) flag: Option<String>,
+    /// Its short form.
+    pub(crate) short: Option<char>,
+    /// Trae's short form of two letters.
+    pub(crate) trae: Option<String>,
+    /// The commands that have the flag.
+    pub(crate) commands: Vec<String>,
+    /// Words about the flag, where they are others than `doc`.
+    pub(crate) flag_help: Option<String>,
+    /// The form in which people write the number.
+    pub(crate) unit: Option<String>,
+    /// Its name in a request for a run.
+    pub(crate) member: Option<String>,
+    /// True if only admins may give that member.
+    pub(crate) admin: bool,
+    /// Words about each choice, in the order of the choices.
+    pub(crate) choice_help: Vec<String>,
 }
 
 /// The fields of [`Settings`].
@@ -93,6 +111,7 @@ fn shape(schema: &Json) -> Shape {
 
 fn field(key: &str, schema: &Json) -> Field {
     let text = |name: &str| schema.get(name).and_then(Json::as_str).map(str::to_owned);
+    let is_set = |name: &str| schema.get(name) == Some(&Json::Bool(true));
     let default = schema.get("default");
     Field {
         key: key.to_owned(),
@@ -101,10 +120,34 @@ fn field(key: &str, schema: &Json) -> Field {
         default: default.filter(|default| !default.is_null()).cloned(),
         variable: text("x-env"),
         user_only: text("x-user-only"),
-        by_trust: schema.get("x-by-trust") == Some(&Json::Bool(true)),
-        narrow_only: schema.get("x-narrow-only") == Some(&Json::Bool(true)),
-        not_yet: schema.get("x-not-yet") == Some(&Json::Bool(true)),
+        by_trust: is_set("x-by-trust"),
+        narrow_only: is_set("x-narrow-only"),
+        not_yet: is_set("x-not-yet"),
+        flag: text("x-flag"),
+        short: text("x-short").and_then(|short| short.chars().next()),
+        trae: text("x-trae"),
+        commands: text("x-on").unwrap_or_default().split_whitespace().map(str::to_owned).collect(),
+        flag_help: text("x-flag-help"),
+        unit: text("x-unit"),
+        member: text("x-member"),
+        admin: is_set("x-admin"),
+        choice_help: choice_help(schema),
     }
+}
+
+/// The doc comments of the members of an enum.
+fn choice_help(schema: &Json) -> Vec<String> {
+    if let Some(Json::Array(members)) = schema.get("anyOf") {
+        return members
+            .iter()
+            .find(|member| type_of(member) != Some("null"))
+            .map(choice_help)
+            .unwrap_or_default();
+    }
+    let Some(Json::Array(members)) = schema.get("oneOf") else { return Vec::new() };
+    let help =
+        |member: &Json| member.get("description").and_then(Json::as_str).unwrap_or_default().to_owned();
+    members.iter().map(help).collect()
 }
 
 /// The first type that is not null.
@@ -214,7 +257,7 @@ mod tests {
             ("run.sandbox", "one of off, workspace, read-only"),
             ("run.toolset", "one of lathe, trae, gemini, bash"),
             ("run.console", "one of simple, rich"),
-            ("run.max_steps", "a whole number of at least 1"),
+            ("run.line_seconds", "a whole number of at least 1"),
             ("run.tools", "a list (text each)"),
             ("run.trajectory", "text"),
             ("providers", "a table"),
@@ -231,12 +274,12 @@ mod tests {
 
     #[test]
     fn defaults_variables_and_reasons_stand_beside_the_field() {
-        assert_eq!(at(fields(), "run.max_steps").default, Some(100.into()));
+        assert_eq!(at(fields(), "run.check_seconds").default, Some(60.into()));
         assert_eq!(at(fields(), "model.max_retries").default, Some(3.into()));
         assert_eq!(at(fields(), "model.name").default, None);
         assert_eq!(at(fields(), "model.name").variable.as_deref(), Some("LATHE_MODEL"));
         assert!(at(fields(), "run.mode").user_only.is_some());
-        assert!(at(fields(), "run.max_steps").user_only.is_none());
-        assert_eq!(at(fields(), "run.max_steps").doc, "Steps of one run at most.");
+        assert!(at(fields(), "run.check_seconds").user_only.is_none());
+        assert_eq!(at(fields(), "run.check_seconds").doc, "Seconds a command under `check` may take.");
     }
 }

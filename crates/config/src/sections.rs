@@ -6,6 +6,11 @@
 //! Beside a field stand `x-env`, the variable that sets it, and who may set it: `x-user-only` is the reason why a
 //! project's file may not, `x-by-trust` says that it may with the user's trust in each entry, and `x-narrow-only` that it
 //! may only narrow what the user allows (a smaller number, `false`, a shorter list, a text where the user gives none).
+//! What surfaces offer of it stands there too: `x-flag` is its flag with the name of the value, `x-short` the short form,
+//! `x-trae` Trae's short form of two letters, `x-on` the commands that have the flag, `x-flag-help` other words than the doc
+//! comment's, `x-unit` the form of a number, `x-member` its name in a request for a run, and `x-admin` marks a member that
+//! only admins may give. `options.rs` makes rows of these.
+//!
 //! `x-not-yet` stands beside what nothing reads in this version: it is refused by name. Whoever gives such a key its reader
 //! takes the mark away; `readers.rs` among the tests of the command line compares both with the code.
 
@@ -26,6 +31,11 @@ const ALLOWED: &str = "a project may not choose how much is allowed";
 const HIDDEN: &str = "a project may not choose what is hidden from you and the model";
 const ASKED: &str = "a project may not choose what else your model is asked";
 const WRITTEN: &str = "a project may not choose which file is written";
+
+/// The commands that open a session.
+const SESSIONS: &str = "run interactive resume";
+/// The commands that ask a model.
+const WITH_MODEL: &str = "run interactive resume serve doctor show-config";
 
 /// The whole configuration.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -111,16 +121,32 @@ impl Default for FieldSection {
 #[serde(default)]
 pub struct ModelSection {
     /// Who serves the model: a name under `providers`, a provider Lathe knows, or any name with a `base_url`.
-    #[schemars(extend("x-env" = "LATHE_PROVIDER", "x-user-only" = ENDPOINT))]
+    #[schemars(extend(
+        "x-env" = "LATHE_PROVIDER", "x-user-only" = ENDPOINT,
+        "x-flag" = "--provider PROVIDER", "x-short" = "p", "x-on" = WITH_MODEL, "x-member" = "provider",
+        "x-flag-help" = "Who serves the model: one of `lathe models`, or any name with a base URL"
+    ))]
     pub provider: Option<String>,
     /// The model as the provider names it, or a name under `models`.
-    #[schemars(extend("x-narrow-only" = true, "x-env" = "LATHE_MODEL"))]
+    #[schemars(extend(
+        "x-narrow-only" = true, "x-env" = "LATHE_MODEL",
+        "x-flag" = "--model MODEL", "x-short" = "m", "x-on" = WITH_MODEL, "x-member" = "model",
+        "x-flag-help" = "Name of the model"
+    ))]
     pub name: Option<String>,
     /// Address of the server. The variable `<PROVIDER>_BASE_URL` sets it too.
-    #[schemars(extend("x-env" = "LATHE_BASE_URL", "x-user-only" = ENDPOINT))]
+    #[schemars(extend(
+        "x-env" = "LATHE_BASE_URL", "x-user-only" = ENDPOINT,
+        "x-flag" = "--model-base-url URL", "x-on" = WITH_MODEL, "x-member" = "model_base_url", "x-admin" = true,
+        "x-flag-help" = "Address of the model's server. It is spoken to as --provider is (see `lathe models`); without a provider that Lathe knows, in OpenAI's Chat Completions. A provider's key is sent there only with --provider; else give --api-key or LATHE_API_KEY"
+    ))]
     pub base_url: Option<String>,
     /// Key for the provider. The variable `<PROVIDER>_API_KEY` of a provider that Lathe knows sets it too, and is the better place.
-    #[schemars(extend("x-env" = "LATHE_API_KEY", "x-user-only" = KEY))]
+    #[schemars(extend(
+        "x-env" = "LATHE_API_KEY", "x-user-only" = KEY,
+        "x-flag" = "--api-key KEY", "x-short" = "k", "x-on" = WITH_MODEL, "x-member" = "api_key", "x-admin" = true,
+        "x-flag-help" = "Key for the model; better in the environment, as <PROVIDER>_API_KEY"
+    ))]
     pub api_key: Option<Secret>,
     /// Variable of the environment that holds the key. It is for a provider that Lathe does not know: only known providers have a variable of their own.
     #[schemars(extend("x-user-only" = KEY))]
@@ -194,15 +220,27 @@ impl ModelSection {
 #[serde(default)]
 pub struct RunSection {
     /// What may be done without asking. The command decides if left out.
-    #[schemars(extend("x-env" = "LATHE_MODE", "x-user-only" = ALLOWED))]
+    #[schemars(extend(
+        "x-env" = "LATHE_MODE", "x-user-only" = ALLOWED,
+        "x-flag" = "--mode MODE", "x-on" = SESSIONS, "x-member" = "mode",
+        "x-flag-help" = "What may be done without asking"
+    ))]
     pub mode: Option<Mode>,
     /// What commands can reach. The command decides if left out.
     #[schemars(extend("x-user-only" = ALLOWED, "x-not-yet" = true))]
     pub sandbox: Option<Sandbox>,
     /// Names and words of the tools.
+    #[schemars(extend(
+        "x-flag" = "--toolset TOOLSET", "x-on" = "run interactive tools", "x-member" = "toolset"
+    ))]
     pub toolset: Toolset,
     /// Steps of one run at most.
-    #[schemars(range(min = 1), extend("x-narrow-only" = true))]
+    #[schemars(range(min = 1), extend(
+        "x-narrow-only" = true,
+        "x-flag" = "--max-steps N", "x-on" = "run interactive resume show-config", "x-unit" = "steps",
+        "x-member" = "max_steps",
+        "x-flag-help" = "Model answers at most, for each task"
+    ))]
     pub max_steps: u32,
     /// Seconds a shell line may take unless the call says otherwise.
     #[schemars(range(min = 1), extend("x-narrow-only" = true))]
@@ -211,30 +249,58 @@ pub struct RunSection {
     #[schemars(range(min = 1), extend("x-user-only" = ALLOWED))]
     pub silent_seconds: Option<u32>,
     /// US dollars one run may cost.
-    #[schemars(range(min = 0.0), extend("x-user-only" = ALLOWED))]
+    #[schemars(range(min = 0.0), extend(
+        "x-user-only" = ALLOWED,
+        "x-flag" = "--max-cost DOLLARS", "x-on" = SESSIONS, "x-unit" = "dollars",
+        "x-flag-help" = "US dollars at most; a run that is stopped can be resumed with more"
+    ))]
     pub max_cost: Option<f64>,
     /// Tokens one run may read and write, the cached ones included.
-    #[schemars(range(min = 1), extend("x-user-only" = ALLOWED))]
+    #[schemars(range(min = 1), extend(
+        "x-user-only" = ALLOWED,
+        "x-flag" = "--max-tokens N", "x-on" = SESSIONS, "x-unit" = "tokens",
+        "x-flag-help" = "Tokens at most, read and written"
+    ))]
     pub max_tokens: Option<u64>,
     /// Seconds one run may take.
-    #[schemars(range(min = 1), extend("x-user-only" = ALLOWED))]
+    #[schemars(range(min = 1), extend(
+        "x-user-only" = ALLOWED,
+        "x-flag" = "--max-time TIME", "x-on" = SESSIONS, "x-unit" = "time",
+        "x-flag-help" = "Time at most: seconds, or 90s, 15m, 2h"
+    ))]
     pub max_seconds: Option<u64>,
     /// What a run does when the model cannot be reached: wait until it is back, or fail.
-    #[schemars(extend("x-user-only" = ALLOWED, "default" = "fail"))]
+    #[schemars(extend(
+        "x-user-only" = ALLOWED, "default" = "fail",
+        "x-flag" = "--on-outage WHAT", "x-on" = SESSIONS,
+        "x-flag-help" = "When the model cannot be reached: wait until it is back, or fail"
+    ))]
     pub on_outage: Option<OnOutage>,
     /// Seconds a command under `check` may take.
     #[schemars(range(min = 1), extend("x-narrow-only" = true))]
     pub check_seconds: u32,
     /// The tools the model is given, by name. All of the toolset if left out.
-    #[schemars(extend("x-narrow-only" = true))]
+    #[schemars(extend("x-narrow-only" = true, "x-member" = "tools"))]
     pub tools: Option<Vec<String>>,
     /// File to write the trajectory to, in Trae's format.
-    #[schemars(extend("x-user-only" = WRITTEN))]
+    #[schemars(extend(
+        "x-user-only" = WRITTEN,
+        "x-flag" = "--trajectory-file FILE", "x-short" = "t", "x-on" = SESSIONS,
+        "x-flag-help" = "Write a trajectory in Trae's form here, one for each task"
+    ))]
     pub trajectory: Option<PathBuf>,
     /// Whether a run that changed nothing has failed.
+    #[schemars(extend(
+        "x-flag" = "--must-patch", "x-trae" = "-mp", "x-on" = "run", "x-member" = "must_patch",
+        "x-flag-help" = "The task is not done without a change outside of tests (short: -mp); the mode is then full-auto unless one is set"
+    ))]
     pub must_patch: bool,
     /// File to write the patch to.
-    #[schemars(extend("x-user-only" = WRITTEN))]
+    #[schemars(extend(
+        "x-user-only" = WRITTEN,
+        "x-flag" = "--patch-path FILE", "x-trae" = "-pp", "x-on" = "run resume",
+        "x-flag-help" = "Write the patch of the run here (short: -pp)"
+    ))]
     pub patch_path: Option<PathBuf>,
     /// How steps are shown. The command decides if left out.
     #[schemars(extend("x-not-yet" = true))]
@@ -297,7 +363,11 @@ pub struct ToolsSection {
     #[schemars(range(min = 1), extend("x-narrow-only" = true))]
     pub call_seconds: u32,
     /// Tools that are allowed without asking, by name, and commands of the shell as `bash(git push)`, as a rule of yours would. What is denied stays denied.
-    #[schemars(extend("x-user-only" = ALLOWED))]
+    #[schemars(extend(
+        "x-user-only" = ALLOWED,
+        "x-flag" = "--allowed-tools TOOL", "x-on" = "run interactive",
+        "x-flag-help" = "Allow these tools without asking; of the shell, commands: `bash(git push)`. With commas, or repeated"
+    ))]
     pub allowed: Vec<String>,
     /// Tools the model is not given, by name; `bash(git push)` forbids a command only. The lists of all files count together.
     pub exclude: Vec<String>,
@@ -338,7 +408,7 @@ pub enum Console {
 #[serde(default)]
 pub struct LakeviewSection {
     /// Whether steps are summarised. It costs requests of its own.
-    #[schemars(extend("x-narrow-only" = true))]
+    #[schemars(extend("x-narrow-only" = true, "x-member" = "lakeview"))]
     pub enabled: bool,
     /// A name under `models`, or another model of the same provider. The model of the task if left out.
     #[schemars(extend("x-user-only" = ASKED))]
@@ -386,6 +456,7 @@ impl Default for ReviewSection {
 #[serde(default)]
 pub struct OnlineSection {
     /// Whether the model has `online_doc_tool`.
+    #[schemars(extend("x-member" = "use_online_mode"))]
     pub enabled: bool,
     /// Address of a service that keeps the documents. Lathe keeps them itself if left out.
     #[schemars(extend("x-env" = "LATHE_ONLINE_BASE_URL"))]

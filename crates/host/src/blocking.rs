@@ -3,14 +3,9 @@
 //! Everything a host reads, writes and finds is plain blocking code. Surfaces and sessions that run on a runtime's workers
 //! call it through here.
 
-use crate::error::HostError;
+pub use lathe_agent::blocking;
 
-/// Runs work that may wait for the disk, while other workers of the runtime take over what waits behind it.
-///
-/// The runtime must have several workers, as [`tokio::task::block_in_place`] demands.
-pub fn blocking<T>(work: impl FnOnce() -> T) -> T {
-    tokio::task::block_in_place(work)
-}
+use crate::error::HostError;
 
 /// The same for work that may give names in a tree. Only few threads wait for the lock of those who do: the rest wait here,
 /// where a task waits and no thread.

@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 
 use futures::{SinkExt, StreamExt};
 use lathe_host::{Attended, Extras, Home, Host, ModelSource, Overrides, Pace, SessionPlan, Strictness};
-use lathe_protocol::{Budget, EndingRule, Limits, Mode, ModelChoice, ToolChoice};
-use lathe_server::{OnRestart, Plans, ServerOptions, Wish, bind};
+use lathe_plan::{Plans, Wish};
+use lathe_protocol::{Budget, EndingRule, Limits, Mode, SessionOptions, ToolChoice};
+use lathe_server::{OnRestart, ServerOptions, bind};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
@@ -26,7 +27,7 @@ struct Paced {
 
 impl Paced {
     fn source(&self, wish: &Wish) -> ModelSource {
-        let is_busy = wish.max_steps == Some(1_000_000);
+        let is_busy = wish.given.get("run.max_steps") == Some(1_000_000);
         let (cassette, pace) = match is_busy {
             true => (self.busy.clone(), Pace::Instant),
             false => (self.paced.clone(), Pace::Each(Duration::from_millis(500))),
@@ -53,10 +54,10 @@ impl Plans for Paced {
         })
     }
 
-    fn overrides(&self, _: &Path, _: &ModelChoice) -> Result<Overrides, String> {
+    fn overrides(&self, folder: &Path, _: &SessionOptions) -> Result<Overrides, String> {
         Ok(Overrides {
             own_model: false,
-            source: self.source(&Wish::default()),
+            source: self.source(&Wish::task(folder)),
             mode: None,
             max_steps: None,
             budget: Budget::default(),

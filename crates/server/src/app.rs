@@ -6,17 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use lathe_host::{
-    AddressFrom, Host, ModelSource, OnlinePlan, Overrides, Reach, Removed, SessionPlan, blocking,
-};
-use lathe_protocol::{CommandId, Mode, ModelChoice, Persona, SessionId, Toolset};
+use lathe_host::{Host, ModelSource, Overrides, Removed, blocking};
+use lathe_plan::Plans;
+use lathe_protocol::SessionId;
 use lathe_workbench::Workbench;
 use tokio::sync::watch;
 
 use crate::access::{Access, Audit, Identity, Names, Rates, Shares};
 use crate::api::Table;
 use crate::error::ApiError;
-use crate::live::{Claimed, Claims, Live, Needs, SessionWork, Sessions, new_command_id};
+use crate::live::{Claimed, Claims, Live, Needs, SessionWork, Sessions, client_id, new_command_id};
 use crate::routes::lakeview::Turns;
 use crate::settings::Settings;
 use crate::watches::Watches;
@@ -27,80 +26,6 @@ pub enum OnRestart {
     /// They wait until somebody says that they go on.
     Park,
     Resume,
-}
-
-/// What a client wants of a session. The configuration says the rest.
-#[derive(Debug, Clone, Default)]
-pub struct Wish {
-    /// The folder to work in; one of the roots or below.
-    pub folder: PathBuf,
-    pub provider: Option<String>,
-    pub model: Option<String>,
-    pub base_url: Option<String>,
-    pub api_key: Option<String>,
-    pub config_file: Option<ConfigText>,
-    pub mode: Option<Mode>,
-    pub toolset: Option<Toolset>,
-    pub max_steps: Option<u32>,
-    pub must_patch: bool,
-    /// Only these tools, if any are named.
-    pub tools: Vec<String>,
-    /// A conversation, or one task that is driven to its end.
-    pub conversation: bool,
-    /// Whether each step is summed up; the configuration decides if left out.
-    pub lakeview: Option<bool>,
-    /// What edits are judged by; the configuration decides if left out, and nothing is judged if it is empty.
-    pub review: Option<ReviewWish>,
-    /// Who the agent is told to be.
-    pub persona: Option<Persona>,
-    /// Whether there are documents; the configuration decides if left out.
-    pub online: Option<bool>,
-}
-
-/// A configuration file that a client named, as it was read when it was checked.
-#[derive(Clone, PartialEq, Eq)]
-pub struct ConfigText {
-    pub path: PathBuf,
-    pub text: String,
-}
-
-impl std::fmt::Debug for ConfigText {
-    /// The text may hold keys.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ConfigText").field("path", &self.path).finish_non_exhaustive()
-    }
-}
-
-/// What a client wants of reviews. The configuration says what they may take.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ReviewWish {
-    pub rules: String,
-    pub gate: bool,
-}
-
-/// Makes plans from wishes: whoever knows the configuration gives this to the server.
-pub trait Plans: Send + Sync {
-    fn plan(&self, wish: &Wish) -> Result<SessionPlan, String>;
-    /// The plan by which a session that was left is opened again. It goes on with the model that it had.
-    fn overrides(&self, folder: &Path, before: &ModelChoice) -> Result<Overrides, String>;
-    /// Where documents are kept.
-    fn online(&self) -> Result<OnlinePlan, String> {
-        Ok(OnlinePlan::default())
-    }
-    /// Where a model may be that somebody names over the wire. What the one who started the server named himself may be
-    /// anywhere; the rest is outside.
-    fn reach(&self, base_url: &str) -> Reach {
-        let _ = base_url;
-        Reach::Outside
-    }
-    /// Who named an address that came over the wire for this provider: the owner, with the owner's key for it, where the
-    /// configuration has the same one; else the wire, which has no key but its own.
-    fn named_address(&self, provider: &str, base_url: &str) -> (AddressFrom, Option<String>) {
-        let _ = (provider, base_url);
-        (AddressFrom::Wire, None)
-    }
-    /// The settings of a folder, each with its source; secrets are not in it.
-    fn settings(&self, folder: &Path) -> Result<serde_json::Value, String>;
 }
 
 /// Counted for `/metrics`.
@@ -230,7 +155,7 @@ impl App {
         command: Option<&str>,
         what: &str,
     ) -> Result<Claimed, ApiError> {
-        let command = command.map_or_else(new_command_id, |command| Ok(CommandId::new(command)))?;
+        let command = command.map_or_else(new_command_id, client_id)?;
         let events = self.host.archive().events(id)?;
         let bound = match self.sessions.get(id) {
             Some(live) => live.claim(identity, &command, what)?,
@@ -268,9 +193,10 @@ impl App {
 
     /// How a session is opened again, or asked about.
     pub fn overrides(&self, id: &SessionId, folder: &Path) -> Result<Overrides, ApiError> {
-        let choice = self.host.archive().options(id)?.model;
-        let mut overrides = self.plans.overrides(folder, &choice).map_err(ApiError::bad)?;
-        crate::routes::models::known_again(self, &choice, &mut overrides)?;
+        let before = self.host.archive().options(id)?;
+        let choice = &before.model;
+        let mut overrides = self.plans.overrides(folder, &before).map_err(ApiError::bad)?;
+        crate::routes::models::known_again(self, choice, &mut overrides)?;
         // The address of its model may have come over the wire.
         if let ModelSource::Ask(request) = &mut overrides.source
             && let Some(url) = request.base_url.as_ref().or(choice.base_url.as_ref())

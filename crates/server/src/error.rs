@@ -6,9 +6,10 @@ use std::path::PathBuf;
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use lathe_host::{FileProblem, HostError};
+use lathe_host::{FileProblem, HostError, wire_json};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 
 /// Why the server cannot be started or go on.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +37,21 @@ pub enum ServerError {
     Token(String),
 }
 
+/// Characters of an answer that says no. What is wrong with a request is often told with the request's own words.
+const DETAIL_MAX: usize = 2000;
+
+/// The beginning of a long detail. Secrets leave it before it is cut, so that none is cut into something that does not look
+/// like one.
+fn clipped(detail: String) -> String {
+    if detail.len() <= DETAIL_MAX {
+        return detail;
+    }
+    let window: String = detail.chars().take(4 * DETAIL_MAX).collect();
+    let masked: String = serde_json::from_str(&wire_json(&Value::from(window))).unwrap_or_default();
+    let shown: String = masked.chars().take(DETAIL_MAX).collect();
+    format!("{shown}… ({} bytes in all)", detail.len())
+}
+
 /// An answer that says no. `detail` is for people, `code` for programs.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct ApiError {
@@ -47,7 +63,7 @@ pub(crate) struct ApiError {
 
 impl ApiError {
     fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
-        Self { status: status.as_u16(), detail: detail.into(), code }
+        Self { status: status.as_u16(), detail: clipped(detail.into()), code }
     }
 
     pub fn bad(detail: impl Into<String>) -> Self {

@@ -26,6 +26,6 @@ mod watches;
 mod ws;
 
 pub use access::{Role, TokenRow, Tokens};
-pub use app::{ConfigText, OnRestart, Plans, ReviewWish, Wish};
+pub use app::OnRestart;
 pub use error::ServerError;
 pub use serve::{Bound, ServerOptions, TlsFiles, bind};

@@ -1,13 +1,17 @@
 //! Listening, and what goes on beside the requests.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::extract::DefaultBodyLimit;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use futures::FutureExt;
 use lathe_host::Host;
+use lathe_plan::Plans;
 use lathe_protocol::{CommandBody, SessionId};
 use lathe_workbench::Workbench;
 use tokio::net::TcpListener;
@@ -18,7 +22,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::access::{Access, Audit, Names, Rates, Shares, Tokens, check, follow_tokens, literal, random};
 use crate::api::BODY_MAX;
-use crate::app::{App, Counts, OnRestart, Plans, Shared};
+use crate::app::{App, Counts, OnRestart, Shared};
 use crate::connections;
 use crate::error::ServerError;
 use crate::live::{Sessions, new_command_id};
@@ -149,9 +153,21 @@ pub async fn bind(
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(BODY_MAX))
         .layer(from_fn_with_state(app.clone(), check))
+        .layer(from_fn(told_panics))
         .with_state(app.clone());
     let (name, on_restart) = (options.names.into_iter().next(), options.on_restart);
     Ok(Bound { listener, tls, app, router, on_restart, name, address, token, left, warnings })
+}
+
+/// Answers a request whose handler panicked, instead of a connection that ends without a word.
+async fn told_panics(request: axum::extract::Request, next: Next) -> Response {
+    match AssertUnwindSafe(next.run(request)).catch_unwind().await {
+        Ok(response) => response,
+        Err(_) => crate::error::ApiError::internal(
+            "The server met a fault of its own; its report is in the folder of the server.",
+        )
+        .into_response(),
+    }
 }
 
 async fn unknown() -> crate::error::ApiError {

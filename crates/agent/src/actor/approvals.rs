@@ -18,6 +18,7 @@ use tokio::sync::oneshot;
 
 use super::calls::{PendingCall, decided};
 use super::{Actor, AgentError};
+use crate::blocking::blocking;
 use crate::effects;
 use crate::handle::ProposedText;
 use crate::next::refusal;
@@ -141,7 +142,7 @@ impl Actor {
             effects: &wanted.effects,
             arguments: &wanted.arguments,
         };
-        let decision = judge.gate.decide_call(&judge.rules, judge.actor, judge.mode, &about);
+        let decision = blocking(|| judge.gate.decide_call(&judge.rules, judge.actor, judge.mode, &about));
         if decision.verdict != Verdict::Ask || self.state.cancelled {
             let _ = reply.send(decision);
             return Ok(());

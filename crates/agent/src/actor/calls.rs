@@ -15,6 +15,7 @@ use lathe_tools::{
 use tokio_util::sync::CancellationToken;
 
 use super::{Actor, AgentError};
+use crate::blocking::blocking;
 use crate::effects::{self, Look};
 use crate::running::{InboxAsker, InboxLedger};
 use crate::state::{CallStage, DONE_TOOL};
@@ -57,7 +58,7 @@ impl Actor {
 
     /// Decides about a call in the folder the shell is in.
     pub(super) fn pending(&self, prepared: Prepared) -> PendingCall {
-        let judged = cleaned(&self.setup.redactor, self.judge().call(&prepared));
+        let judged = cleaned(&self.setup.redactor, blocking(|| self.judge().call(&prepared)));
         let decided_in = self.setup.toolbox.services().cwd();
         PendingCall {
             prepared: Arc::new(prepared),
@@ -76,9 +77,9 @@ impl Actor {
     /// stricter decision of the folder it was proposed in and the folder it will run in counts.
     pub(super) fn judge_again(&self, pending: &PendingCall) -> Judged {
         let judge = self.judge();
-        let now = judge.call(&pending.prepared);
+        let now = blocking(|| judge.call(&pending.prepared));
         let stricter = if self.is_moved(pending) {
-            let before = judge.at(pending.decided_in.clone()).call(&pending.prepared);
+            let before = blocking(|| judge.at(pending.decided_in.clone()).call(&pending.prepared));
             if now.decision.verdict >= before.decision.verdict { now } else { before }
         } else {
             now

@@ -10,7 +10,7 @@ fn root() -> PathBuf {
 }
 
 /// The crates that each crate stands on, exactly: a permission that nobody uses is a door that nobody watches.
-const STANDS_ON: [(&str, &[&str]); 27] = [
+const STANDS_ON: [(&str, &[&str]); 28] = [
     ("protocol", &[]),
     ("blobs", &["protocol"]),
     ("redact", &[]),
@@ -71,8 +71,9 @@ const STANDS_ON: [(&str, &[&str]); 27] = [
     ("views", &["protocol", "edit", "redact"]),
     ("config", &["protocol", "workspace"]),
     ("workbench", &["protocol", "workspace", "edit", "git", "search", "host"]),
-    ("server", &["protocol", "host", "workbench"]),
-    ("cli", &["protocol", "host", "config", "server"]),
+    ("plan", &["protocol", "host", "config"]),
+    ("server", &["protocol", "host", "workbench", "plan"]),
+    ("cli", &["protocol", "host", "config", "plan", "server"]),
     ("ax", &[]),
     ("testkit", &["protocol"]),
 ];

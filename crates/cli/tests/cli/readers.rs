@@ -82,7 +82,7 @@ fn methods(code: &str, name: &str) -> String {
 fn every_key_has_a_reader_or_is_refused_by_name() {
     let crates = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut code = String::new();
-    for name in ["host", "cli", "server"] {
+    for name in ["host", "plan", "cli", "server"] {
         sources(&crates.join(name).join("src"), &mut code);
     }
     // Calls are written over several lines.

@@ -18,8 +18,6 @@ pub(crate) use self::yaml::parse as parse_yaml;
 use crate::problem::Fault;
 
 const LARGEST: u64 = 1024 * 1024;
-/// Deeper than any configuration, shallow enough for every stack.
-const DEEPEST: usize = 64;
 
 /// What is wrong with a text, and on which line.
 pub(crate) struct Misread {

@@ -7,8 +7,12 @@ use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_saphyr::{DuplicateKeyPolicy, Location, Spanned};
 
-use super::{DEEPEST, Misread};
+use super::Misread;
 use crate::tree::{Entry, Node, Value};
+
+/// Levels of a file. Each takes about 40 KB of the stack in a build without optimisation, and a worker of a server has 2 MB;
+/// a Trae file has five.
+const DEEPEST: usize = 16;
 
 pub(crate) fn parse(text: &str) -> Result<Node, Misread> {
     let options = serde_saphyr::options! {

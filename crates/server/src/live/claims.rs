@@ -11,6 +11,18 @@ use lathe_protocol::{CommandId, Digest, Event};
 use crate::access::{Identity, random};
 use crate::error::ApiError;
 
+/// Bytes of an id.
+const LONGEST: usize = 128;
+
+/// The id that a client gave a command. Ids are kept as long as their session, so long ones are refused.
+pub(crate) fn client_id(id: impl Into<String>) -> Result<CommandId, ApiError> {
+    let id = id.into();
+    match id.len() <= LONGEST {
+        true => Ok(CommandId::new(id)),
+        false => Err(ApiError::unprocessable(format!("`id` may have {LONGEST} bytes."))),
+    }
+}
+
 /// Ids that are remembered besides those of the journal.
 const MOST: usize = 4096;
 

@@ -6,7 +6,7 @@ mod needs;
 mod seats;
 mod sessions;
 
-pub(crate) use claims::{Claimed, Claims, new_command_id};
+pub(crate) use claims::{Claimed, Claims, client_id, new_command_id};
 pub(crate) use hub::{Hub, Sent};
 pub(crate) use needs::{Needs, SessionWork};
 pub(crate) use sessions::{Live, Sessions};

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use axum::extract::State;
 use lathe_host::{ModelRequest, ModelSource, Overrides, Reach, blocking, kept_as};
+use lathe_plan::Given;
 use lathe_protocol::{Digest, ModelChoice, plain_address};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,7 +17,7 @@ use serde_json::{Map, Value};
 use super::fields;
 use crate::access::Role;
 use crate::api::{Answer, Api, Endpoint, Input, Json, Named, parse};
-use crate::app::{App, Wish};
+use crate::app::App;
 use crate::error::ApiError;
 use crate::settings::{good_name, unknown_setting};
 
@@ -135,15 +136,23 @@ fn named(app: &App, name: &str) -> Result<Kept, ApiError> {
     kept.get(name).cloned().ok_or_else(|| ApiError::not_found("There is no model of that name."))
 }
 
-/// Lets a wish be for the model of this name. An admin has put its address and key there, so whoever may run may use it.
-pub(crate) fn choose(app: &App, name: &str, wish: &mut Wish) -> Result<(), ApiError> {
+/// Chooses the model of this name. An admin has put its address and key there, so every client that may run may use it.
+pub(crate) fn choose(app: &App, name: &str, given: &mut Given) -> Result<(), ApiError> {
     let all: AllKept = app.settings.read(FILE)?;
     let kept =
         all.get(name).cloned().ok_or_else(|| unknown_setting("model_config_name", name, all.keys()))?;
-    wish.api_key = app.host.models().stored_key(&key_name(name, &kept))?;
-    wish.provider = Some(kept.provider);
-    wish.model = Some(kept.model);
-    wish.base_url = kept.base_url;
+    let key = app.host.models().stored_key(&key_name(name, &kept))?;
+    for (option, value) in [
+        ("model.api_key", key),
+        ("model.provider", Some(kept.provider)),
+        ("model.name", Some(kept.model)),
+        ("model.base_url", kept.base_url),
+    ] {
+        match value {
+            Some(value) => given.set(option, value),
+            None => given.unset(option),
+        }
+    }
     Ok(())
 }
 
@@ -180,6 +189,13 @@ fn is_it(kept: &Kept, choice: &ModelChoice) -> bool {
     kept.provider.to_lowercase() == choice.provider
         && kept.model == choice.model
         && kept.base_url.as_deref().map(plain_address) == choice.base_url
+}
+
+/// Makes the model of a new session the kept one of this name: without an address of its own it is at its provider's, whatever
+/// the settings say of others.
+pub(crate) fn ask_named(app: &App, name: &str, request: &mut ModelRequest) -> Result<(), ApiError> {
+    let kept = named(app, name)?;
+    ask_kept(app, name, &kept, request)
 }
 
 /// Makes a request one for a kept model: its address, and the key that was given for it.

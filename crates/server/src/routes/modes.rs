@@ -11,8 +11,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::fields;
+use super::runs::client_wish;
 use crate::api::{Api, Asked, Endpoint, Exact, ExactAnswer, Input, Named, parse};
-use crate::app::{App, Wish};
+use crate::app::App;
 use crate::error::ApiError;
 use crate::settings::{good_name, unknown_setting};
 
@@ -220,7 +221,7 @@ async fn check_tools(app: &App, names: &[String]) -> Result<(), ApiError> {
     if names.is_empty() {
         return Ok(());
     }
-    let wish = Wish { folder: app.folder(Path::new(""))?, ..Wish::default() };
+    let wish = client_wish(app.folder(Path::new(""))?);
     let mut plan = app.plans.plan(&wish).map_err(ApiError::bad)?;
     for name in names {
         let mut refused = None;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::State;
-use lathe_host::{HostError, ModelSource, PROVIDERS, Projector, blocking};
+use lathe_host::{Attended, HostError, ModelSource, PROVIDERS, Projector, blocking};
+use lathe_plan::{ConfigText, Given, ReviewRules, Wish, options};
 use lathe_protocol::{
-    CommandBody, CommandId, EventStream, Fact, Mode, ReceiptAnswer, Seq, TaskFinished, Toolset, Update,
+    CommandBody, CommandId, EventStream, Fact, Mode, ReceiptAnswer, Seq, TaskFinished, Update,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,15 +18,16 @@ use super::modes::{self, AgentMode, RULES_MAX};
 use super::{fields, models, tools};
 use crate::access::{Identity, Role};
 use crate::api::{Answer, Api, Asked, Endpoint, Input, Json, parse};
-use crate::app::{App, ConfigText, ReviewWish, Wish};
+use crate::app::App;
 use crate::error::ApiError;
-use crate::live::{Live, Needs, SessionWork, new_command_id};
+use crate::live::{Live, Needs, SessionWork, client_id, new_command_id};
 
 /// Bytes of a file that a request names.
 const NAMED_FILE_MAX: u64 = 1 << 20;
 
 /// A task and how it is to be worked on. What names paths of the server, endpoints or keys is for admins.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[schemars(transform = describe_options)]
 pub(crate) struct RunRequest {
     /// What is to be done.
     #[serde(default)]
@@ -36,33 +38,9 @@ pub(crate) struct RunRequest {
     /// Where to work: one of the roots of the server or a folder inside.
     #[serde(default)]
     working_dir: Option<String>,
-    #[serde(default)]
-    provider: Option<String>,
-    #[serde(default)]
-    model: Option<String>,
-    /// Admin.
-    #[serde(default)]
-    model_base_url: Option<String>,
-    /// Admin. Never stored, never given back.
-    #[serde(default)]
-    api_key: Option<String>,
     /// Admin.
     #[serde(default)]
     config_file: Option<String>,
-    #[serde(default)]
-    max_steps: Option<u32>,
-    #[serde(default)]
-    must_patch: Option<bool>,
-    #[serde(default)]
-    mode: Option<Mode>,
-    #[serde(default)]
-    toolset: Option<Toolset>,
-    /// Only these tools.
-    #[serde(default)]
-    tools: Option<Vec<String>>,
-    /// Whether each step is summed up when it has ended, by requests of its own.
-    #[serde(default)]
-    lakeview: Option<bool>,
     /// A model that is kept under this name.
     #[serde(default)]
     model_config_name: Option<String>,
@@ -83,9 +61,45 @@ pub(crate) struct RunRequest {
     /// Whether a failing verdict keeps the task from ending.
     #[serde(default)]
     quality_review_gate: Option<bool>,
-    /// Whether the model has `online_doc_tool`.
-    #[serde(default)]
-    use_online_mode: Option<bool>,
+    /// The options, by the names that the rows of the settings give them.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    options: serde_json::Map<String, Value>,
+}
+
+/// Describes the options among the members.
+fn describe_options(schema: &mut schemars::Schema) {
+    let Some(Value::Object(properties)) = schema.get_mut("properties") else { return };
+    for (row, member) in options().iter().filter_map(|row| Some((row, row.member.as_ref()?))) {
+        properties.insert(member.name.clone(), member.schema(row));
+    }
+}
+
+impl RunRequest {
+    /// The options that were given. A member of the wrong type is refused; a value that does not fit is refused when the
+    /// settings are loaded.
+    fn given(&self) -> Result<Given, ApiError> {
+        let mut given = Vec::new();
+        for (row, member) in options().iter().filter_map(|row| Some((row, row.member.as_ref()?))) {
+            let Some(value) = self.options.get(&member.name).filter(|value| !value.is_null()) else {
+                continue;
+            };
+            if let Err(expected) = row.accepts(value) {
+                return Err(ApiError::unprocessable(format!("`{}`: expected {expected}", member.name)));
+            }
+            given.push(row.asked(value.clone()));
+        }
+        Ok(given.into_iter().collect())
+    }
+
+    /// The member that only admins may give, if there is one among those that were given.
+    fn for_admins(&self) -> Option<&'static str> {
+        let members = options().iter().filter_map(|row| row.member.as_ref());
+        let mut given =
+            members.filter(|member| self.options.get(&member.name).is_some_and(|value| !value.is_null()));
+        let option = given.find(|member| member.admin).map(|member| member.name.as_str());
+        option.or_else(|| self.config_file.is_some().then_some("config_file"))
+    }
 }
 
 /// A task for a session that was started before.
@@ -293,7 +307,7 @@ async fn session_task(app: &App, identity: &Identity, request: Value) -> Result<
     let text = task_text(app, identity, request.task.as_deref(), request.file_path.as_deref()).await?;
     let id = app.session(&request.session_id)?;
     let live = app.open(identity, &id).await?;
-    let command = request.id.map_or_else(new_command_id, |id| Ok(CommandId::new(id)))?;
+    let command = request.id.map_or_else(new_command_id, client_id)?;
     submit(app, identity, live, command, text, warnings).await
 }
 
@@ -354,22 +368,17 @@ async fn open_session(
     conversation: bool,
 ) -> Result<Arc<Live>, ApiError> {
     app.access.check(identity)?;
-    let mut own_model = false;
-    for (field, given) in [
-        ("model_base_url", &request.model_base_url),
-        ("api_key", &request.api_key),
-        ("config_file", &request.config_file),
-    ] {
-        if given.is_some() {
-            admin(identity, field)?;
-            own_model = true;
-        }
+    let for_admins = request.for_admins();
+    if let Some(field) = for_admins {
+        admin(identity, field)?;
     }
-    // What switches questions off is for whoever may answer all of them.
-    if request.mode == Some(Mode::FullAuto) {
+    let own_model = for_admins.is_some();
+    let mut given = request.given()?;
+    // What switches questions off is for those who may answer all of them.
+    if given.get("run.mode") == Some(Mode::FullAuto) {
         admin(identity, "mode: full-auto")?;
     }
-    modes::few_tools("tools", request.tools.as_deref())?;
+    modes::few_tools("tools", given.get::<Vec<String>>("run.tools").as_deref())?;
     let folder = app.folder(&PathBuf::from(request.working_dir.clone().unwrap_or_default()))?;
     let mode = modes::chosen(
         app,
@@ -377,31 +386,25 @@ async fn open_session(
         request.agent_mode_config.as_ref(),
         request.prompt.as_deref(),
     )?;
-    let mut wish = Wish {
-        folder,
-        provider: request.provider.clone(),
-        model: request.model.clone(),
-        base_url: request.model_base_url.clone(),
-        api_key: request.api_key.clone(),
-        config_file: None,
-        mode: request.mode,
-        toolset: request.toolset,
-        max_steps: request.max_steps,
-        must_patch: request.must_patch.unwrap_or(false),
-        tools: request.tools.clone().or_else(|| mode.tools()).unwrap_or_default(),
-        conversation,
-        lakeview: request.lakeview,
-        review: review_wish(request, &mode)?,
-        persona: mode.persona(),
-        online: request.use_online_mode,
-    };
-    if let Some(name) = &request.model_config_name {
-        blocking(|| models::choose(app, name, &mut wish))?;
+    if let Some(tools) = mode.tools().filter(|_| !given.has("run.tools")) {
+        given.set("run.tools", tools);
     }
-    if let Some(url) = &wish.base_url {
+    if let Some(name) = &request.model_config_name {
+        blocking(|| models::choose(app, name, &mut given))?;
+    }
+    if let Some(url) = given.text("model.base_url") {
         models::no_secret_inside(url)?;
         models::allowed(app, url)?;
     }
+    let tools: Vec<String> = given.get("run.tools").unwrap_or_default();
+    let mut wish = Wish {
+        given,
+        conversation,
+        own_model,
+        review: review_rules(request, &mode)?,
+        persona: mode.persona(),
+        ..client_wish(folder)
+    };
     if let Some(path) = request.config_file.clone().map(PathBuf::from) {
         let (host, roots) = (&app.host, &app.roots);
         let read = blocking(|| host.named_config(roots, &path, NAMED_FILE_MAX));
@@ -409,16 +412,20 @@ async fn open_session(
         wish.config_file = Some(ConfigText { path, text });
     }
     let mut plan = blocking(|| app.plans.plan(&wish)).map_err(ApiError::bad)?;
-    if let ModelSource::Ask(asking) = &mut plan.source {
-        asking.kept_as.clone_from(&request.model_config_name);
+    if let (ModelSource::Ask(asking), Some(name)) = (&mut plan.source, &request.model_config_name) {
+        blocking(|| models::ask_named(app, name, asking))?;
     }
-    app.host.check_tools(&plan, &wish.tools).await.map_err(unknown_name)?;
+    app.host.check_tools(&plan, &tools).await.map_err(unknown_name)?;
     plan.tools.exclude.extend(blocking(|| tools::left_out(app))?);
-    // Also where the configuration says so: a session is begun only by whoever may work in it.
-    plan.own_model = own_model;
+    // Also where the configuration says so: a session is begun only by those who may work in it.
     Needs { mode: plan.mode, own_model }.check(identity, SessionWork::Drive)?;
     let seat = app.sessions.make_room(identity).await?;
     app.sessions.start(plan, seat).await.map_err(unknown_name)
+}
+
+/// A wish of a client: a person may be asked.
+pub(super) fn client_wish(folder: PathBuf) -> Wish {
+    Wish { attended: Attended::Person, ..Wish::task(folder) }
 }
 
 /// Names that nobody knows are refused with those that are known.
@@ -439,17 +446,17 @@ fn unknown_name(error: HostError) -> ApiError {
 /// The rules edits are judged by where nobody names others: to the point, with substance, and sound.
 const USUAL_RULES: &str = "The edit serves the task it was made for. It is complete: no placeholder, no part that only promises. It is sound: nothing in it contradicts itself or what stands around it.";
 
-fn review_wish(request: &RunRequest, mode: &AgentMode) -> Result<Option<ReviewWish>, ApiError> {
+fn review_rules(request: &RunRequest, mode: &AgentMode) -> Result<Option<ReviewRules>, ApiError> {
     let given = |rules: &Option<String>| rules.clone().filter(|rules| !rules.trim().is_empty());
     let gate = request.quality_review_gate.or(mode.quality_review_gate).unwrap_or(false);
     let rules = given(&request.quality_review_rules).or_else(|| given(&mode.quality_review_rules));
     match (request.enable_quality_review.or(mode.enable_quality_review), rules) {
-        (Some(false), _) => Ok(Some(ReviewWish::default())),
+        (Some(false), _) => Ok(Some(ReviewRules::default())),
         (_, Some(rules)) if rules.chars().count() > RULES_MAX => {
             Err(ApiError::unprocessable(format!("`quality_review_rules` may have {RULES_MAX} characters.")))
         }
         (Some(true), rules) => {
-            Ok(Some(ReviewWish { rules: rules.unwrap_or_else(|| USUAL_RULES.to_owned()), gate }))
+            Ok(Some(ReviewRules { rules: rules.unwrap_or_else(|| USUAL_RULES.to_owned()), gate }))
         }
         (None, _) => Ok(None),
     }

@@ -7,6 +7,7 @@ mod said;
 
 use axum::Extension;
 use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{ConnectInfo, State};
 use axum::response::{IntoResponse, Response};
 use lathe_host::{Cursor, blocking};
@@ -55,7 +56,7 @@ enum Purpose {
 }
 
 pub(crate) async fn run_stream(
-    upgrade: WebSocketUpgrade,
+    upgrade: Upgrade,
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
     ConnectInfo(Peer { meter, .. }): ConnectInfo<Peer>,
@@ -65,7 +66,7 @@ pub(crate) async fn run_stream(
 }
 
 pub(crate) async fn interactive(
-    upgrade: WebSocketUpgrade,
+    upgrade: Upgrade,
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
     ConnectInfo(Peer { meter, .. }): ConnectInfo<Peer>,
@@ -74,13 +75,23 @@ pub(crate) async fn interactive(
     connect((upgrade, meter), app, identity, &attach, Purpose::Task)
 }
 
+/// The head of a WebSocket, or the reason why the request is none.
+type Upgrade = Result<WebSocketUpgrade, WebSocketUpgradeRejection>;
+
 fn connect(
-    (upgrade, meter): (WebSocketUpgrade, Meter),
+    (upgrade, meter): (Upgrade, Meter),
     app: App,
     identity: Identity,
     attach: &Attach,
     purpose: Purpose,
 ) -> Response {
+    let upgrade = match upgrade {
+        Ok(upgrade) => upgrade,
+        Err(reason) => {
+            return ApiError::bad(format!("This address speaks WebSocket: {}.", reason.body_text()))
+                .into_response();
+        }
+    };
     let purpose = match &attach.session_id {
         None => purpose,
         Some(id) => match attached(&app, id, attach) {

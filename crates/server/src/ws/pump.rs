@@ -196,6 +196,9 @@ async fn talk(
     }
 }
 
+/// The wait of a client that sends more messages than its token may.
+const TOO_OFTEN: Duration = Duration::from_millis(20);
+
 /// Ends when nothing was heard of the client for too long.
 async fn silence(heard: &AtomicU64, began: Instant) -> Goodbye {
     loop {
@@ -228,6 +231,10 @@ impl Listening {
             let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
             self.heard.store(now, Ordering::Relaxed);
             let Heard::Text(text) = heard else { continue };
+            // Messages count as requests do; who sends more of them is read more slowly.
+            while !self.app.rates.may(self.identity.key) {
+                tokio::time::sleep(TOO_OFTEN).await;
+            }
             match self.app.access.standing(&self.identity) {
                 Standing::Known => {}
                 Standing::Removed => return Goodbye::token_removed(),
@@ -268,8 +275,7 @@ impl Listening {
 
     /// Does what was said; none if there is nothing to answer.
     async fn obey(&self, id: CommandId, said: Said) -> Option<Value> {
-        let (opens, word) = (said.opens(), format!("{said:?}"));
-        let word = word.split([' ', '{']).next().unwrap_or_default().to_lowercase();
+        let (opens, word) = (said.opens(), said.word());
         let refused =
             |reason: String| Some(json!({ "id": id, "command": word, "accepted": false, "reason": reason }));
         if said.is_silent() {
@@ -293,23 +299,23 @@ impl Listening {
             }
         };
         if let Err(error) = live.needs.check(&self.identity, SessionWork::of(&body)) {
-            self.app.audit.note(Some(&self.identity), &word, self.id.as_str(), error.code);
+            self.app.audit.note(Some(&self.identity), word, self.id.as_str(), error.code);
             return refused(error.detail);
         }
         let receipt = match live.submit(&self.identity, id.clone(), body).await {
             Ok(receipt) => receipt,
             Err(error) => {
-                self.app.audit.note(Some(&self.identity), &word, self.id.as_str(), error.code);
+                self.app.audit.note(Some(&self.identity), word, self.id.as_str(), error.code);
                 return refused(error.detail);
             }
         };
         match receipt.answer {
             ReceiptAnswer::Accepted { seq } => {
-                self.app.audit.note(Some(&self.identity), &word, self.id.as_str(), "accepted");
+                self.app.audit.note(Some(&self.identity), word, self.id.as_str(), "accepted");
                 Some(json!({ "id": id, "command": word, "accepted": true, "seq": seq }))
             }
             ReceiptAnswer::Refused { reason } => {
-                self.app.audit.note(Some(&self.identity), &word, self.id.as_str(), &reason);
+                self.app.audit.note(Some(&self.identity), word, self.id.as_str(), &reason);
                 refused(reason)
             }
         }

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::api;
 use crate::error::ApiError;
+use crate::live::client_id;
 
 /// One message of a client. Members may stand beside `type` or inside `data`.
 #[derive(Debug, Deserialize)]
@@ -70,9 +71,9 @@ pub(super) fn understand(text: &str) -> Result<Heard, ApiError> {
     }
     let id = match message.remove("id") {
         None | Some(Value::Null) => None,
-        Some(Value::String(id)) => Some(CommandId::new(id)),
+        Some(Value::String(id)) => Some(client_id(id)?),
         // Whoever counts means the digits.
-        Some(Value::Number(id)) if id.is_u64() || id.is_i64() => Some(CommandId::new(id.to_string())),
+        Some(Value::Number(id)) if id.is_u64() || id.is_i64() => Some(client_id(id.to_string())?),
         Some(_) => return Err(ApiError::unprocessable("`id` is a text or a whole number.")),
     };
     let said = serde_path_to_error::deserialize(Value::Object(message))
@@ -81,6 +82,20 @@ pub(super) fn understand(text: &str) -> Result<Heard, ApiError> {
 }
 
 impl Said {
+    /// The word of the message, for its receipt and the audit log.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Said::Cancel { .. } => "cancel",
+            Said::Input { .. } => "input",
+            Said::Approve { .. } => "approve",
+            Said::Answer { .. } => "answer",
+            Said::Task { .. } => "task",
+            Said::Resume {} => "resume",
+            Said::Ack {} => "ack",
+            Said::Pong {} => "pong",
+        }
+    }
+
     /// Whether it concerns the connection only and is not answered.
     pub fn is_silent(&self) -> bool {
         matches!(self, Said::Ack {} | Said::Pong {})

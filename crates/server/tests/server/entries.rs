@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use lathe_host::{AddressFrom, ModelRequest, ModelSource, Overrides, Reach, SessionPlan};
-use lathe_protocol::{Mode, ModelChoice};
-use lathe_server::{Plans, Wish};
+use lathe_plan::{Plans, Wish};
+use lathe_protocol::{Mode, SessionOptions};
 use serde_json::{Value, json};
 
 use crate::kit::{Recorded, Server};
@@ -31,17 +31,17 @@ impl Plans for Asking {
     fn plan(&self, wish: &Wish) -> Result<SessionPlan, String> {
         let mut plan = self.0.plan(wish)?;
         plan.source = ModelSource::Ask(ModelRequest {
-            provider: wish.provider.clone(),
-            model: wish.model.clone(),
-            base_url: wish.base_url.clone(),
-            api_key: wish.api_key.clone(),
+            provider: wish.given.get("model.provider"),
+            model: wish.given.get("model.name"),
+            base_url: wish.given.get("model.base_url"),
+            api_key: wish.given.get("model.api_key"),
             address_from: AddressFrom::Wire,
             ..Self::request()
         });
         Ok(plan)
     }
 
-    fn overrides(&self, folder: &Path, before: &ModelChoice) -> Result<Overrides, String> {
+    fn overrides(&self, folder: &Path, before: &SessionOptions) -> Result<Overrides, String> {
         let source = ModelSource::Ask(Self::request());
         Ok(Overrides { source, ..self.0.overrides(folder, before)? })
     }

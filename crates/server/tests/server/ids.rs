@@ -298,8 +298,8 @@ async fn each_command_of_a_surface_that_is_repeated_has_one_effect_and_one_recei
     let host = lathe_host::Host::new(lathe_host::Home::at(folder.path().join("home")));
     let plans = Recorded { cassette: cassette([json!([done("d", "done")])]), mode: Mode::FullAuto };
     let id = lathe_protocol::SessionId::new(&session);
-    let recorded = host.archive().options(&id).unwrap().model;
-    let overrides = lathe_server::Plans::overrides(&plans, folder.path(), &recorded).unwrap();
+    let recorded = host.archive().options(&id).unwrap();
+    let overrides = lathe_plan::Plans::overrides(&plans, folder.path(), &recorded).unwrap();
     let opened = host.resume(&id, overrides).await.unwrap();
     let summary = StepSummarised {
         task: "t".to_owned(),

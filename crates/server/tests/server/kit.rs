@@ -10,8 +10,9 @@ use lathe_host::{
     Attended, Extras, Home, Host, LakeviewPlan, ModelSource, OnlinePlan, Overrides, Reach, ReviewPlan,
     SessionPlan, Strictness,
 };
-use lathe_protocol::{EndingRule, Limits, Mode, ModelChoice, PatchRule, ReviewRule, ToolChoice};
-use lathe_server::{OnRestart, Plans, ServerOptions, Wish, bind};
+use lathe_plan::{Plans, Wish};
+use lathe_protocol::{EndingRule, Limits, Mode, PatchRule, ReviewRule, SessionOptions, ToolChoice};
+use lathe_server::{OnRestart, ServerOptions, bind};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -45,19 +46,26 @@ impl Recorded {
 impl Plans for Recorded {
     fn plan(&self, wish: &Wish) -> Result<SessionPlan, String> {
         Ok(SessionPlan {
-            own_model: false,
+            own_model: wish.own_model,
             folder: wish.folder.clone(),
             source: self.source(),
-            mode: wish.mode.unwrap_or(self.mode),
-            toolset: wish.toolset,
-            limits: Limits { max_steps: wish.max_steps.unwrap_or(1_000_000), ..Limits::default() },
+            mode: wish.given.get("run.mode").unwrap_or(self.mode),
+            toolset: wish.given.get("run.toolset"),
+            limits: Limits {
+                max_steps: wish.given.get("run.max_steps").unwrap_or(1_000_000),
+                ..Limits::default()
+            },
             ending: if wish.conversation { EndingRule::EndTurn } else { EndingRule::Remind },
-            patch: wish.must_patch.then_some(PatchRule { must: true, base: None }),
+            patch: (wish.given.get("run.must_patch") == Some(true))
+                .then_some(PatchRule { must: true, base: None }),
             record: None,
-            tools: ToolChoice { core: wish.tools.clone(), exclude: Vec::new() },
+            tools: ToolChoice { core: wish.given.get("run.tools").unwrap_or_default(), exclude: Vec::new() },
             attended: Attended::Person,
             extras: Extras {
-                lakeview: LakeviewPlan { each_step: wish.lakeview == Some(true), ..LakeviewPlan::default() },
+                lakeview: LakeviewPlan {
+                    each_step: wish.given.get("lakeview.enabled") == Some(true),
+                    ..LakeviewPlan::default()
+                },
                 review: ReviewPlan {
                     rule: wish.review.as_ref().map(|wished| ReviewRule {
                         rules: wished.rules.clone(),
@@ -69,13 +77,13 @@ impl Plans for Recorded {
                     source: None,
                 },
                 persona: wish.persona.clone(),
-                online: OnlinePlan { enabled: wish.online == Some(true), service: None },
+                online: OnlinePlan { enabled: wish.given.get("online.enabled") == Some(true), service: None },
                 ..Extras::default()
             },
         })
     }
 
-    fn overrides(&self, _: &Path, _: &ModelChoice) -> Result<Overrides, String> {
+    fn overrides(&self, _: &Path, _: &SessionOptions) -> Result<Overrides, String> {
         Ok(Overrides {
             own_model: false,
             source: self.source(),

@@ -8,9 +8,8 @@ use lathe_config::{ModelSection, Settings};
 use lathe_host::{AddressFrom, CUSTOM_PROVIDER, ModelRequest, ModelSource, is_recorded_model, same_address};
 use lathe_protocol::{ModelChoice, plain_address};
 
-use crate::args::ModelArgs;
-use crate::models;
-use crate::settings::source;
+use crate::given::Given;
+use crate::model::{self, CassetteWish, source};
 
 /// A model of the settings.
 pub(crate) struct KnownEndpoint {
@@ -43,30 +42,35 @@ pub(crate) fn endpoints(settings: &Settings) -> Vec<KnownEndpoint> {
         .collect()
 }
 
-/// The model that a resumed session asks: the recorded one, unless a flag names another.
-pub(crate) fn resumed_source(args: &ModelArgs, settings: &Settings, before: &ModelChoice) -> ModelSource {
-    let names_entry = args.model.as_ref().is_some_and(|name| settings.models.contains_key(name));
-    let names_other = args.provider.is_some() || args.model_base_url.is_some() || names_entry;
-    if args.replay.is_some() || names_other || is_recorded_model(before) {
-        return source(args, settings);
+/// The model that a resumed session asks: the recorded one, unless an option names another.
+pub(crate) fn resumed_source(
+    given: &Given,
+    cassette: Option<&CassetteWish>,
+    settings: &Settings,
+    before: &ModelChoice,
+) -> ModelSource {
+    let names_entry = given.text("model.name").is_some_and(|name| settings.models.contains_key(name));
+    let names_other = given.has("model.provider") || given.has("model.base_url") || names_entry;
+    if cassette.is_some() || names_other || is_recorded_model(before) {
+        return source(cassette, settings);
     }
     let known = recorded_endpoint(settings, before);
     let model = known.clone().unwrap_or_default();
-    let key = args.api_key.clone();
+    let key = given.text("model.api_key").map(str::to_owned);
     let key = key.or_else(|| settings.foreign.key_of(&model).map(|key| key.expose().to_owned()));
     let others = endpoints(settings).into_iter().map(|known| known.model).chain([settings.model.clone()]);
     // An address that the settings name is the owner's; one that only the journal names is not.
     let named = known.filter(|model| !settings.foreign.has_address_of(model));
     ModelSource::Ask(ModelRequest {
         provider: named.as_ref().map(|_| before.provider.clone()),
-        model: args.model.clone(),
+        model: given.text("model.name").map(str::to_owned),
         base_url: named.and_then(|model| model.base_url),
         address_from: AddressFrom::Owner,
         api_key: key,
         other_keys: others.filter_map(|model| model.api_key).map(|key| key.expose().to_owned()).collect(),
         api_version: model.api_version.clone(),
-        outage: models::outage(settings.run.on_outage),
-        ..models::request(&model)
+        outage: model::outage(settings.run.on_outage),
+        ..model::request(&model)
     })
 }
 

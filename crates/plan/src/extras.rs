@@ -1,0 +1,130 @@
+//! What the settings add to a session: checks, tools of programs, secrets, the project's trusted words.
+
+use std::path::{Path, PathBuf};
+
+use lathe_config::{FieldSection, Settings, Source};
+use lathe_host::{
+    CheckRule, Discovery, Extras, FieldDomain, ItemKind, Notices, OnlinePlan, ServiceOptions,
+    trae_trajectories, trae_trajectory,
+};
+
+use crate::model::{lakeview, review};
+use crate::project::kind;
+use crate::settle::{Settled, absolute};
+
+impl Settled {
+    /// The trajectory of a run for which no file is named: as with Trae, it stands in the folder of the start. Its folder is
+    /// made here, so that it is there before the run and is not taken for a change of it.
+    pub fn usual_trajectory(&self) -> Option<PathBuf> {
+        let path = self.uses_trae.then(|| trae_trajectory(&absolute(Path::new("."))))?;
+        // One that cannot be made is told when the file cannot be written.
+        let _ = path.parent().map(std::fs::create_dir);
+        Some(path)
+    }
+
+    /// The same as [`extras`](Self::extras), for a process that writes these files for the user while it works.
+    pub(crate) fn extras_with_outputs<'a>(&self, outputs: impl IntoIterator<Item = &'a Path>) -> Extras {
+        let mut outputs: Vec<PathBuf> = outputs.into_iter().map(absolute).collect();
+        if self.uses_trae && !outputs.is_empty() {
+            outputs.extend(trae_trajectories(&absolute(Path::new("."))));
+        }
+        Extras { outputs, ..self.extras() }
+    }
+
+    /// What the user's own files name, and what is trusted of the project's.
+    pub fn extras(&self) -> Extras {
+        let mut extras = self.own_extras();
+        let fields = self.config.parts.iter().filter(|part| kind(part) == ItemKind::Field);
+        extras.project_fields = fields.map(|part| part.name.clone()).collect();
+        let Some(look) = &self.look else { return extras };
+        extras.instructions = look.instructions();
+        for field in &mut extras.fields {
+            if let Some(looked) = look.trusted(ItemKind::Field, &field.name)
+                && self.is_projects_field(&field.name)
+            {
+                field.schemas = Some(looked.text.clone());
+                field.tools = look.root.join(&field.tools);
+                field.pins = looked.pins.clone();
+            }
+        }
+        for check in &mut extras.checks {
+            if let Some(looked) = look.trusted(ItemKind::Check, &check.glob)
+                && self.is_projects_check(&check.glob)
+            {
+                check.pins = looked.pins.clone();
+            }
+        }
+        extras
+    }
+
+    /// Whether a check stands in the project's file and not in the user's.
+    fn is_projects_check(&self, glob: &str) -> bool {
+        let keys = [format!("check.{glob}"), format!("check.{glob:?}")];
+        let origin = keys.iter().find_map(|key| self.config.origins.get(key));
+        origin.is_some_and(|origin| matches!(origin.source, Source::Project(_)))
+    }
+
+    /// Whether a domain stands in the project's file and not in the user's.
+    fn is_projects_field(&self, domain: &str) -> bool {
+        let keys = [format!("field.{domain}."), format!("field.{domain:?}.")];
+        self.config.origins.iter().any(|(key, origin)| {
+            matches!(origin.source, Source::Project(_)) && keys.iter().any(|table| key.starts_with(table))
+        })
+    }
+
+    fn own_extras(&self) -> Extras {
+        let settings = &self.config.settings;
+        let variables = settings.secrets.variables.iter().chain(settings.key_variables());
+        let keys = self.config.keys().into_iter().map(|(name, key)| (name, key.expose().to_owned()));
+        Extras {
+            instructions: Vec::new(),
+            outputs: Vec::new(),
+            checks: settings.check.clone().into_iter().map(check).collect(),
+            check_seconds: settings.run.check_seconds,
+            secret_variables: variables.cloned().collect(),
+            secret_files: settings.secrets.files.clone(),
+            keys: keys.collect(),
+            passed_variables: settings.secrets.pass.clone(),
+            discovery: settings.tools.discovery_command.clone().map(|discovery_command| Discovery {
+                discovery_command,
+                call_command: settings.tools.call_command.clone(),
+                call_seconds: settings.tools.call_seconds,
+            }),
+            fields: settings.field.iter().map(field).collect(),
+            project_fields: Vec::new(),
+            replica: None,
+            exclude: settings.tools.exclude.clone(),
+            core: settings.run.tools.clone().unwrap_or_default(),
+            allowed: settings.tools.allowed.clone(),
+            notices: Notices::default(),
+            lakeview: lakeview(settings),
+            review: review(settings),
+            persona: None,
+            online: online(settings),
+        }
+    }
+}
+
+/// Where documents are kept. Only the user's own files may name a service.
+fn online(settings: &Settings) -> OnlinePlan {
+    let section = &settings.online;
+    let key = section.key_variable.as_ref().and_then(|name| std::env::var(name).ok());
+    let service = section.base_url.clone().map(|base_url| ServiceOptions { base_url, key });
+    OnlinePlan { enabled: section.enabled, service }
+}
+
+fn check((glob, command): (String, String)) -> CheckRule {
+    CheckRule { glob, command, pins: Vec::new() }
+}
+
+fn field((name, section): (&String, &FieldSection)) -> FieldDomain {
+    FieldDomain {
+        name: name.clone(),
+        about: section.about.clone(),
+        tools: section.tools.clone(),
+        schemas: None,
+        command: section.command.clone(),
+        pins: Vec::new(),
+        seconds: section.seconds,
+    }
+}

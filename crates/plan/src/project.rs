@@ -1,0 +1,72 @@
+//! A project's own words and programs, looked at with the parts of its configuration.
+
+use std::path::{Path, PathBuf};
+
+use lathe_config::{Part, TraeValueKind, trae_values};
+use lathe_host::{Host, HostError, ItemKind, ItemState, Looked, ProjectLook, ProjectPart, shown_setting};
+use serde_json::json;
+
+/// Where a project's configuration stands.
+pub const PROJECT_FILE: &str = ".lathe/config.toml";
+
+/// Looks at a folder with the parts of its configuration that are known already.
+pub fn look_at(host: &Host, folder: &Path, parts: &[Part]) -> Result<ProjectLook, HostError> {
+    let parts: Vec<ProjectPart> = parts.iter().map(part).collect();
+    let mut look = host.rules().look_at_project(folder, &parts)?;
+    let dotenv: Vec<String> = look.dotenv.iter().map(|(name, _)| name.clone()).collect();
+    if let Some(looked) = &mut look.trae {
+        // What cannot be shown cannot be trusted; the configuration says what is wrong with it.
+        match trae_shows(looked, &dotenv) {
+            Ok(shows) => looked.item.shows = shows,
+            Err(_) => look.trae = None,
+        }
+    }
+    Ok(look)
+}
+
+/// The Trae file of a folder, if it is not trusted.
+pub fn untrusted_trae(look: &ProjectLook) -> Option<&Looked> {
+    look.trae.as_ref().filter(|looked| looked.state != ItemState::Trusted)
+}
+
+/// The kind of an item that a table of the configuration holds.
+pub(crate) fn kind(part: &Part) -> ItemKind {
+    if part.table == "field" { ItemKind::Field } else { ItemKind::Check }
+}
+
+fn part(part: &Part) -> ProjectPart {
+    let command = part.value.as_str().or_else(|| part.text("command")).unwrap_or_default();
+    ProjectPart {
+        kind: kind(part),
+        name: part.name.clone(),
+        path: PROJECT_FILE.into(),
+        value: part.value.to_string(),
+        command: command.to_owned(),
+        tools: part.text("tools").map(PathBuf::from),
+    }
+}
+
+/// The values of a Trae file, those first that a person must see; a key is told by its name only.
+fn trae_shows(looked: &Looked, dotenv: &[String]) -> Result<String, String> {
+    let values = trae_values(Path::new(&looked.item.name), &looked.text)?;
+    let mut lines = Vec::new();
+    for (kind, word) in [
+        (TraeValueKind::Address, "address"),
+        (TraeValueKind::Program, "program"),
+        (TraeValueKind::Key, "key"),
+        (TraeValueKind::Other, "value"),
+    ] {
+        for value in values.iter().filter(|value| value.kind == kind) {
+            let shown = match value.words.as_slice() {
+                [] => "(set)".to_owned(),
+                [word] => shown_setting(word),
+                words => shown_setting(&json!(words).to_string()),
+            };
+            lines.push(format!("{word:<8} {} = {shown}", value.key));
+        }
+        if kind == TraeValueKind::Key {
+            lines.extend(dotenv.iter().map(|name| format!("{word:<8} of {name}, in the .env beside it")));
+        }
+    }
+    Ok(lines.join("\n"))
+}

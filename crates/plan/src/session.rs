@@ -1,0 +1,175 @@
+//! Plans of sessions: of new ones, and of those that are opened again.
+
+use std::path::PathBuf;
+
+use lathe_config::RunSection;
+use lathe_host::{Attended, Extras, Overrides, SessionPlan};
+use lathe_protocol::{Budget, EndingRule, Mode, PatchRule, Persona, SessionOptions};
+
+use crate::endpoints::resumed_source;
+use crate::given::Given;
+use crate::model::{CassetteWish, review_rule, source};
+use crate::settle::Settled;
+use crate::wire::ConfigText;
+
+/// What a surface wants of a session. The settings say the rest.
+#[derive(Debug, Clone)]
+pub struct Wish {
+    /// The folder to work in.
+    pub folder: PathBuf,
+    /// The options that were given.
+    pub given: Given,
+    /// A configuration file that a client of the server named.
+    pub config_file: Option<ConfigText>,
+    pub cassette: Option<CassetteWish>,
+    /// Where to write a cassette.
+    pub record: Option<PathBuf>,
+    /// Files that are written for the user while the session works.
+    pub outputs: Vec<PathBuf>,
+    /// A conversation, or one task that is driven to its end.
+    pub conversation: bool,
+    pub attended: Attended,
+    /// The commit that a patch is made against, instead of the tree at the start.
+    pub base_commit: Option<String>,
+    /// True if the session has a patch because a file for it was named.
+    pub wants_patch: bool,
+    /// True if the session gets a model's address or key that the configuration does not give it.
+    pub own_model: bool,
+    /// The rules that edits are judged by; the settings decide if left out, and nothing is judged if they are empty.
+    pub review: Option<ReviewRules>,
+    /// Who the agent is told to be.
+    pub persona: Option<Persona>,
+}
+
+/// Rules for reviews of edits. The settings say what reviews may take.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReviewRules {
+    pub rules: String,
+    pub gate: bool,
+}
+
+/// The source of a session's mode, for its first line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ModeFrom {
+    Settings,
+    /// `--must-patch` without a mode.
+    MustPatch,
+    /// A person is asked.
+    Asked,
+}
+
+impl Wish {
+    /// A wish without options: one task in a folder, and nobody to ask.
+    pub fn task(folder: impl Into<PathBuf>) -> Self {
+        Self {
+            folder: folder.into(),
+            given: Given::default(),
+            config_file: None,
+            cassette: None,
+            record: None,
+            outputs: Vec::new(),
+            conversation: false,
+            attended: Attended::Nobody,
+            base_commit: None,
+            wants_patch: false,
+            own_model: false,
+            review: None,
+            persona: None,
+        }
+    }
+}
+
+impl Settled {
+    /// The mode of a new session. Without a sandbox nothing is changed unless somebody said so. The flag of a patch says so;
+    /// a file that asks for one does not.
+    pub fn mode(&self, wish: &Wish) -> (Mode, ModeFrom) {
+        let orders_patch =
+            wish.attended == Attended::Nobody && wish.given.get("run.must_patch") == Some(true);
+        match self.config.settings.run.mode {
+            Some(mode) => (mode, ModeFrom::Settings),
+            None if orders_patch => (Mode::FullAuto, ModeFrom::MustPatch),
+            None => (Mode::Default, ModeFrom::Settings),
+        }
+    }
+
+    /// The plan of a new session.
+    pub fn plan(&self, wish: &Wish) -> SessionPlan {
+        let settings = &self.config.settings;
+        // `run.must_patch` of a file is about runs; a conversation has a patch only where its client says so.
+        let must = match wish.conversation {
+            true => wish.given.get("run.must_patch") == Some(true),
+            false => settings.run.must_patch,
+        };
+        let patch = must || wish.wants_patch || wish.base_commit.is_some();
+        SessionPlan {
+            own_model: wish.own_model,
+            folder: wish.folder.clone(),
+            source: source(wish.cassette.as_ref(), settings),
+            mode: self.mode(wish).0,
+            toolset: self.toolset(),
+            limits: self.limits(),
+            ending: if wish.conversation { EndingRule::EndTurn } else { EndingRule::Remind },
+            patch: patch.then(|| PatchRule { must, base: wish.base_commit.clone() }),
+            tools: self.tool_choice(),
+            record: wish.record.clone(),
+            attended: wish.attended,
+            extras: self.extras_of(wish),
+        }
+    }
+
+    /// The plan by which a session is opened again.
+    pub fn overrides(&self, wish: &Wish, before: &SessionOptions, mode: Option<Mode>) -> Overrides {
+        let settings = &self.config.settings;
+        let budget = of_options(&wish.given);
+        Overrides {
+            own_model: wish.own_model,
+            source: resumed_source(&wish.given, wish.cassette.as_ref(), settings, &before.model),
+            mode,
+            max_steps: wish.given.get("run.max_steps"),
+            // Options come first, then the caps of the session, then those of the settings.
+            budget: budget.or(before.limits.budget.clone()).or(self.limits().budget),
+            record: wish.record.clone(),
+            attended: wish.attended,
+            extras: self.extras_of(wish),
+        }
+    }
+
+    /// What the settings and the wish add to a session.
+    fn extras_of(&self, wish: &Wish) -> Extras {
+        let mut extras = self.extras_with_outputs(wish.outputs.iter().map(PathBuf::as_path));
+        // A recorded model answers every question itself.
+        if wish.cassette.is_some() {
+            (extras.lakeview.source, extras.review.source) = (None, None);
+        }
+        if let Some(wished) = &wish.review {
+            let rule = review_rule(&self.config.settings, wished.rules.clone(), wished.gate);
+            extras.review.rule = (!wished.rules.is_empty()).then_some(rule);
+        }
+        extras.persona.clone_from(&wish.persona);
+        extras
+    }
+}
+
+/// The caps that options name.
+fn of_options(given: &Given) -> Budget {
+    let (max_cost, max_tokens, max_seconds) =
+        (given.get("run.max_cost"), given.get("run.max_tokens"), given.get("run.max_seconds"));
+    RunSection { max_cost, max_tokens, max_seconds, ..RunSection::default() }.limits().budget
+}
+
+/// The mode of a session that is opened again.
+pub struct ResumedMode {
+    pub mode: Mode,
+    /// The mode it worked in, if it goes on with less.
+    pub lowered_from: Option<Mode>,
+}
+
+/// The mode of a resumed session. A journal alone does not make it work without questions: what was allowed then needs the
+/// flag, or the configuration, again.
+pub fn resumed_mode(recorded: Mode, configured: Option<Mode>, flag: Option<Mode>) -> ResumedMode {
+    if let Some(mode) = flag {
+        return ResumedMode { mode, lowered_from: None };
+    }
+    let mode = recorded.min(configured.unwrap_or(Mode::Default));
+    ResumedMode { mode, lowered_from: (mode != recorded).then_some(recorded) }
+}

@@ -1,0 +1,241 @@
+//! Settings of a folder: options over environment over files, with what of the project's own is trusted.
+
+use std::path::{Path, PathBuf};
+
+use lathe_config::{
+    Config, ConfigErrors, Flag, Inputs, NamedFile, Origin, Part, Problem, ProjectFiles, Secret, Source,
+    TrustedTrae, load,
+};
+use lathe_host::{Host, HostError, ProjectLook, check_tool_entry, provider_names, unread_ignore_file};
+use lathe_protocol::{Limits, ToolChoice, Toolset, listed};
+
+use crate::given::Given;
+use crate::project::{PROJECT_FILE, kind, look_at, untrusted_trae};
+
+/// The user as the planner meets them: decides about what is not trusted yet, and reads warnings.
+pub trait Person {
+    /// Decides about items of the project that nobody has decided about. The look that comes back says what is used.
+    fn decide(&self, host: &Host, look: ProjectLook) -> Result<ProjectLook, HostError>;
+    fn warn(&self, warning: &str);
+    /// Tells that the providers of a Trae file are not used, and how to trust them.
+    fn tell_untrusted_trae(&self, look: &ProjectLook);
+}
+
+/// Nobody is asked and nothing is told: only what was trusted before counts.
+pub struct Absent;
+
+impl Person for Absent {
+    fn decide(&self, _: &Host, look: ProjectLook) -> Result<ProjectLook, HostError> {
+        Ok(look)
+    }
+
+    fn warn(&self, _: &str) {}
+
+    fn tell_untrusted_trae(&self, _: &ProjectLook) {}
+}
+
+/// Where settings are looked for.
+#[derive(Clone, Copy)]
+pub struct ConfigPlace<'a> {
+    pub folder: &'a Path,
+    /// The configuration file that was named.
+    pub file: Option<NamedFile<'a>>,
+}
+
+impl<'a> ConfigPlace<'a> {
+    pub fn folder(folder: &'a Path) -> Self {
+        Self { folder, file: None }
+    }
+
+    /// A folder, with the file that a user named if there is one.
+    pub fn with_file(folder: &'a Path, file: Option<&'a Path>) -> Self {
+        Self { folder, file: file.map(NamedFile::Path) }
+    }
+
+    /// Tells whether the user names a configuration file, so that one that stands in the folder does not count.
+    pub fn names_a_file(&self) -> bool {
+        self.file.is_some() || std::env::var_os("TRAE_CONFIG_FILE").is_some_and(|path| !path.is_empty())
+    }
+}
+
+/// The reason why there are no settings.
+#[derive(Debug)]
+pub enum SettleError {
+    Config(ConfigErrors),
+    Host(HostError),
+}
+
+impl std::fmt::Display for SettleError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Config(errors) => {
+                f.write_str(&listed(errors.errors.iter().map(ToString::to_string)).join("; "))
+            }
+            Self::Host(error) => error.fmt(f),
+        }
+    }
+}
+
+/// Settings, with what of the project's own words and programs may be used.
+pub struct Settled {
+    pub config: Config,
+    /// None where there is no folder to look at.
+    pub(crate) look: Option<ProjectLook>,
+    /// True if a Trae file counts, because it was named or is trusted.
+    pub(crate) uses_trae: bool,
+}
+
+/// Reads everything there is to read for a folder and finds out what of the project's is trusted.
+pub fn settle(
+    host: &Host,
+    place: ConfigPlace<'_>,
+    given: &Given,
+    person: &dyn Person,
+) -> Result<Settled, SettleError> {
+    warn_of_unread_files(host, place.folder, person);
+    let first = load_from(host, place, given.flags(), &Trusted::default());
+    let parts = first.as_ref().map(|config| config.parts.clone()).unwrap_or_default();
+    let look = match look_at(host, place.folder, &parts) {
+        Ok(look) => Some(person.decide(host, look).map_err(SettleError::Host)?),
+        // Whoever works there will say so.
+        Err(HostError::Folder { .. }) => None,
+        Err(error) => return Err(SettleError::Host(error)),
+    };
+    let trusted = Trusted::of(parts, look.as_ref());
+    // What was looked at is what is loaded: an entry that changed meanwhile is another one.
+    let loaded = if trusted.is_empty() { first } else { load_from(host, place, given.flags(), &trusted) };
+    let untrusted = look.as_ref().filter(|look| !place.names_a_file() && untrusted_trae(look).is_some());
+    if let Some(look) = untrusted {
+        person.tell_untrusted_trae(look);
+    }
+    // A Trae file that is not trusted is told of in one line, whatever it says.
+    let warnings = match &loaded {
+        Ok(config) => &config.warnings,
+        Err(errors) => &errors.warnings,
+    };
+    let told = warnings.iter().filter(|warning| untrusted.is_none() || !is_of_trae(warning));
+    listed(told.map(ToString::to_string)).iter().for_each(|warning| person.warn(warning));
+    let config = loaded.map_err(SettleError::Config)?;
+    Ok(Settled::new(config, look, place))
+}
+
+/// Tells whether a problem is one of a Trae file.
+pub(crate) fn is_of_trae(problem: &Problem) -> bool {
+    matches!(problem.source, Source::Trae(_))
+}
+
+/// Warns of files with rules that are not read, in one line each.
+fn warn_of_unread_files(host: &Host, folder: &Path, person: &dyn Person) {
+    let unread = [unread_rules(host), unread_ignore_file(folder)];
+    unread.iter().flatten().for_each(|words| person.warn(words));
+}
+
+/// A sentence about the files in the folder of rules that are not read, if there are any.
+pub fn unread_rules(host: &Host) -> Option<String> {
+    let unread = host.rules().unread_rules();
+    let names: Vec<String> = unread.iter().map(|path| path.display().to_string()).collect();
+    let are = if names.len() == 1 { "is" } else { "are" };
+    (!names.is_empty()).then(|| {
+        format!("{} {are} not read: the name of a file of rules ends in .toml", listed(names).join(", "))
+    })
+}
+
+/// The parts of a project's configuration that the user trusts, as they were looked at.
+#[derive(Default)]
+struct Trusted {
+    parts: Vec<Part>,
+    trae: Option<TrustedFile>,
+}
+
+/// A Trae file with the keys of the `.env` beside it.
+struct TrustedFile {
+    name: String,
+    text: String,
+    keys: Vec<(String, Secret)>,
+}
+
+impl Trusted {
+    fn of(parts: Vec<Part>, look: Option<&ProjectLook>) -> Self {
+        let Some(look) = look else { return Self::default() };
+        let is_trusted = |part: &Part| look.trusted(kind(part), &part.name).is_some();
+        let keys = look.dotenv.iter().map(|(name, key)| (name.clone(), Secret::new(key.clone())));
+        let trae = look.trusted_trae().map(|looked| TrustedFile {
+            name: looked.item.name.clone(),
+            text: looked.text.clone(),
+            keys: keys.collect(),
+        });
+        Self { parts: parts.into_iter().filter(is_trusted).collect(), trae }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.parts.is_empty() && self.trae.is_none()
+    }
+}
+
+fn load_from(
+    host: &Host,
+    place: ConfigPlace<'_>,
+    flags: Vec<Flag>,
+    trusted: &Trusted,
+) -> Result<Config, ConfigErrors> {
+    let known_providers = provider_names();
+    let trae = trusted.trae.as_ref().map(|file| (place.folder.join(&file.name), file));
+    let trusted_trae =
+        trae.as_ref().map(|(path, file)| TrustedTrae { path, text: &file.text, keys: &file.keys });
+    let project = ProjectFiles::new(place.folder, host.home().path());
+    load(Inputs {
+        user_file: Some(host.home().config()),
+        project_file: Some(place.folder.join(PROJECT_FILE)),
+        config_file: place.file,
+        trae_file: Some(place.folder.join("trae_config.yaml")),
+        project: &project,
+        trusted_trae,
+        trusted: &trusted.parts,
+        env: &|name| std::env::var(name).ok().filter(|value| !value.is_empty()),
+        known_providers: &known_providers,
+        check_tool: &check_tool_entry,
+        flags,
+    })
+}
+
+impl Settled {
+    fn new(config: Config, look: Option<ProjectLook>, place: ConfigPlace<'_>) -> Self {
+        let is_trusted = look.as_ref().is_some_and(|look| look.trusted_trae().is_some());
+        let is_of_trae = |origin: &Origin| matches!(origin.source, Source::Trae(_));
+        let uses_trae = (place.names_a_file() || is_trusted) && config.origins.values().any(is_of_trae);
+        Self { config, look, uses_trae }
+    }
+
+    /// The toolset that was asked for. A Trae file's user gets Trae's; without a word the choice is a cassette's.
+    pub fn toolset(&self) -> Option<Toolset> {
+        let from = |key: &str| self.config.origin(key).map(|origin| &origin.source);
+        match (from("run.toolset"), from("run.tools")) {
+            (None | Some(Source::Default), Some(Source::Trae(_))) => Some(Toolset::Trae),
+            (None | Some(Source::Default), _) => None,
+            (Some(_), _) => Some(self.config.settings.run.toolset),
+        }
+    }
+
+    /// The tools that were asked for.
+    pub fn tool_choice(&self) -> ToolChoice {
+        let settings = &self.config.settings;
+        ToolChoice {
+            core: settings.run.tools.clone().unwrap_or_default(),
+            exclude: settings.tools.exclude.clone(),
+        }
+    }
+
+    pub fn limits(&self) -> Limits {
+        self.config.settings.run.limits()
+    }
+
+    /// Warnings about a Trae file, which are not told one by one where it is not trusted.
+    pub fn trae_warnings(&self) -> impl Iterator<Item = &Problem> {
+        self.config.warnings.iter().filter(|warning| is_of_trae(warning))
+    }
+}
+
+/// A path of the command line, from where the user stands.
+pub(crate) fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
