@@ -96,7 +96,7 @@ fn ready(state: &State) -> Vec<Action> {
         )];
     }
     // A step that is asked for again was counted already.
-    if state.steps_in_run >= state.options.limits.max_steps && !state.step_open {
+    if state.steps_in_run >= state.options.limits.steps() && !state.step_open {
         return vec![finish(
             Ending::StepsUsedUp,
             "Task execution exceeded maximum steps without completion.",

@@ -10,7 +10,7 @@ use lathe_grammars::{Node, TreeCursor};
 use crate::characters;
 use crate::checks::FEW;
 use crate::script::{Command, Floor, FloorRule, Piece, Redirect, RedirectKind, Script, Stage, Word};
-use crate::syntax::{Child, kind, parse};
+use crate::syntax::{Child, is_too_deep, kind, parse};
 use crate::words::{self, Span, SpanKind};
 use crate::{hidden, known, loose, names, programs, wrap};
 
@@ -20,22 +20,6 @@ const AGAIN_AT_LEAST: usize = 256 * 1024;
 
 /// Statements up to this long are tried by their text alone wherever they stand.
 const SHORT_STATEMENT: usize = 200;
-
-/// Brackets inside of brackets. Each level is read once more by itself, and text that anybody wrote has few.
-const DEEPEST: usize = 100;
-
-/// Tells whether brackets are nested deeper than anybody writes them. Quotes are not looked at.
-fn is_too_deep(text: &str) -> bool {
-    let mut depth = 0_usize;
-    text.bytes().any(|byte| {
-        match byte {
-            b'(' => depth += 1,
-            b')' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        depth > DEEPEST
-    })
-}
 
 /// Reads a text as bash would.
 pub fn read(text: &str) -> Script {

@@ -49,6 +49,22 @@ impl<'t> Child<'t> {
     }
 }
 
+/// Brackets inside of brackets. Each level is read once more by itself, and text that anybody wrote has few.
+const DEEPEST: usize = 100;
+
+/// Tells whether brackets are nested deeper than anybody writes them. Quotes are not looked at.
+pub(crate) fn is_too_deep(text: &str) -> bool {
+    let mut depth = 0_usize;
+    text.bytes().any(|byte| {
+        match byte {
+            b'(' => depth += 1,
+            b')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth > DEEPEST
+    })
+}
+
 /// The tree; `None` if the text is so broken that mending it would take too long.
 ///
 /// The grammar takes a minute over 100 kB of stray brackets, and its own count of steps does not show it, so this is the

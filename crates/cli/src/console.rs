@@ -99,8 +99,8 @@ impl Console {
             clean(&host_of(options)),
             self.say(Say::Sandbox),
             self.say(Say::AtMost),
-            options.limits.max_steps,
-            self.say(Say::steps(options.limits.max_steps.into())),
+            options.limits.steps(),
+            self.say(Say::steps(options.limits.steps().into())),
             crate::models::budget_words(&options.limits.budget),
             folder
                 .map(|folder| format!(" · {} {}", self.say(Say::Folder), clean(folder)))

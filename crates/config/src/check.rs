@@ -358,24 +358,24 @@ mod tests {
     #[test]
     fn our_files_say_exactly_what_they_mean() {
         use Reading::Exact;
-        assert_eq!(one("run.max_steps", 3.into(), Exact), Ok(3.into()));
+        assert_eq!(one("run.line_seconds", 3.into(), Exact), Ok(3.into()));
         assert_eq!(one("model.temperature", 1.into(), Exact), Ok(1.0.into()));
         for (key, value, problem) in [
             (
-                "run.max_steps",
+                "run.line_seconds",
                 Json::from("3"),
-                "`run.max_steps` must be a whole number of at least 1, but is text",
+                "`run.line_seconds` must be a whole number of at least 1, but is text",
             ),
-            ("run.max_steps", 0.into(), "`run.max_steps` must be a whole number of at least 1, but is 0"),
+            ("run.line_seconds", 0.into(), "`run.line_seconds` must be a whole number of at least 1, but is 0"),
             (
-                "run.max_steps",
+                "run.line_seconds",
                 1.0.into(),
-                "`run.max_steps` must be a whole number of at least 1, but is a number",
+                "`run.line_seconds` must be a whole number of at least 1, but is a number",
             ),
             (
-                "run.max_steps",
+                "run.line_seconds",
                 5_000_000_000_i64.into(),
-                "`run.max_steps` must be a whole number of at least 1, but is 5000000000",
+                "`run.line_seconds` must be a whole number of at least 1, but is 5000000000",
             ),
             ("run.must_patch", "yes".into(), "`run.must_patch` must be true or false, but is text"),
             ("run.must_patch", 1.into(), "`run.must_patch` must be true or false, but is a whole number"),
@@ -406,8 +406,8 @@ mod tests {
     fn others_are_understood_where_it_is_clear() {
         use Reading::Lenient;
         for (key, value, read) in [
-            ("run.max_steps", Json::from("3"), Json::from(3)),
-            ("run.max_steps", 40.0.into(), 40.into()),
+            ("run.line_seconds", Json::from("3"), Json::from(3)),
+            ("run.line_seconds", 40.0.into(), 40.into()),
             ("run.must_patch", "yes".into(), true.into()),
             ("run.must_patch", "Off".into(), false.into()),
             ("run.must_patch", 1.into(), true.into()),
@@ -428,8 +428,8 @@ mod tests {
     fn unknown_keys_get_a_suggestion_near_or_elsewhere() {
         let tree = serde_json::json!({
             "modle": {},
-            "max_steps": 3,
-            "run": {"max_step": 1, "colour": 2},
+            "line_seconds": 3,
+            "run": {"line_second": 1, "colour": 2},
             "models": {"gpt 4.1": {"nam": "x"}},
             "model": 3,
         });
@@ -437,8 +437,8 @@ mod tests {
             said(tree, Reading::Exact).1,
             [
                 "unknown key `modle`; did you mean `model`?",
-                "unknown key `max_steps`; did you mean `run.max_steps`?",
-                "unknown key `run.max_step`; did you mean `max_steps`?",
+                "unknown key `line_seconds`; did you mean `run.line_seconds`?",
+                "unknown key `run.line_second`; did you mean `line_seconds`?",
                 "unknown key `run.colour`",
                 "unknown key `models.\"gpt 4.1\".nam`; did you mean `name`?",
                 "`model` must be a table, but is a whole number",

@@ -17,7 +17,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use lathe_protocol::{Budget, Limits, Mode, ReviewRule, Sandbox, Toolset};
+use lathe_protocol::{Budget, LimitChanges, Limits, Mode, ReviewRule, Sandbox, Toolset};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -332,6 +332,20 @@ impl Default for RunSection {
 }
 
 impl RunSection {
+    /// The limits among the options that were given, by the names of their fields.
+    pub fn limit_changes(given: impl Fn(&str) -> Option<serde_json::Value>) -> LimitChanges {
+        fn read<T: serde::de::DeserializeOwned>(value: Option<serde_json::Value>) -> Option<T> {
+            serde_json::from_value(value?).ok()
+        }
+        let section = Self {
+            max_cost: read(given("run.max_cost")),
+            max_tokens: read(given("run.max_tokens")),
+            max_seconds: read(given("run.max_seconds")),
+            ..Self::default()
+        };
+        LimitChanges { max_steps: read(given("run.max_steps")), budget: section.limits().budget }
+    }
+
     pub fn limits(&self) -> Limits {
         let micro_dollars = |dollars: f64| (dollars * 1e6).round() as u64;
         let budget = Budget {

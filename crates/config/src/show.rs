@@ -78,7 +78,7 @@ pub fn trae_show_config(config: &Config) -> String {
 
     let general = vec![
         ("Default Provider", provider.map(str::to_owned)),
-        ("Max Steps", Some(settings.run.max_steps.to_string())),
+        ("Max Steps", Some(settings.run.limits().steps().to_string())),
     ];
     let mut own = vec![
         ("Model", text(&model.name)),

@@ -54,7 +54,7 @@ impl Demo {
             source: ModelSource::BuiltIn { cassette: cassette(toolset), pace },
             mode: Mode::FullAuto,
             toolset: Some(toolset),
-            limits: Limits { max_steps: 20, ..Limits::default() },
+            limits: Limits::of_steps(20),
             ending: EndingRule::Remind,
             patch: None,
             record: None,

@@ -13,7 +13,7 @@ use lathe_model::{
 };
 use lathe_policy::Gate;
 use lathe_protocol::{
-    Budget, Digest, Draft, EndingRule, Fact, Limits, Mode, ModelChoice, PatchRule, Place, ReviewRule, RunNo,
+    Digest, Draft, EndingRule, Fact, LimitChanges, Limits, Mode, ModelChoice, PatchRule, Place, ReviewRule, RunNo,
     Sandbox, SessionHandle, SessionId, SessionOpened, SessionOptions, ToolChoice, Toolset,
 };
 use lathe_redact::{Redactor, secrets_in_address};
@@ -99,9 +99,7 @@ pub enum Attended {
 pub struct Overrides {
     pub source: ModelSource,
     pub mode: Option<Mode>,
-    pub max_steps: Option<u32>,
-    /// Caps other than before.
-    pub budget: Budget,
+    pub limits: LimitChanges,
     pub record: Option<PathBuf>,
     pub attended: Attended,
     pub extras: Extras,
@@ -320,12 +318,9 @@ impl Host {
             Asking { variables: &variables, stored: &stored, marks: &marks, workspace: &root, known: &known };
         let ready =
             ready(&overrides.source, toolset, overrides.record.as_deref(), &asking, Some(&before.model))?;
-        let budget = Budget { price: None, ..overrides.budget.or(before.limits.budget.clone()) };
-        let limits = Limits {
-            max_steps: overrides.max_steps.unwrap_or(before.limits.max_steps),
-            budget: self.models().priced(budget, &ready.choice)?,
-            ..before.limits
-        };
+        let limits = before.limits.changed(overrides.limits);
+        let budget = self.models().priced(limits.budget.clone(), &ready.choice)?;
+        let limits = Limits { budget, ..limits };
         let options = SessionOptions {
             model: ready.choice.clone(),
             mode: overrides.mode.unwrap_or(before.mode),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use lathe_config::RunSection;
 use lathe_host::{Attended, Extras, Overrides, SessionPlan};
-use lathe_protocol::{Budget, EndingRule, Mode, PatchRule, Persona, SessionOptions};
+use lathe_protocol::{EndingRule, LimitChanges, Mode, PatchRule, Persona, SessionOptions};
 
 use crate::endpoints::resumed_source;
 use crate::given::Given;
@@ -120,14 +120,14 @@ impl Settled {
     /// The plan by which a session is opened again.
     pub fn overrides(&self, wish: &Wish, before: &SessionOptions, mode: Option<Mode>) -> Overrides {
         let settings = &self.config.settings;
-        let budget = of_options(&wish.given);
+        let given = RunSection::limit_changes(|key| wish.given.value(key).cloned());
+        // Options come first, then the caps of the session, then those of the settings.
+        let budget = given.budget.or(before.limits.budget.clone()).or(self.limits().budget);
         Overrides {
             own_model: wish.own_model,
             source: resumed_source(&wish.given, wish.cassette.as_ref(), settings, &before.model),
             mode,
-            max_steps: wish.given.get("run.max_steps"),
-            // Options come first, then the caps of the session, then those of the settings.
-            budget: budget.or(before.limits.budget.clone()).or(self.limits().budget),
+            limits: LimitChanges { budget, ..given },
             record: wish.record.clone(),
             attended: wish.attended,
             extras: self.extras_of(wish),
@@ -148,13 +148,6 @@ impl Settled {
         extras.persona.clone_from(&wish.persona);
         extras
     }
-}
-
-/// The caps that options name.
-fn of_options(given: &Given) -> Budget {
-    let (max_cost, max_tokens, max_seconds) =
-        (given.get("run.max_cost"), given.get("run.max_tokens"), given.get("run.max_seconds"));
-    RunSection { max_cost, max_tokens, max_seconds, ..RunSection::default() }.limits().budget
 }
 
 /// The mode of a session that is opened again.

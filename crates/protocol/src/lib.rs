@@ -50,7 +50,7 @@ pub use message::{
 };
 pub use nearest::{edit_distance, nearest};
 pub use options::{
-    EndingRule, KeyMark, Limits, ModelChoice, PatchRule, Persona, Sandbox, SessionOptions, ToolChoice,
+    EndingRule, KeyMark, LimitChanges, Limits, ModelChoice, PatchRule, Persona, Sandbox, SessionOptions, ToolChoice,
     Toolset,
 };
 pub use question::{Question, QuestionKind, QuestionOption};

@@ -61,11 +61,11 @@ mod tests {
 
     #[test]
     fn a_near_word_is_suggested_and_a_far_one_is_not() {
-        let known = ["max_steps", "mode", "model", "tools", "top_p"];
+        let known = ["line_seconds", "mode", "model", "tools", "top_p"];
         for (word, meant) in [
-            ("max_step", Some("max_steps")),
-            ("max-steps", Some("max_steps")),
-            ("MaxSteps", Some("max_steps")),
+            ("line_second", Some("line_seconds")),
+            ("line-seconds", Some("line_seconds")),
+            ("LineSeconds", Some("line_seconds")),
             ("toosl", Some("tools")),
             ("top_k", Some("top_p")),
             ("colour", None),

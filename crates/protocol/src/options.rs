@@ -170,6 +170,31 @@ pub struct Limits {
     pub budget: Budget,
 }
 
+/// Limits that a session gets when it is opened again; what is left out stays as it was.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LimitChanges {
+    pub max_steps: Option<u32>,
+    pub budget: Budget,
+}
+
+impl Limits {
+    /// The usual limits, with another number of steps.
+    pub fn of_steps(steps: u32) -> Self {
+        Self { max_steps: steps, ..Self::default() }
+    }
+
+    /// Steps of one run at most.
+    pub fn steps(&self) -> u32 {
+        self.max_steps
+    }
+
+    /// These limits after a change. Prices belong to a model and are found anew.
+    pub fn changed(self, changes: LimitChanges) -> Self {
+        let budget = Budget { price: None, ..changes.budget.or(self.budget) };
+        Self { max_steps: changes.max_steps.unwrap_or(self.max_steps), budget, ..self }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self { max_steps: 100, line_seconds: 120, silent_seconds: None, budget: Budget::default() }

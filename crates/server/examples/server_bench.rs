@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use futures::{SinkExt, StreamExt};
 use lathe_host::{Attended, Extras, Home, Host, ModelSource, Overrides, Pace, SessionPlan, Strictness};
 use lathe_plan::{Plans, Wish};
-use lathe_protocol::{Budget, EndingRule, Limits, Mode, SessionOptions, ToolChoice};
+use lathe_protocol::{EndingRule, LimitChanges, Limits, Mode, SessionOptions, ToolChoice};
 use lathe_server::{OnRestart, ServerOptions, bind};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -59,8 +59,7 @@ impl Plans for Paced {
             own_model: false,
             source: self.source(&Wish::task(folder)),
             mode: None,
-            max_steps: None,
-            budget: Budget::default(),
+            limits: LimitChanges::default(),
             record: None,
             attended: Attended::Person,
             extras: Extras::default(),

@@ -1,12 +1,12 @@
 //! `trae_config.json`, the format before the YAML one: a provider and its model are one entry.
 
-use super::{Mapped, Mapper, PARAMETERS, PROVIDER, SERVER, member, members_of, text_of};
+use super::{Mapped, Mapper, PARAMETERS, PROVIDER, SERVER, STEPS, member, members_of, text_of};
 use crate::problem::Source;
 use crate::tree::{Entry, Node, Value, under};
 
 const KEYS: [&str; 7] = [
     "default_provider",
-    "max_steps",
+    STEPS,
     "enable_lakeview",
     "model_providers",
     "mcp_servers",
@@ -40,9 +40,9 @@ pub(crate) fn map(root: &Node, source: &Source) -> Mapped {
         None => mapper.error(line_of("default_provider"), format!("Model provider {chosen} not found")),
     }
 
-    let steps = member(&keys, "max_steps").cloned();
-    let steps = steps.unwrap_or_else(|| Entry::new("max_steps", Node::of(Value::Integer(DEFAULT_STEPS))));
-    ours.push(Entry::new("run", Node::table(vec![steps.said("max_steps")])));
+    let steps = member(&keys, STEPS).cloned();
+    let steps = steps.unwrap_or_else(|| Entry::new(STEPS, Node::of(Value::Integer(DEFAULT_STEPS))));
+    ours.push(Entry::new("run", Node::table(vec![steps.said(STEPS)])));
 
     let mut enabled = member(&keys, "enable_lakeview").cloned();
     if let Some(entry) = &mut enabled {

@@ -33,6 +33,9 @@ pub(crate) fn older_form(path: &Path) -> Option<PathBuf> {
     yaml.then(|| path.with_extension("json"))
 }
 
+/// The steps of a run at most, as Trae and Lathe call them.
+const STEPS: &str = "max_steps";
+
 /// Their key and ours.
 type Names = &'static [(&'static str, &'static str)];
 

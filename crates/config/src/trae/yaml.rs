@@ -1,12 +1,12 @@
 //! `trae_config.yaml`.
 
-use super::{Mapped, Mapper, Names, PARAMETERS, PROVIDER, SERVER, member, members_of, text_of};
+use super::{Mapped, Mapper, Names, PARAMETERS, PROVIDER, SERVER, STEPS, member, members_of, text_of};
 use crate::problem::Source;
 use crate::tree::{Entry, Node, Value, under};
 
 const SECTIONS: [&str; 6] =
     ["agents", "model_providers", "models", "lakeview", "mcp_servers", "allow_mcp_servers"];
-const AGENT: [&str; 4] = ["model", "max_steps", "enable_lakeview", "tools"];
+const AGENT: [&str; 4] = ["model", STEPS, "enable_lakeview", "tools"];
 const MODEL: Names = &[("model_provider", "provider")];
 const LAKEVIEW: Names = &[("model", "model")];
 
@@ -122,7 +122,7 @@ fn agent(
         moved.key = ours.to_owned();
         Some(moved)
     };
-    let run = [moved("max_steps", "max_steps"), moved("tools", "tools")];
+    let run = [moved(STEPS, STEPS), moved("tools", "tools")];
     ours.push(Entry::new("run", Node::table(run.into_iter().flatten().collect())));
 
     let asked = moved("enable_lakeview", "enabled");

@@ -11,7 +11,7 @@ use lathe_host::{
     SessionPlan, Strictness,
 };
 use lathe_plan::{Plans, Wish};
-use lathe_protocol::{EndingRule, Limits, Mode, PatchRule, ReviewRule, SessionOptions, ToolChoice};
+use lathe_protocol::{EndingRule, LimitChanges, Limits, Mode, PatchRule, ReviewRule, SessionOptions, ToolChoice};
 use lathe_server::{OnRestart, ServerOptions, bind};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -88,8 +88,7 @@ impl Plans for Recorded {
             own_model: false,
             source: self.source(),
             mode: None,
-            max_steps: None,
-            budget: lathe_protocol::Budget::default(),
+            limits: LimitChanges::default(),
             record: None,
             attended: Attended::Person,
             extras: Extras::default(),
