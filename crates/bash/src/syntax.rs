@@ -86,3 +86,21 @@ pub(crate) fn parse(text: &str) -> Option<Tree> {
         tree
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::is_too_deep;
+
+    #[test]
+    fn only_text_that_nobody_writes_is_too_deep() {
+        for (text, expected) in [
+            (format!("{}ls{}", "$(".repeat(99), ")".repeat(99)), false),
+            (format!("{}ls{}", "$(".repeat(101), ")".repeat(101)), true),
+            ("$(a) ".repeat(10_000), false),
+            ("(((".repeat(40), true),
+            (")".repeat(500), false),
+        ] {
+            assert_eq!(is_too_deep(&text), expected, "{}", &text[..20]);
+        }
+    }
+}

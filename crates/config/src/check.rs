@@ -366,7 +366,11 @@ mod tests {
                 Json::from("3"),
                 "`run.line_seconds` must be a whole number of at least 1, but is text",
             ),
-            ("run.line_seconds", 0.into(), "`run.line_seconds` must be a whole number of at least 1, but is 0"),
+            (
+                "run.line_seconds",
+                0.into(),
+                "`run.line_seconds` must be a whole number of at least 1, but is 0",
+            ),
             (
                 "run.line_seconds",
                 1.0.into(),

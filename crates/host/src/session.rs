@@ -13,8 +13,8 @@ use lathe_model::{
 };
 use lathe_policy::Gate;
 use lathe_protocol::{
-    Digest, Draft, EndingRule, Fact, LimitChanges, Limits, Mode, ModelChoice, PatchRule, Place, ReviewRule, RunNo,
-    Sandbox, SessionHandle, SessionId, SessionOpened, SessionOptions, ToolChoice, Toolset,
+    Digest, Draft, EndingRule, Fact, LimitChanges, Limits, Mode, ModelChoice, PatchRule, Place, ReviewRule,
+    RunNo, Sandbox, SessionHandle, SessionId, SessionOpened, SessionOptions, ToolChoice, Toolset,
 };
 use lathe_redact::{Redactor, secrets_in_address};
 use lathe_shell::StartFolder;

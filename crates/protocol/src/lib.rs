@@ -50,8 +50,8 @@ pub use message::{
 };
 pub use nearest::{edit_distance, nearest};
 pub use options::{
-    EndingRule, KeyMark, LimitChanges, Limits, ModelChoice, PatchRule, Persona, Sandbox, SessionOptions, ToolChoice,
-    Toolset,
+    EndingRule, KeyMark, LimitChanges, Limits, ModelChoice, PatchRule, Persona, Sandbox, SessionOptions,
+    ToolChoice, Toolset,
 };
 pub use question::{Question, QuestionKind, QuestionOption};
 pub use raw::Raw;

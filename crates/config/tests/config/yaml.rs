@@ -272,3 +272,19 @@ fn a_missing_yaml_file_gives_way_to_json_and_then_to_traes_message() {
     // A file that nobody named need not be there.
     assert_eq!(Setup::new().warnings(), [] as [String; 0]);
 }
+
+/// A server reads such a file on a worker whose stack is small: an overflow ends the process with all its sessions.
+#[test]
+fn text_of_any_depth_is_read_or_refused_on_a_small_stack() {
+    for levels in [10, 15, 16, 17, 60, 100, 10_000, 200_000] {
+        for (open, close) in [("- ", ""), ("[", "]"), ("{a: ", "}")] {
+            let text = format!("{}x{}", open.repeat(levels), close.repeat(levels));
+            let read = std::thread::Builder::new().stack_size(1 << 20).spawn(move || {
+                let setup = Setup::new().trae(&text).named("trae_config.yaml");
+                setup.load().is_err()
+            });
+            // A Trae file is a table, so each of these is an error: the point is that there is an answer.
+            assert!(read.unwrap().join().unwrap(), "{levels} {open}");
+        }
+    }
+}

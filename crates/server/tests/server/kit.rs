@@ -11,7 +11,9 @@ use lathe_host::{
     SessionPlan, Strictness,
 };
 use lathe_plan::{Plans, Wish};
-use lathe_protocol::{EndingRule, LimitChanges, Limits, Mode, PatchRule, ReviewRule, SessionOptions, ToolChoice};
+use lathe_protocol::{
+    EndingRule, LimitChanges, Limits, Mode, PatchRule, ReviewRule, SessionOptions, ToolChoice,
+};
 use lathe_server::{OnRestart, ServerOptions, bind};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

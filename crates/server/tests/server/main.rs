@@ -37,6 +37,7 @@ mod roles;
 mod runs;
 mod sessions;
 mod settings;
+mod shapes;
 mod steps;
 mod storm;
 mod swapped;
