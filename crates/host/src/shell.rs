@@ -129,7 +129,7 @@ impl PersonShell {
         let judged = self
             .judge
             .clone()
-            .at(self.services.cwd())
+            .in_shell(&self.services)
             .line(&lathe_tools::ShellLine { text: line.to_owned(), folder: None });
         let decision = judged.decision;
         if decision.verdict != Verdict::Allow {

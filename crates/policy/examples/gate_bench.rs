@@ -19,6 +19,7 @@ fn main() {
         outputs: None,
         headless: false,
         disk: lathe_policy::OnDisk::default(),
+        switched: lathe_policy::Switched::default(),
     };
     let rules = Rulebook::builtin();
     let line = |entry: &str| -> String {

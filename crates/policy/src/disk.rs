@@ -13,6 +13,16 @@ pub trait Disk: Send + Sync {
     /// What a pattern of bash stands for now; `None` where that is too much to tell.
     fn expand(&self, pattern: &str) -> Option<Vec<PathBuf>>;
 
+    /// Tells whether something has this name, links followed.
+    fn exists(&self, _: &Path) -> bool {
+        true
+    }
+
+    /// The same as [`Disk::expand`] with hidden names, as bash finds them with `dotglob`.
+    fn expand_with_hidden(&self, pattern: &str) -> Option<Vec<PathBuf>> {
+        self.expand(pattern)
+    }
+
     /// Whether anything in a folder, at any depth, passes the test, by its own name or by the place a link leads to. A folder
     /// too large to look through counts as one that holds it.
     fn holds(&self, folder: &Path, test: &mut dyn FnMut(&Path) -> bool) -> bool;

@@ -80,12 +80,21 @@ fn goes_inside(gate: &Gate, script: &Script, command: &Command, touches: &[Touch
         matches!(touch.what, What::Path { .. })
             && touch.regions(gate).iter().all(|(region, _)| *region == Region::Inside)
     };
+    // With `cdable_vars` a name that is no folder leads wherever a variable says.
+    let is_there = |touch: &Touch| match (&touch.what, gate.disk.get()) {
+        (What::Path { names, .. }, Some(disk)) if !folder.contains('/') => {
+            names.iter().any(|name| disk.exists(std::path::Path::new(name)))
+        }
+        (What::Path { .. }, _) => folder.contains('/') || !gate.switched.folder_variables,
+        (What::Pattern { .. } | What::Unknown | What::Ending { .. }, _) => false,
+    };
     let is_root = |touch: &Touch| match &touch.what {
         What::Path { names, .. } => names.iter().all(|name| std::path::Path::new(name) == gate.root),
         What::Pattern { .. } | What::Unknown | What::Ending { .. } => false,
     };
     let git = script.commands.iter().any(|command| command.program_name().is_none_or(|name| name == "git"));
-    !touches.is_empty() && touches.iter().all(|touch| inside(touch) && (!git || is_root(touch)))
+    let fits = |touch: &Touch| inside(touch) && is_there(touch) && (!git || is_root(touch));
+    !touches.is_empty() && touches.iter().all(fits)
 }
 
 /// Tells whether `jobs`, the agent's or bash's own, only lists or prints.

@@ -12,7 +12,8 @@ use crate::searchers::{is_deep, is_grep};
 /// The words that surely are files or folders.
 pub(crate) fn sure<'w>(name: &str, words: &[&'w str]) -> Vec<&'w str> {
     if let Some(read) = pattern::read(name, words) {
-        return read.files.into_iter().filter_map(|at| words.get(at).copied()).collect();
+        let files = read.files.into_iter().filter_map(|at| words.get(at).copied());
+        return files.chain(begun_in(name, words)).collect();
     }
     match name {
         "find" => find_parts(words).starts,
@@ -29,6 +30,22 @@ pub(crate) fn sure<'w>(name: &str, words: &[&'w str]) -> Vec<&'w str> {
             behind.filter(is_path).filter_map(|index| words.get(index).copied()).collect()
         }
         _ => operands(words),
+    }
+}
+
+/// Folders that a program is told by an option to go through, in the place of an operand or besides.
+fn begun_in<'w>(name: &str, words: &[&'w str]) -> Vec<&'w str> {
+    match name {
+        "fd" | "fdfind" => values(words, &["--search-path"]),
+        _ => Vec::new(),
+    }
+}
+
+/// Folders that a program goes to by an option before it looks at its operands.
+pub(crate) fn gone_to<'w>(name: &str, words: &[&'w str]) -> Vec<&'w str> {
+    match name {
+        "fd" | "fdfind" => values(words, &["-C", "--base-directory"]),
+        _ => Vec::new(),
     }
 }
 

@@ -26,7 +26,7 @@ pub(crate) fn of(here: Option<&Path>, script: &Script) -> Option<String> {
 /// than once: a later one runs only where each before it did what it should. None for any other line.
 pub(crate) fn exact(gate: &Gate, line: &str, script: &Script) -> Option<Vec<String>> {
     let goes = |command: &&Command| command.program_name().is_some_and(|name| MOVES.contains(&name));
-    if script.commands.iter().filter(goes).count() < 2 {
+    if script.commands.iter().filter(goes).count() < 2 || gate.switched.folder_variables {
         return None;
     }
     let plain = line.replace("&&", "").replace("2>&1", "").replace("&>", "");

@@ -6,6 +6,7 @@ use lathe_protocol::{Actor, Decision, Effects, Mode, Verdict};
 
 use crate::disk::OnDisk;
 use crate::guarded::Guarded;
+use crate::switched::Switched;
 
 /// The one file in Lathe's folder that a tool writes: the facts the user wants remembered.
 pub(crate) const MEMORY: &str = "memory.md";
@@ -27,6 +28,8 @@ pub struct Gate {
     pub headless: bool,
     /// What names mean on the disk.
     pub disk: OnDisk,
+    /// What earlier lines switched on in the shell.
+    pub switched: Switched,
 }
 
 /// Leave to run one invocation. Only the gate makes one, so nothing runs that was not decided.
@@ -76,7 +79,11 @@ impl Gate {
         let disk = self.disk.get().filter(|_| spelled.is_none() && Path::new(path).is_absolute());
         let Some(disk) = disk else { return spelled };
         let is_pattern = path.contains(['*', '?', '[']);
-        let meant = if is_pattern { disk.expand(path).unwrap_or_default() } else { Vec::new() };
+        let found = || match self.switched.hidden_names {
+            true => disk.expand_with_hidden(path),
+            false => disk.expand(path),
+        };
+        let meant = if is_pattern { found().unwrap_or_default() } else { Vec::new() };
         let meant = std::iter::once(PathBuf::from(path)).chain(meant);
         meant.into_iter().find_map(|path| self.guarded_place(disk.real(&path)))
     }
@@ -196,6 +203,7 @@ mod tests {
             outputs: None,
             headless: true,
             disk: OnDisk::default(),
+            switched: Switched::default(),
         }
     }
 

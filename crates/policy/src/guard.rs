@@ -6,6 +6,7 @@ use std::path::Path;
 use lathe_bash::{Command, Piece, RedirectKind, Script, Word};
 use lathe_protocol::{Decision, Verdict};
 
+use crate::dotted::meanings;
 use crate::gate::{Gate, decision, normal};
 use crate::git_option::may_be;
 use crate::losses::{fits as may_mean, text_of, worktrees};
@@ -85,7 +86,7 @@ fn each_folder(
             // What `find` starts runs elsewhere, and it itself does not.
             let stays = (command.program_name() == Some("find")).then_some(folders.len());
             for target in elsewhere(command, values) {
-                go(gate, &mut folders, &mut seen, target);
+                go(gate, &mut folders, &mut seen, &target);
             }
             told(stays.unwrap_or(folders.len()));
             continue;
@@ -98,12 +99,16 @@ fn each_folder(
         // Where the shell was before no line tells, nor what a loop reads.
         let is_back = |target: &String| crate::reach::is_back(target);
         let is_read = || command.words.iter().any(|word| is_read(word, script));
-        let unknown = command.program_name() == Some("popd") || targets.iter().any(is_back) || is_read();
+        // `cd p` goes to what the variable holds, if there is no such folder.
+        let by_variable = gate.is_some_and(|gate| gate.switched.folder_variables)
+            && targets.iter().any(|target| !target.contains('/'));
+        let unknown =
+            command.program_name() == Some("popd") || by_variable || targets.iter().any(is_back) || is_read();
         for target in targets.into_iter().filter(|target| !target.starts_with('-')) {
-            go(gate, &mut folders, &mut seen, target);
+            go(gate, &mut folders, &mut seen, &target);
         }
         if unknown {
-            go(gate, &mut folders, &mut seen, UNKNOWN.to_string());
+            go(gate, &mut folders, &mut seen, &UNKNOWN.to_string());
         }
     }
     folders
@@ -124,11 +129,24 @@ fn is_read(word: &Word, script: &Script) -> bool {
 }
 
 /// Adds the folders that a line may be in after it went to another one.
-fn go(gate: Option<&Gate>, folders: &mut Vec<String>, seen: &mut HashSet<String>, target: String) {
+fn go(gate: Option<&Gate>, folders: &mut Vec<String>, seen: &mut HashSet<String>, target: &str) {
+    let count = folders.len();
+    for target in meanings(target) {
+        go_as_spelled(gate, (folders, count), seen, target);
+    }
+}
+
+/// The first `count` folders are those that the line may be in before.
+fn go_as_spelled(
+    gate: Option<&Gate>,
+    (folders, count): (&mut Vec<String>, usize),
+    seen: &mut HashSet<String>,
+    target: String,
+) {
     if target.starts_with(['/', '~']) || target.starts_with(HERE) {
         folders.extend(by_name_and_by_place(gate, target));
     } else if folders.len() <= FOLDERS {
-        let more: Vec<String> = folders.iter().map(|from| format!("{from}/{target}")).collect();
+        let more: Vec<String> = folders.iter().take(count).map(|from| format!("{from}/{target}")).collect();
         let more = more.into_iter().flat_map(|more| by_name_and_by_place(gate, more));
         let more = more.filter(|more| seen.insert(plain(more)));
         folders.extend(more.collect::<Vec<_>>());
@@ -210,7 +228,6 @@ pub(crate) fn command(
     command: &Command,
     values: &Values<'_>,
     from: &[String],
-    dots: bool,
 ) -> Option<Decision> {
     for redirect in command.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Write) {
         if let Some(denied) =
@@ -243,7 +260,7 @@ pub(crate) fn command(
         let operands = operands(&spelled.words);
         destroys(spelled.name, &spelled.words, &operands, from)
             .or_else(|| crate::harm::targets(spelled).iter().find_map(|target| written(gate, target, from)))
-            .or_else(|| gate?.guard_losses(spelled, from, dots))
+            .or_else(|| gate?.guard_losses(spelled, from))
             .or_else(|| crate::removes::denied(gate, spelled, values, from))
     })
 }
@@ -405,7 +422,9 @@ fn written(gate: Option<&Gate>, target: &str, from: &[String]) -> Option<Decisio
     let paths = std::iter::once(target.to_owned()).chain(gate.resolve(target, from));
     paths.into_iter().find_map(|path| {
         // A pattern may mean it too.
-        let git = parts(&path).iter().any(|part| part.contains(['*', '?', '[']) && may_mean(part, ".git"));
+        let hidden = gate.switched.hidden_names;
+        let is_git = |part: &&str| part.contains(['*', '?', '[']) && may_mean(part, ".git", hidden);
+        let git = parts(&path).iter().any(is_git);
         gate.guarded_write(if git { ".git" } else { &path })
     })
 }

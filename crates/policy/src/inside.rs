@@ -337,7 +337,7 @@ fn runs_in_text(writer: &Writer<'_>) -> Option<Decision> {
             let values =
                 Values { assigned: &script.values, empty: false, line: None, spent: writer.values.spent };
             let denied = script.commands.iter().find_map(|command| {
-                crate::guard::command(Some(writer.gate), command, &values, writer.everywhere, false)
+                crate::guard::command(Some(writer.gate), command, &values, writer.everywhere)
             });
             denied.filter(|denied| matches!(denied.rule.as_str(), "guard.git" | "guard.home"))
         })

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::dotted::meanings;
 use crate::fileword::unescaped;
 use crate::gate::Gate;
 use crate::places::{HERE, LATHE, behind_own_folder, outside_proc};
@@ -10,6 +11,10 @@ use crate::reach::FOLDERS;
 impl Gate {
     /// The absolute paths that a spelling may mean, not yet without `.` and `..`.
     pub(crate) fn joined(&self, spelling: &str, from: &[String]) -> Vec<String> {
+        meanings(spelling).iter().flat_map(|meaning| self.joined_as_spelled(meaning, from)).collect()
+    }
+
+    fn joined_as_spelled(&self, spelling: &str, from: &[String]) -> Vec<String> {
         let spelling = match spelling.strip_prefix("file:") {
             // Sets and lists in an address are the program's own.
             Some(address) if address.contains(['{', '[']) => return Vec::new(),

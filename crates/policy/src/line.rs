@@ -61,6 +61,8 @@ impl Rulebook {
     /// What guard, floors and rules say about a line, before the mode does.
     fn judge(&self, gate: Option<&Gate>, setting: Setting<'_>, line: &str) -> LineDecision {
         let script = lathe_bash::read(line);
+        let switched = gate.and_then(|gate| gate.switched_by(line, &script));
+        let gate = switched.as_ref().or(gate);
         let spent = Spent::default();
         let values = Values { assigned: &script.values, empty: false, line: None, spent: &spent };
         let from = guard::folders(gate, line, &script, &values);
@@ -69,7 +71,6 @@ impl Rulebook {
         // A person is limited by the guard only.
         let looks = |gate: &&Gate| gate.here.is_some() || self.has_paths() || self.limits_commands();
         let reaching = gate.filter(|gate| setting.actor != Actor::Person && looks(gate));
-        let dots = crate::losses::dots(&script);
         let mut strictest: Option<Decision> = None;
         let (mut each, mut effects, mut narrow) = (Vec::new(), Effects::default(), Some(Vec::new()));
         // The guard's word goes before any other denial: it holds for people too.
@@ -109,7 +110,7 @@ impl Rulebook {
             } else {
                 eased.as_ref().map_or(command, |eased| &eased.command)
             };
-            let denied = guard::command(gate, command, &values, from.of(index), dots);
+            let denied = guard::command(gate, command, &values, from.of(index));
             let denied = denied.or_else(|| {
                 let (from, everywhere) = (from.of(index), from.all.as_slice());
                 let (effects, values, said) = (&done, &values, &said);
@@ -244,10 +245,12 @@ impl Rulebook {
         let reacher = Reacher { gate, line, values, spent: &spent, from, wrapper: None, fed, mark: None };
         let words = script.tested.iter().flat_map(|word| reacher.spell(word));
         let is_glob = |word: &&Word| word.pieces.iter().any(|piece| matches!(piece, Piece::Glob(_)));
-        let given = values.values().flatten().filter(is_glob).flat_map(|word| reacher.spell(word));
+        let given: Vec<&Word> = values.values().flatten().filter(is_glob).collect();
+        let listed = given.iter().flat_map(|word| reacher.listed("for", word));
+        let given = given.iter().flat_map(|word| reacher.spell(word));
         let tested = words.filter_map(|word| reacher.looked_for("[[", &word));
         let given = given.filter_map(|word| reacher.looked_for("for", &word));
-        let touches: Vec<Touch> = tested.chain(given).collect();
+        let touches: Vec<Touch> = tested.chain(given).chain(listed).collect();
         self.reading(Subject::Line, &touches, setting)
     }
 

@@ -3,9 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
-use lathe_bash::{Command, Script, normal_words};
+use lathe_bash::normal_words;
 use lathe_protocol::{Decision, Verdict};
 
+use crate::dotted::meanings;
 use crate::gate::{Gate, decision};
 use crate::git_option::may_be;
 use crate::guard::{self, Spelled, operands, recursive};
@@ -24,6 +25,8 @@ pub struct Losses {
     pub work: bool,
     /// Branches, stashes or commits that nothing may name afterwards.
     pub refs: bool,
+    /// Whether patterns among these mean hidden names too.
+    pub hidden: bool,
 }
 
 impl Losses {
@@ -51,11 +54,12 @@ enum Lies {
     Elsewhere,
 }
 
-fn lies(path: &str, real: &Path) -> Lies {
+fn lies(path: &str, real: &Path, hidden: bool) -> Lies {
     let wanted = real.to_string_lossy();
     let (pattern, real) = (parts(path), parts(&wanted));
-    let same =
-        |count: usize| pattern.iter().zip(&real).take(count).all(|(pattern, name)| fits(pattern, name));
+    let same = |count: usize| {
+        pattern.iter().zip(&real).take(count).all(|(pattern, name)| fits(pattern, name, hidden))
+    };
     if real.is_empty() {
         return if pattern.is_empty() { Lies::Above } else { Lies::Elsewhere };
     }
@@ -72,17 +76,22 @@ fn lies(path: &str, real: &Path) -> Lies {
     }
 }
 
-/// Whether a part of a path, which may be a pattern, means this name. A pattern does not mean hidden names by itself.
-pub(crate) fn fits(pattern: &str, name: &str) -> bool {
+/// Tells whether a part of a path, which may be a pattern, means this name. Where the shell does not say so (`hidden`), a
+/// pattern does not mean hidden names by itself.
+pub(crate) fn fits(pattern: &str, name: &str, hidden: bool) -> bool {
     if !pattern.contains(['*', '?', '[']) {
         return pattern == name;
     }
-    (pattern.starts_with('.') || !name.starts_with('.')) && glob(&simple(pattern), name)
+    (hidden || pattern.starts_with('.') || !name.starts_with('.')) && glob(&simple(pattern), name)
 }
 
 impl Gate {
     /// What a spelling of a path may really be. `from` are the folders the line may be in.
     pub(crate) fn resolve(&self, spelling: &str, from: &[String]) -> Vec<String> {
+        meanings(spelling).iter().flat_map(|meaning| self.resolve_as_spelled(meaning, from)).collect()
+    }
+
+    fn resolve_as_spelled(&self, spelling: &str, from: &[String]) -> Vec<String> {
         let spelling = spelling.replace(LATHE, &self.home.to_string_lossy());
         let spelling = outside_proc(spelling.strip_prefix("file://").unwrap_or(&spelling));
         // In the middle it stands for the name of the folder: `../$(basename $PWD)`.
@@ -123,17 +132,17 @@ impl Gate {
     pub(crate) fn never_deleted(&self, path: &str, relative: bool, dots: bool) -> Option<Decision> {
         let deny = |rule: &str, reason: &str| Some(decision(Verdict::Deny, rule, reason));
         let parts = parts(path);
-        let git = |part: &&str| fits(&part.to_lowercase(), ".git") || (dots && is_all(part));
+        let git = |part: &&str| fits(&part.to_lowercase(), ".git", dots);
         if let Some(at) = parts.iter().position(git)
             && !parts.last().is_some_and(|last| at + 1 < parts.len() && last.ends_with(".lock"))
         {
             return deny("guard.git", "it deletes the history in .git");
         }
-        if path_in(path, &self.home) || lies(path, &self.home) == Lies::Above {
+        if path_in(path, &self.home) || lies(path, &self.home, dots) == Lies::Above {
             return deny("guard.home", "this is Lathe's own folder; nothing but Lathe deletes there");
         }
         if self.root.parent().is_some() {
-            match lies(path, &self.root) {
+            match lies(path, &self.root, dots) {
                 Lies::Above => return deny("guard.workspace", "it takes the whole workspace away"),
                 Lies::Inside if !relative => {
                     return deny("guard.workspace", "it takes the whole workspace away");
@@ -141,19 +150,15 @@ impl Gate {
                 Lies::Inside | Lies::Elsewhere => {}
             }
         }
-        match self.user_home.as_deref().map(|home| lies(path, home)) {
+        match self.user_home.as_deref().map(|home| lies(path, home, dots)) {
             Some(Lies::Above | Lies::Inside) => deny("guard.destroy", "it deletes a home folder"),
             Some(Lies::Elsewhere) | None => None,
         }
     }
 
     /// What no mode switches off, by the real names of what a command deletes or moves away.
-    pub(crate) fn guard_losses(
-        &self,
-        command: &Spelled<'_>,
-        from: &[String],
-        dots: bool,
-    ) -> Option<Decision> {
+    pub(crate) fn guard_losses(&self, command: &Spelled<'_>, from: &[String]) -> Option<Decision> {
+        let dots = self.switched.hidden_names;
         let mut deleted = deleted(command, from);
         deleted.extend(crate::harm::harmed(command));
         let absolute = |spelling: &str| spelling.starts_with(['/', '~']) || spelling.starts_with(HERE);
@@ -193,8 +198,10 @@ impl Gate {
         let script = lathe_bash::read(line);
         let spent = Spent::default();
         let values = Values { assigned: &script.values, empty: false, line: None, spent: &spent };
-        let from = guard::folders(Some(self), line, &script, &values).all;
-        let mut losses = Losses::default();
+        let own = self.switched_by(line, &script);
+        let gate = own.as_ref().unwrap_or(self);
+        let from = guard::folders(Some(gate), line, &script, &values).all;
+        let mut losses = Losses { hidden: gate.switched.hidden_names, ..Losses::default() };
         for command in &script.commands {
             let spellings = guard::Spellings::of(command, &values);
             for spelled in spellings.each() {
@@ -310,15 +317,6 @@ fn put_over(command: &Spelled<'_>) -> Vec<String> {
 
 fn path_in(path: &str, folder: &Path) -> bool {
     folder.parent().is_some() && Path::new(path).starts_with(folder)
-}
-
-/// Whether `*` means hidden names too.
-pub(crate) fn dots(script: &Script) -> bool {
-    let sets = |command: &Command| {
-        command.words.iter().filter_map(lathe_bash::Word::literal).any(|word| word == "dotglob")
-            && matches!(command.program_name(), Some("shopt" | "bash"))
-    };
-    script.commands.iter().any(sets)
 }
 
 /// The folder as text, for the list of folders a line may be in.

@@ -85,7 +85,7 @@ pub(crate) fn denied(
 /// Tells whether a program is Lathe by its name, by a pattern, or as the program of a process.
 fn is_lathe(name: &str, command: &Command) -> bool {
     let program = command.words.first().map(Word::show).unwrap_or_default();
-    name == PROGRAM || fits(name, PROGRAM) || (name == "exe" && program.contains("/proc/"))
+    name == PROGRAM || fits(name, PROGRAM, false) || (name == "exe" && program.contains("/proc/"))
 }
 
 /// Tells whether a word may come to the name of Lathe when it runs: `$(which lathe)`, `l=$(command -v lathe); $l`.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use lathe_bash::{Piece, Word};
 
+use crate::dotted::meanings;
 use crate::operators::applied;
 use crate::patterns::glob;
 use crate::sets::simple;
@@ -351,6 +352,10 @@ fn is_set_first(line: &str, name: &str) -> bool {
 
 /// The place that a spelling means, if it is one that must not be lost. `from` are the folders the line may be in.
 pub(crate) fn place(spelling: &str, from: &[String]) -> Option<Place> {
+    meanings(spelling).iter().find_map(|meaning| place_as_spelled(meaning, from))
+}
+
+fn place_as_spelled(spelling: &str, from: &[String]) -> Option<Place> {
     let spelling = spelling.strip_prefix("file://").unwrap_or(spelling);
     if spelling.starts_with('/') || spelling.starts_with('~') || spelling.starts_with(HERE) {
         return absolute(spelling);

@@ -9,10 +9,12 @@ use std::path::Path;
 
 use lathe_bash::{Command, Piece, RedirectKind, Word};
 
-use crate::extglob::is_extended;
+use crate::dotted::may_climb;
+use crate::extglob::{self, is_extended};
 use crate::fed::{Fed, NAME};
 use crate::fileword::{
-    depth, is_language, literals, made_by_copy, packs_here, spoken_to_git, sure, targets, unpacked_into,
+    depth, gone_to, is_language, literals, made_by_copy, packs_here, spoken_to_git, sure, targets,
+    unpacked_into,
 };
 use crate::follows;
 use crate::gate::{Gate, normal};
@@ -157,6 +159,9 @@ impl Reacher<'_> {
         // Such a pattern is no syntax without that option, so its words are cut in pieces.
         if command.broken && is_extended(self.line) {
             touches.push(unknown("what a pattern stands for", true));
+            for pattern in extglob::patterns(self.line) {
+                self.add(&mut touches, &pattern, Depth::All, true);
+            }
         }
         let name = program.rsplit('/').next().unwrap_or(program);
         // `git-show` is `git show`.
@@ -166,6 +171,7 @@ impl Reacher<'_> {
             None => (name, rest),
         };
         if WORDS.contains(&name) {
+            touches.extend(command.words.iter().skip(1).flat_map(|word| self.listed(name, word)));
             self.named_by_options(name, &words, &mut touches);
             if name == "ps" && follows::shows_environment(&words) {
                 self.add(&mut touches, "/proc/self/environ", Depth::One, true);
@@ -212,6 +218,7 @@ impl Reacher<'_> {
             touches.iter_mut().skip(before).for_each(|touch| touch.names_only = true);
         }
         if name == "find" {
+            self.tested_by_find(&words, &mut touches);
             self.deleted_by_find(&words, &mut touches);
         }
         touches
@@ -235,6 +242,8 @@ impl Reacher<'_> {
             folders.push(self.gate.root.display().to_string());
         }
         if !GOES.contains(&name) {
+            let gone = gone_to(name, &words);
+            folders.extend(gone.iter().flat_map(|there| self.gate.joined(there, self.from)));
             return (words, folders);
         }
         // Behind a subcommand of git, `-C` is an option of its own: `git log -C -p`.
@@ -448,8 +457,8 @@ impl Reacher<'_> {
         let shown = shown.replace(NAME, "…").replace(UNKNOWN, "…").replace(OVERFLOW, "");
         let what = self.what(spelling, depth);
         // Behind a pattern that may be a link, `..` leads anywhere.
-        let behind = spelling.find(['*', '?', '[']).and_then(|at| spelling.get(at..)).unwrap_or_default();
-        if behind.split('/').any(|part| part == "..") {
+        let mut behind = spelling.split('/').skip_while(|part| !part.contains(['*', '?', '['])).skip(1);
+        if behind.any(|part| part == ".." || may_climb(part)) {
             touches.push(unknown(&shown, reads));
         }
         // A folder that is only written tells nothing of the keys in it.
@@ -542,7 +551,7 @@ impl Reacher<'_> {
 }
 
 /// Tells whether bash looks for files that a word fits.
-fn is_pattern(word: &Word) -> bool {
+pub(crate) fn is_pattern(word: &Word) -> bool {
     word.pieces.iter().any(|piece| matches!(piece, Piece::Glob(_)))
 }
 

@@ -9,7 +9,28 @@ use crate::reach::Reacher;
 use crate::reading::Depth;
 use crate::touch::{Touch, What, text};
 
+/// Tests of `find` that compare each file with another one.
+const COMPARED: [&str; 4] = ["-newer", "-anewer", "-cnewer", "-samefile"];
+
 impl Reacher<'_> {
+    /// Adds the files that a search compares others with: what it finds tells whether they are there, and how old.
+    pub(crate) fn tested_by_find(&self, words: &[&str], touches: &mut Vec<Touch>) {
+        let before = touches.len();
+        for pair in words.windows(2) {
+            // `-newermt` is given a time.
+            let by_file =
+                pair[0].strip_prefix("-newer").is_some_and(|kinds| kinds.len() == 2 && !kinds.ends_with('t'));
+            if by_file || COMPARED.contains(&pair[0]) {
+                self.add(touches, pair[1], Depth::One, true);
+            }
+            // Before the expression, as BSD has it.
+            if pair[0] == "-f" {
+                self.add(touches, pair[1], Depth::All, true);
+            }
+        }
+        touches.iter_mut().skip(before).for_each(|touch| touch.names_only = true);
+    }
+
     /// Adds the files that a search deletes: by their name, or all that it finds.
     pub(crate) fn deleted_by_find(&self, words: &[&str], touches: &mut Vec<Touch>) {
         let found = find_parts(words);

@@ -6,6 +6,7 @@
 
 use lathe_bash::{Command, Piece, RedirectKind, Script, Stage, Word};
 
+use crate::dotted::may_climb;
 use crate::pattern;
 
 /// Names that a pipe or a substitution brings.
@@ -269,7 +270,7 @@ pub(crate) fn texts(words: &[Word]) -> Option<Vec<String>> {
 
 /// Tells whether a spelling stays in the folder it begins in. A pattern that begins with a dot may mean the folder above.
 fn stays(place: &str) -> bool {
-    let leaves = |part: &str| part == ".." || (part.starts_with('.') && part.contains(['*', '?', '[']));
+    let leaves = |part: &str| part == ".." || may_climb(part);
     !place.is_empty() && !place.starts_with(['-', '~']) && !place.split('/').any(leaves)
 }
 

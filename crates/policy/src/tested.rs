@@ -1,17 +1,63 @@
-//! Files of Lathe's own folder that are not read but looked for: by a test, or by a pattern whose names are printed.
+//! Files that are not read but looked for: by a test, or by a pattern whose names are printed.
 
 use std::path::Path;
 
+use lathe_bash::{Piece, Word};
+
 use crate::guarded::Guarded;
-use crate::places::{HERE, LATHE};
-use crate::reach::Reacher;
+use crate::places::{HERE, LATHE, UNKNOWN};
+use crate::reach::{Reacher, is_pattern};
 use crate::reading::{Depth, Region};
 use crate::touch::{Touch, What, text};
 
 /// Programs that tell whether a file is there.
 const TESTS: [&str; 8] = ["test", "[", "[[", "type", "which", "whereis", "hash", "command"];
 
+/// Builtins that do not look for the files a word of theirs fits.
+const NO_FILES: [&str; 8] = ["[[", "export", "declare", "typeset", "local", "readonly", "alias", "let"];
+
 impl Reacher<'_> {
+    /// The folders whose names a word tells although the program reads no file: those in which bash looks for what a
+    /// pattern fits, in the word itself or in the value of a variable in it.
+    pub(crate) fn listed(&self, name: &str, word: &Word) -> Vec<Touch> {
+        if NO_FILES.contains(&name) {
+            return Vec::new();
+        }
+        let named = word.pieces.iter().filter_map(|piece| match piece {
+            // `${#x[@]}`
+            Piece::Operator { name, how } if &**name == "#" => {
+                self.values.get(how.split('[').next().unwrap_or_default())
+            }
+            Piece::Variable { name, .. } | Piece::Operator { name, .. } => {
+                self.values.get(name.trim_start_matches(['#', '!']))
+            }
+            _ => None,
+        });
+        let words = std::iter::once(word).chain(named.flatten()).filter(|word| is_pattern(word));
+        let texts = words.flat_map(|word| self.spell(word)).filter(|text| !text.contains(UNKNOWN));
+        texts.flat_map(|text| self.listed_for(&text)).collect()
+    }
+
+    fn listed_for(&self, text: &str) -> Vec<Touch> {
+        let is_open = |part: &&str| part.contains(['*', '?', '[']);
+        let parts: Vec<&str> = text.split('/').collect();
+        let mut touches = Vec::new();
+        for (at, _) in parts.iter().enumerate().filter(|(_, part)| is_open(part)) {
+            let folder = parts.get(..at).unwrap_or_default().join("/");
+            let folder = match folder.as_str() {
+                "" if at == 0 => ".",
+                "" => "/",
+                folder => folder,
+            };
+            self.add(&mut touches, folder, Depth::One, true);
+        }
+        // A name behind a pattern is told only if it is there.
+        if parts.iter().any(|part| is_open(&part)) && parts.last().is_some_and(|last| !is_open(&last)) {
+            self.add(&mut touches, text, Depth::One, true);
+        }
+        touches.into_iter().map(|touch| Touch { names_only: true, ..touch }).collect()
+    }
+
     /// Lathe's own folder, where a word of a program whose words are no files asks for something in it.
     pub(crate) fn looked_for(&self, name: &str, word: &str) -> Option<Touch> {
         let tests = TESTS.contains(&name);

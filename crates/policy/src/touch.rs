@@ -177,8 +177,16 @@ impl Touch {
             What::Pattern { names, depth } => {
                 let mut all = Vec::new();
                 for name in names {
+                    // `../a`, which `.?/a` may mean. What may lead anywhere may lead to everything.
+                    if !name.contains(['*', '?', '[']) {
+                        all.push(one(name, if name == "/" { Depth::All } else { *depth }));
+                        continue;
+                    }
                     let found = gate.disk.get().and_then(|disk| {
-                        let found = disk.expand(name)?;
+                        let found = match gate.switched.hidden_names {
+                            true => disk.expand_with_hidden(name)?,
+                            false => disk.expand(name)?,
+                        };
                         Some(
                             found
                                 .iter()
@@ -208,10 +216,11 @@ fn ends(found: &Path, path: &str) -> bool {
     last.is_some_and(|last| last.iter().zip(&wanted).all(|(part, wanted)| glob(&simple(wanted), part)))
 }
 
-/// What a pattern stands for now, in letters of any case.
+/// The files that a pattern stands for now, in letters of any case, hidden ones among them: with `dotglob`, which an
+/// earlier line may have switched on, `*v` means `.env`.
 fn expanded(disk: &dyn Disk, pattern: &str) -> Option<Vec<PathBuf>> {
-    let mut found = disk.expand(pattern)?;
-    found.extend(disk.expand(&in_any_case(pattern))?);
+    let mut found = disk.expand_with_hidden(pattern)?;
+    found.extend(disk.expand_with_hidden(&in_any_case(pattern))?);
     found.sort();
     found.dedup();
     Some(found)

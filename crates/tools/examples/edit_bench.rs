@@ -51,6 +51,7 @@ async fn main() -> Result<(), Failure> {
         outputs: None,
         headless: true,
         disk: lathe_policy::OnDisk::default(),
+        switched: lathe_policy::Switched::default(),
     };
     let mut text: String =
         (0..20_000).map(|n| format!("line {n:06} of a file that is edited, and edited again\n")).collect();

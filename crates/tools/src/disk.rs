@@ -25,7 +25,15 @@ impl Disk for LocalDisk {
     }
 
     fn expand(&self, pattern: &str) -> Option<Vec<PathBuf>> {
-        Some(expand(Path::new(pattern))).filter(|found| found.len() < MOST)
+        Some(expand(Path::new(pattern), false)).filter(|found| found.len() < MOST)
+    }
+
+    fn exists(&self, path: &Path) -> bool {
+        path.exists()
+    }
+
+    fn expand_with_hidden(&self, pattern: &str) -> Option<Vec<PathBuf>> {
+        Some(expand(Path::new(pattern), true)).filter(|found| found.len() < MOST)
     }
 
     fn holds(&self, folder: &Path, test: &mut dyn FnMut(&Path) -> bool) -> bool {

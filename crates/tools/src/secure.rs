@@ -51,7 +51,8 @@ impl Secured {
 /// Looks at a line that is about to run in `cwd`. The error is why it may not.
 pub(crate) async fn before(context: &RunContext, line: &str, cwd: &Path) -> Result<Secured, String> {
     let judge = &context.judge;
-    let gate = Gate { here: Some(cwd.to_owned()), ..judge.gate.clone() };
+    let switched = context.services.switched();
+    let gate = Gate { here: Some(cwd.to_owned()), switched, ..judge.gate.clone() };
     let decided = gate.decide_line(&judge.rules, judge.actor, judge.mode, line).decision;
     // A call in between may have put a link where a file was. What the mode says was decided with the call.
     let by_mode = decided.rule.starts_with("mode.") || decided.rule == "headless";
@@ -203,7 +204,7 @@ fn keep(
         if let Some(denied) = gate.guard_path(&real).filter(|_| lost.whole) {
             return Err(denied.reason);
         }
-        for path in expand(&real) {
+        for path in expand(&real, losses.hidden) {
             if let Some(denied) = gate.guard_path(&path).filter(|_| lost.whole) {
                 return Err(format!("{}: {}", path.display(), denied.reason));
             }
@@ -222,7 +223,7 @@ fn keep(
         }
     }
     // The tracker, and what is beyond it, know those of the workspace.
-    let over = losses.over.iter().flat_map(|path| expand(&real_pattern(path)));
+    let over = losses.over.iter().flat_map(|path| expand(&real_pattern(path), losses.hidden));
     let is_file = |path: &PathBuf| path.symlink_metadata().is_ok_and(|found| !found.is_dir());
     paths.extend(over.filter(|path| is_file(path) && (!path.starts_with(root) || beyond.contains(path))));
     if losses.work {
@@ -276,8 +277,9 @@ fn real_pattern(path: &str) -> PathBuf {
     fixed.canonicalize().unwrap_or(fixed).join(rest)
 }
 
-/// The paths that a pattern stands for.
-pub(crate) fn expand(pattern: &Path) -> Vec<PathBuf> {
+/// The paths that a pattern stands for; with `hidden`, by `*` too those whose names begin with a dot. `.?` stands for the
+/// folder above as well, by its real place.
+pub(crate) fn expand(pattern: &Path, hidden: bool) -> Vec<PathBuf> {
     let mut found = vec![PathBuf::new()];
     for part in pattern.components() {
         let name = part.as_os_str().to_string_lossy();
@@ -288,12 +290,51 @@ pub(crate) fn expand(pattern: &Path) -> Vec<PathBuf> {
         let Ok(glob) = globset::Glob::new(&name) else { return Vec::new() };
         let matcher = glob.compile_matcher();
         let fits = |entry: &std::fs::DirEntry| {
-            let hidden = entry.file_name().to_string_lossy().starts_with('.');
-            (!hidden || name.starts_with('.')) && matcher.is_match(entry.file_name())
+            let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
+            (hidden || !is_hidden || name.starts_with('.')) && matcher.is_match(entry.file_name())
         };
         let entries = found.iter().flat_map(|path| std::fs::read_dir(path).into_iter().flatten().flatten());
-        found = entries.filter(fits).map(|entry| entry.path()).take(MOST).collect();
+        let listed: Vec<PathBuf> = entries.filter(fits).map(|entry| entry.path()).take(MOST).collect();
+        // No folder lists them.
+        let dots = ["..", "."].into_iter().filter(|dots| lathe_policy::may_mean_dots(&name, dots));
+        let above = |dots: &str| -> Vec<PathBuf> {
+            found.iter().filter_map(|path| path.join(dots).canonicalize().ok()).collect()
+        };
+        found = dots.flat_map(above).chain(listed).collect();
     }
     found.retain(|path| path.symlink_metadata().is_ok());
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_stands_for_the_folder_above_and_for_hidden_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("w/sub")).unwrap();
+        std::fs::create_dir_all(root.join("far/in")).unwrap();
+        for file in ["w/.env", "w/a.c", "home", "far/key"] {
+            std::fs::write(root.join(file), "x").unwrap();
+        }
+        std::os::unix::fs::symlink(root.join("far/in"), root.join("w/link")).unwrap();
+        for (pattern, hidden, expected) in [
+            ("w/*.c", false, vec!["w/a.c"]),
+            ("w/*v", false, vec![]),
+            ("w/*v", true, vec!["w/.env"]),
+            ("w/.?/home", false, vec!["home"]),
+            ("w/.[.]/h*", false, vec!["home"]),
+            ("w/.[!.]*", false, vec!["w/.env"]),
+            // Behind a link it is the folder above the one that the link leads to.
+            ("w/l*/.?/key", false, vec!["far/key"]),
+            ("w/sub/.?/.?/home", false, vec!["home"]),
+        ] {
+            let found = expand(&root.join(pattern), hidden);
+            assert_eq!(found, expected.iter().map(|path| root.join(path)).collect::<Vec<_>>(), "{pattern}");
+        }
+        let above = expand(&root.join("w/.*"), false);
+        assert!([&root, &root.join("w"), &root.join("w/.env")].iter().all(|path| above.contains(path)));
+    }
 }

@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 use lathe_blobs::Blobs;
 use lathe_changes::Pledges;
 use lathe_edit::syntax::SyntaxCache;
+use lathe_policy::Switched;
 use lathe_protocol::{CallId, OutputStream, Toolset};
 use lathe_redact::Redactor;
 use lathe_search::UnreadRules;
@@ -91,6 +92,8 @@ pub struct Services {
     code: Mutex<Option<i32>>,
     /// Whether a line may have changed what the names of commands mean.
     renamed: AtomicBool,
+    /// Options that lines may have switched on in the shell.
+    switched: Mutex<Switched>,
     /// The call whose line ran last, or runs.
     lines: Mutex<Lines>,
     /// Lines whose processes run on, the oldest first.
@@ -130,6 +133,7 @@ impl Services {
             jobs: Mutex::default(),
             code: Mutex::default(),
             renamed: AtomicBool::new(false),
+            switched: Mutex::default(),
             lines: Mutex::default(),
             left: Mutex::default(),
         }
@@ -238,6 +242,17 @@ impl Services {
         self.renamed.store(true, Ordering::Relaxed);
     }
 
+    /// Options that may be on in the shell, by the text of the lines it ran.
+    pub fn switched(&self) -> Switched {
+        *self.switched.lock()
+    }
+
+    /// Notes the options that a line may switch on, before it runs.
+    pub(crate) fn note_options(&self, line: &str) {
+        let mut switched = self.switched.lock();
+        *switched = switched.after(line);
+    }
+
     /// What `$?` is for the next line of the shell, which may not have been started yet.
     pub(crate) fn ended_with(&self, code: i32) {
         *self.code.lock() = Some(code);
@@ -291,6 +306,7 @@ impl Services {
         };
         self.put_shell(shell);
         self.renamed.store(false, Ordering::Relaxed);
+        *self.switched.lock() = Switched::default();
         *self.code.lock() = None;
         Ok(())
     }

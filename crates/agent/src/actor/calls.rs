@@ -206,7 +206,7 @@ impl Actor {
             mode: self.state.options.mode,
             fresh: Some(fresh),
         }
-        .at(self.setup.toolbox.services().cwd())
+        .in_shell(self.setup.toolbox.services())
     }
 
     /// What is known of these files, and what a tool asked to be given again.

@@ -37,6 +37,7 @@ impl Rules {
             outputs: None,
             headless: true,
             disk: OnDisk::new(LocalDisk),
+            switched: lathe_policy::Switched::default(),
         }
     }
 }

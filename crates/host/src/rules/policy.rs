@@ -278,6 +278,7 @@ mod tests {
             outputs: None,
             headless: false,
             disk: lathe_policy::OnDisk::default(),
+            switched: lathe_policy::Switched::default(),
         };
         // A user's own rule does not outweigh it.
         let user = "[[rule]]\ndecision = \"allow\"\ncommand = [\"git status\"]\n";

@@ -13,6 +13,7 @@ pub(crate) fn gate() -> Gate {
         outputs: None,
         headless: false,
         disk: lathe_policy::OnDisk::default(),
+        switched: lathe_policy::Switched::default(),
     }
 }
 

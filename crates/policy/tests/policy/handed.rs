@@ -55,6 +55,7 @@ fn wrong<'l>(files: &'static [&'static str], verdict: Verdict, lines: &[&'l str]
         root: "/w".into(),
         user_home: Some("/home/me".into()),
         disk: OnDisk::new(Listed(files)),
+        switched: lathe_policy::Switched::default(),
         ..anywhere()
     };
     let decide = |line: &&'l str| {

@@ -10,6 +10,7 @@ mod cut;
 mod denials;
 mod differential;
 mod docs;
+mod dotted;
 mod eased;
 mod generated;
 mod git_files;
@@ -48,5 +49,6 @@ pub(crate) fn gate(headless: bool) -> lathe_policy::Gate {
         outputs: None,
         headless,
         disk: lathe_policy::OnDisk::default(),
+        switched: lathe_policy::Switched::default(),
     }
 }

@@ -66,6 +66,7 @@ fn gate(disk: OnDisk) -> Gate {
         outputs: None,
         headless: true,
         disk,
+        switched: lathe_policy::Switched::default(),
     }
 }
 

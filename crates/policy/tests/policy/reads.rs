@@ -92,6 +92,7 @@ pub(crate) fn gate(files: &[(&'static str, Known, Option<u64>)]) -> Gate {
         here: Some("/w".into()),
         user_home: Some("/home/me".into()),
         disk: OnDisk::new(Files(files.to_vec())),
+        switched: lathe_policy::Switched::default(),
         ..anywhere()
     }
 }

@@ -147,6 +147,7 @@ fn each_mode_has_the_last_word_on_a_question() {
             here: None,
             outputs: None,
             disk: lathe_policy::OnDisk::default(),
+            switched: lathe_policy::Switched::default(),
             headless,
         };
         assert_eq!(

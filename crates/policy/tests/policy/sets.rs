@@ -12,6 +12,7 @@ fn gate() -> Gate {
         outputs: None,
         headless: false,
         disk: OnDisk::default(),
+        switched: lathe_policy::Switched::default(),
     }
 }
 

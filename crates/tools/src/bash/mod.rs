@@ -366,6 +366,7 @@ impl Line {
         let shell = context.services.take_shell().await.map_err(problem)?;
         let number = shell.next_line();
         context.services.number_line(number);
+        context.services.note_options(&self.line);
         let seconds = self.timeout.map_or(context.line_seconds, |asked| asked.clamp(1, LONGEST));
         let before = shell.cwd().to_owned();
         let (sender, receiver) = mpsc::channel(64);

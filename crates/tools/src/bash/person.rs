@@ -43,6 +43,7 @@ pub async fn run_line(
     services.begin_line(Arc::new(LineContext::new(context.clone(), granted)));
     let mut shell = services.take_shell().await?;
     services.number_line(shell.next_line());
+    services.note_options(line);
     let ended = shell.run(line.as_bytes(), limits, Some(live), &context.cancel).await;
     services.put_shell(shell);
     let runs_on = match &ended {

@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use crate::disk::LocalDisk;
 use crate::outcome::Attached;
 use crate::outputs::{Handle, Output};
+use crate::services::Services;
 use crate::tool::{RunContext, ShellLine};
 use crate::toolbox::Prepared;
 
@@ -74,6 +75,12 @@ impl Judge {
     /// The same judge for a shell that is in another folder now.
     pub fn at(self, folder: std::path::PathBuf) -> Self {
         Self { gate: Gate { here: Some(folder), ..self.gate }, ..self }
+    }
+
+    /// The same judge for the session's shell: in the folder it is in, with the options that lines switched on.
+    pub fn in_shell(self, services: &Services) -> Self {
+        let judge = self.at(services.cwd());
+        Self { gate: Gate { switched: services.switched(), ..judge.gate }, ..judge }
     }
 
     /// A call: a shell line by its commands, anything else by its effects.

@@ -154,6 +154,7 @@ impl Bench {
                 outputs: None,
                 headless: true,
                 disk: lathe_policy::OnDisk::default(),
+                switched: lathe_policy::Switched::default(),
             },
             _folder: folder,
         }

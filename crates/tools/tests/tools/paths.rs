@@ -295,6 +295,7 @@ async fn call(bench: &mut Bench, tool: &str, arguments: Value) -> (String, Optio
             outputs: None,
             headless: true,
             disk: lathe_policy::OnDisk::default(),
+            switched: lathe_policy::Switched::default(),
         };
         let decision = gate.decide(Actor::Model, Mode::FullAuto, &prepared.effects);
         if decision.verdict != Verdict::Allow {
