@@ -62,6 +62,7 @@ mod tested;
 mod touch;
 mod trust;
 mod unset;
+mod whole_folders;
 
 pub use asked::Asked;
 pub use disk::{Disk, FileId, GitHere, Lead, OnDisk};

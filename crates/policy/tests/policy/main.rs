@@ -36,6 +36,7 @@ mod split;
 mod texts;
 mod twice;
 mod values;
+mod whole_folders;
 mod writers;
 
 /// The gate of a session in `/srv/work/repo`, on a disk that nothing is known of.
