@@ -8,6 +8,7 @@
 mod asked;
 mod behind;
 mod cause;
+mod copied;
 mod disk;
 mod eased;
 mod error;
@@ -45,6 +46,7 @@ mod own_binary;
 mod pattern;
 mod patterns;
 mod places;
+mod program_names;
 mod reach;
 mod reach_find;
 mod reach_git;
