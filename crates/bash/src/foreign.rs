@@ -169,7 +169,7 @@ fn in_language(name: &str, command: &Command) -> Vec<Inner> {
             let whole = words().filter(|word| runs && word.contains(' ') && word.contains("rm -"));
             let input: Vec<Inner> = whole.map(|word| Inner::Text(word.to_owned())).chain(input).collect();
             let spelled = words().filter(|_| name.ends_with("awk")).filter_map(|word| {
-                let spelled = concatenated(&escapes::spelled_out(word));
+                let spelled = joined_literals(word);
                 (spelled != word).then_some(spelled)
             });
             let spelled: Vec<Inner> = spelled.flat_map(|word| lines(&word)).collect();
@@ -278,7 +278,7 @@ fn given(redirect: &Redirect) -> String {
 
 /// Commands that a program seems to run, as it stands there and with its texts put together and spelled out.
 fn in_each_way(text: &str) -> Vec<Inner> {
-    let spelled = concatenated(&escapes::spelled_out(text));
+    let spelled = joined_literals(text);
     let mut inner = read(text);
     if spelled != text {
         inner.extend(read(&spelled));
@@ -382,6 +382,11 @@ fn is_in_git(text: &str, path: &str) -> bool {
     };
     let joined = || ways.iter().any(|way| text.contains(way)) || copies() || inside();
     path.split('/').any(|part| part == ".git") && (path != ".git" || joined())
+}
+
+/// A program of another language with its escapes spelled out and its neighbouring literals joined.
+pub fn joined_literals(text: &str) -> String {
+    concatenated(&escapes::spelled_out(text))
 }
 
 /// A text with literals joined that are put together where they stand: `".g" + "it"`, `".g" . "it"`, `".g" "it"`.

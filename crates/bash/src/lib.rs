@@ -26,6 +26,7 @@ mod listed;
 mod loose;
 mod made;
 mod names;
+mod other_shells;
 mod pieces;
 mod pipes;
 mod programs;
@@ -40,16 +41,18 @@ mod statements;
 mod syntax;
 mod text;
 mod toolchains;
+mod whole;
 mod words;
 mod wrap;
 
 pub use characters::{is_stray_mark, visible};
+pub use foreign::joined_literals;
 pub use known::prints;
 pub use listed::takes_lists;
 pub use pieces::Pieces;
 pub use programs::normal_words;
-pub use read::read;
 pub use script::{
     Assignment, Command, Floor, FloorRule, Piece, Redirect, RedirectKind, Script, Stage, Word, instead,
 };
 pub use text::Text;
+pub use whole::{OtherWords, read, read_with};

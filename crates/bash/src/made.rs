@@ -14,9 +14,9 @@ use crate::{env, foreign, known, shells, wrap};
 const MOST: usize = 1 << 20;
 
 /// Programs whose copy under another name is followed.
-const COPIED: [&str; 16] = [
+const COPIED: [&str; 24] = [
     "rm", "find", "dd", "mv", "chmod", "chown", "shred", "bash", "sh", "dash", "zsh", "busybox", "env",
-    "sudo", "xargs", "rsync",
+    "sudo", "xargs", "rsync", "git", "lathe", "tee", "cp", "ln", "install", "truncate", "python3",
 ];
 
 /// Programs to which the place matters that a link leads to.
@@ -318,9 +318,9 @@ fn assigned(text: &str) -> HashMap<&str, &str> {
 }
 
 /// `cp /bin/rm x`, `ln -s ~ x`, `mount --bind / x`.
-fn copied(name: &str, command: &Command) -> Option<(String, Made)> {
+fn copied(name: &str, command: &Command) -> Vec<(String, Made)> {
     if !matches!(name, "cp" | "ln" | "install" | "mv" | "mount") {
-        return None;
+        return Vec::new();
     }
     let option = |word: &&Word| word.literal().is_some_and(|word| word.starts_with('-'));
     let operands: Vec<&Word> = command.words.iter().skip(1).filter(|word| !option(word)).collect();
@@ -328,22 +328,47 @@ fn copied(name: &str, command: &Command) -> Option<(String, Made)> {
         [from, to] => (*from, to.show()),
         // `mount -o bind / x`, `install -m 755 /bin/rm x`
         [_, from, to] => (*from, to.show()),
-        _ => return None,
+        _ => return Vec::new(),
     };
     let path = plain(to.trim_end_matches('/')).to_owned();
     if path.is_empty() || path.contains('…') {
-        return None;
+        return Vec::new();
     }
     let bound = || command.words.iter().filter_map(Word::literal).any(|word| word.contains("bind"));
     if name == "mount" {
-        return bound().then(|| (path, Made::Link { to: from.clone(), mounted: true }));
+        return bound().then(|| (path, Made::Link { to: from.clone(), mounted: true })).into_iter().collect();
     }
     let source = wrap::spelled(std::slice::from_ref(from));
     let program = base_name(source.trim());
-    if COPIED.contains(&program) {
-        return Some((path, Made::Program { name: program.to_owned() }));
+    let is_glob = from.pieces.iter().any(|piece| matches!(piece, Piece::Glob(_)));
+    let meant = |known: &&&str| program == **known || (is_glob && may_fit(program, known));
+    let programs = COPIED.iter().filter(meant);
+    let mut made: Vec<(String, Made)> =
+        programs.map(|name| (path.clone(), Made::Program { name: (*name).to_owned() })).collect();
+    if made.is_empty() && name == "ln" {
+        made.push((path, Made::Link { to: from.clone(), mounted: false }));
     }
-    (name == "ln").then(|| (path, Made::Link { to: from.clone(), mounted: false }))
+    made
+}
+
+/// Tells whether a pattern of bash may fit a name. A set may hold any letter.
+fn may_fit(pattern: &str, name: &str) -> bool {
+    let Some(first) = pattern.chars().next() else { return name.is_empty() };
+    let rest = pattern.get(first.len_utf8()..).unwrap_or_default();
+    let next = || name.get(1..).filter(|_| name.is_ascii());
+    match first {
+        '*' => {
+            // Every other sign takes a letter, so that names of a few letters end the search.
+            let rest = rest.trim_start_matches('*');
+            (0..=name.len()).any(|at| name.get(at..).is_some_and(|name| may_fit(rest, name)))
+        }
+        '?' => next().is_some_and(|name| may_fit(rest, name)),
+        '[' => {
+            let behind = rest.split_once(']').map_or("", |(_, behind)| behind);
+            next().is_some_and(|name| may_fit(behind, name))
+        }
+        letter => name.strip_prefix(letter).is_some_and(|name| may_fit(rest, name)),
+    }
 }
 
 /// A command by the name of the program that its own is a copy of.

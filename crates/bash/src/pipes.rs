@@ -58,8 +58,19 @@ impl Reader {
             };
             let around = Around { behind: Some(index), broken: command.broken, ..Around::default() };
             if wrap::reads_commands(command) {
-                for text in sent.others.into_iter().chain([sent.text]) {
-                    self.queue.push(Job { text, around: around.clone(), lines: true });
+                let texts = sent.others.into_iter().chain([sent.text]);
+                let texts: Vec<wrap::Inner> = texts.map(wrap::Inner::Text).collect();
+                let others = crate::other_shells::read(command.program_name().unwrap_or(""), &texts);
+                for inner in texts.into_iter().chain(others) {
+                    match inner {
+                        wrap::Inner::Text(text) => {
+                            self.queue.push(Job { text, around: around.clone(), lines: true });
+                        }
+                        wrap::Inner::Words(words) => {
+                            self.add(Command { words, ..Command::default() }, &around);
+                        }
+                        wrap::Inner::Endless => self.script.endless = true,
+                    }
                 }
                 fed = true;
                 continue;

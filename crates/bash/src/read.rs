@@ -7,73 +7,14 @@ use std::collections::HashMap;
 
 use lathe_grammars::{Node, TreeCursor};
 
-use crate::characters;
 use crate::checks::FEW;
 use crate::script::{Command, Floor, FloorRule, Piece, Redirect, RedirectKind, Script, Stage, Word};
-use crate::syntax::{Child, is_too_deep, kind, parse};
+use crate::syntax::{Child, kind, parse};
 use crate::words::{self, Span, SpanKind};
 use crate::{hidden, known, loose, names, programs, wrap};
 
-/// Wrapped text may be read again up to this many times the length of the first.
-const AGAIN: usize = 4;
-const AGAIN_AT_LEAST: usize = 256 * 1024;
-
 /// Statements up to this long are tried by their text alone wherever they stand.
 const SHORT_STATEMENT: usize = 200;
-
-/// Reads a text as bash would.
-pub fn read(text: &str) -> Script {
-    let mut reader = Reader {
-        script: Script {
-            floors: characters::odd(text),
-            // Growing moves all of them.
-            commands: Vec::with_capacity(text.len() / 20),
-            ..Script::default()
-        },
-        queue: Vec::new(),
-        budget: AGAIN_AT_LEAST + AGAIN * text.len(),
-        pipes: 0,
-        functions: HashMap::new(),
-        receivers: Vec::new(),
-        shapes: Vec::new(),
-        again: None,
-    };
-    if text.contains('\0') {
-        reader.floor(FloorRule::Character, "the text holds a NUL");
-        return reader.script;
-    }
-    if is_too_deep(text) {
-        reader.script.endless = true;
-        return reader.finish();
-    }
-    reader.budget -= text.len() + 1;
-    reader.text(text, Around::default(), true);
-    let (mut used, mut again) = (false, false);
-    loop {
-        while let Some(job) = reader.queue.pop() {
-            if job.text.len() + 1 > reader.budget {
-                reader.script.endless = true;
-                reader.queue.clear();
-                break;
-            }
-            reader.budget -= job.text.len() + 1;
-            reader.text(&job.text, job.around, job.lines);
-        }
-        // What a pipe carries is known only when both of its ends are.
-        if reader.feed_pipes() {
-            continue;
-        }
-        // So is what the line makes and uses, which is not followed twice.
-        if !std::mem::replace(&mut used, true) && (reader.use_stray_input() | reader.use_made()) {
-            continue;
-        }
-        if std::mem::replace(&mut again, true) || !reader.read_again(text) {
-            break;
-        }
-    }
-    reader.mark_again();
-    reader.finish()
-}
 
 /// A text to read, and where it stands.
 pub(crate) struct Job {
@@ -142,7 +83,7 @@ impl Reader {
         }
     }
 
-    fn text(&mut self, text: &str, mut around: Around, lines: bool) {
+    pub(crate) fn text(&mut self, text: &str, mut around: Around, lines: bool) {
         let searched = std::mem::take(&mut around.searched);
         let Some(tree) = parse(text) else {
             self.script.endless = true;

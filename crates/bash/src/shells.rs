@@ -16,9 +16,15 @@ pub(crate) struct Given {
     pub(crate) operands: usize,
     /// Whether `-s` is among them.
     input: bool,
+    /// True if it runs a text that is encoded.
+    pub(crate) hidden: bool,
 }
 
 pub(crate) fn given(words: &[Word]) -> Given {
+    let name = words.first().and_then(Word::literal).map(base_name);
+    if matches!(name, Some("pwsh" | "powershell")) {
+        return given_to_pwsh(words);
+    }
     let mut given = options(words, Values::Next);
     // Only a bundle that goes on behind an `o` is read in two ways.
     let doubtful =
@@ -27,6 +33,27 @@ pub(crate) fn given(words: &[Word]) -> Given {
         given.texts.extend(options(words, Values::Glued).texts);
         given.texts.dedup();
     }
+    given
+}
+
+/// The options of PowerShell, which are words and may be shortened: `-Command`, `-c`, `-EncodedCommand`, `-e`.
+fn given_to_pwsh(words: &[Word]) -> Given {
+    let mut given = Given { operands: words.len(), ..Given::default() };
+    for (at, word) in words.iter().enumerate().skip(1) {
+        let lower = word.show().to_ascii_lowercase();
+        let is = |option: &str| lower.len() > 1 && option.starts_with(lower.as_str());
+        let option = lower.starts_with(['-', '/']);
+        if is("-command") || is("-commandwithargs") {
+            given.texts = (at + 1..words.len()).collect();
+            break;
+        }
+        given.hidden |= is("-encodedcommand") || lower == "-ec";
+        if !option {
+            given.operands = at;
+            break;
+        }
+    }
+    given.input = given.texts.is_empty() && given.operands == words.len();
     given
 }
 
@@ -64,9 +91,11 @@ fn options(words: &[Word], values: Values) -> Given {
         if VALUED.contains(&text) {
             at += 1;
         } else if letters.starts_with('-') {
-            let text = ["--command=", "--init-command="].iter().find_map(|option| text.strip_prefix(option));
+            let text = ["--command=", "--commands=", "--init-command="]
+                .iter()
+                .find_map(|option| text.strip_prefix(option));
             glued.extend(text.map(str::to_owned));
-            runs |= letters == "-command";
+            runs |= matches!(letters, "-command" | "-commands");
         } else {
             let end = letters.find(['o', 'O']).filter(|_| values == Values::Glued);
             let read = end.map_or(letters, |end| letters.get(..=end).unwrap_or(letters));
@@ -76,7 +105,7 @@ fn options(words: &[Word], values: Values) -> Given {
         }
     }
     let texts = if runs && at < words.len() { vec![at] } else { Vec::new() };
-    Given { texts, glued, operands: at, input }
+    Given { texts, glued, operands: at, input, hidden: false }
 }
 
 /// An option with a `c` in it.

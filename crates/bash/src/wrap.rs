@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use crate::script::{Command, Piece, Redirect, RedirectKind, Word, base_name};
-use crate::{env, foreign, hidden, known, names, shells};
+use crate::{env, foreign, hidden, known, names, other_shells, shells};
 
 pub(crate) struct Wrapped {
     pub(crate) why: String,
@@ -77,9 +77,39 @@ fn parse(text: &'static str) -> HashMap<&'static str, Entry> {
         .collect()
 }
 
-pub(crate) const SHELLS: [&str; 14] = [
-    "bash", "sh", "zsh", "dash", "ksh", "ksh93", "mksh", "ash", "fish", "csh", "tcsh", "rbash", "yash",
+pub(crate) const SHELLS: [&str; 32] = [
+    "bash",
+    "sh",
+    "zsh",
+    "dash",
+    "ksh",
+    "ksh93",
+    "ksh2020",
+    "mksh",
+    "lksh",
+    "oksh",
+    "pdksh",
+    "loksh",
+    "ash",
+    "fish",
+    "csh",
+    "bsd-csh",
+    "tcsh",
+    "rbash",
+    "rzsh",
+    "yash",
     "hush",
+    "nu",
+    "pwsh",
+    "powershell",
+    "rc",
+    "es",
+    "elvish",
+    "xonsh",
+    "ion",
+    "murex",
+    "osh",
+    "ysh",
 ];
 
 /// Names that are looked at here, beside shells.
@@ -284,13 +314,19 @@ fn shell(name: &str, command: &Command) -> Wrapped {
     let text = |at: usize| words.get(at).map(|word| Inner::Text(spelled(std::slice::from_ref(word))));
     let mut inner: Vec<Inner> = given.texts.iter().filter_map(|at| text(*at)).collect();
     inner.extend(given.glued.iter().map(|text| Inner::Text(text.clone())));
+    if given.hidden {
+        inner.push(Inner::Words(vec![Word::of(Piece::Substitution(None))]));
+    }
+    inner.extend(other_shells::read(name, &inner));
     if let Some(script) = given.texts.first() {
         // The next word is the name of the shell, the rest are its words.
         let mut bound = known::positional(words.get(script + 2..).unwrap_or(&[]));
         bound.extend(words.get(script + 1).map(|word| ("0".to_owned(), word.clone())));
         return Wrapped { why: format!("{name} runs a text as commands"), inner, bound };
     }
-    inner.extend(read_from(command));
+    let given_texts = read_from(command);
+    inner.extend(other_shells::read(name, &given_texts));
+    inner.extend(given_texts);
     let bound = known::positional(words.get(given.operands..).unwrap_or(&[]));
     Wrapped { why: format!("{name} runs commands that are elsewhere"), inner, bound }
 }

@@ -1,5 +1,5 @@
 use std::io::{self, ErrorKind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use lathe_agent::AgentError;
 use lathe_blobs::BlobError;
@@ -33,12 +33,12 @@ pub enum HostError {
     #[error("no key was stored for {provider}: {reason}")]
     BadKey { provider: String, reason: String },
     #[error(
-        "the price of {model} is not known, so --max-cost cannot be kept: put it into {}, as {{\"{model}\": {{\"input\": 3, \"output\": 15}}}} in US dollars per million tokens, or give --max-tokens", .file.display()
+        "the price of {model} is not known, so --max-cost cannot be kept: put it into {}, as {{\"{model}\": {{\"input\": 3, \"output\": 15}}}} in US dollars per million tokens, or give --max-tokens", shown(.file)
     )]
     NoPrice { model: String, file: PathBuf },
     #[error("no model name: give --model")]
     NoModelName,
-    #[error("the folder {} cannot be worked in: {reason}", .path.display())]
+    #[error("the folder {} cannot be worked in: {reason}", shown(.path))]
     Folder { path: PathBuf, reason: String },
     #[error("{0}")]
     Graph(String),
@@ -46,11 +46,11 @@ pub enum HostError {
     OtherToolset { cassette: Toolset, asked: Toolset },
     #[error(transparent)]
     Cassette(#[from] CassetteError),
-    #[error("Lathe's folder {} cannot be used: {reason}. Set LATHE_HOME to another folder.", .path.display())]
+    #[error("Lathe's folder {} cannot be used: {reason}. Set LATHE_HOME to another folder.", shown(.path))]
     Home { path: PathBuf, reason: String },
     #[error("there is no session yet: give a task with `lathe run`")]
     NoSessions,
-    #[error("no session worked in {}: give its id (see `lathe sessions`)", .0.display())]
+    #[error("no session worked in {}: give its id (see `lathe sessions`)", shown(.0))]
     NoSessionHere(PathBuf),
     #[error("no session begins with `{0}`: see `lathe sessions`")]
     NoSuchSession(String),
@@ -76,11 +76,11 @@ pub enum HostError {
     Shell { reason: String, disk_full: bool },
     #[error("the rules cannot be used: {0}")]
     Policy(String),
-    #[error("what you trust cannot be read or written: {}: {reason}; `lathe trust remove` begins anew", .path.display())]
+    #[error("what you trust cannot be read or written: {}: {reason}; `lathe trust remove` begins anew", shown(.path))]
     Trust { path: PathBuf, reason: String },
-    #[error("nothing in {} is trusted; `lathe trust list` shows what is", .0.display())]
+    #[error("nothing in {} is trusted; `lathe trust list` shows what is", shown(.0))]
     NotTrusted(PathBuf),
-    #[error("the secrets in {} cannot be read: {reason}; see `[secrets]` in the configuration", .path.display())]
+    #[error("the secrets in {} cannot be read: {reason}; see `[secrets]` in the configuration", shown(.path))]
     Secrets { path: PathBuf, reason: String },
     #[error("`[check]` in the configuration is wrong: {0}")]
     Check(String),
@@ -115,7 +115,7 @@ pub enum HostError {
     Review(String),
     #[error(
         "`{change}` was started by the shell of a Lathe session, and a session does not change what is the user's in {}. Run it in a terminal of your own; a test may set LATHE_HOME to a folder of its own",
-        .home.display()
+        shown(.home)
     )]
     InsideSession { change: String, home: std::path::PathBuf },
     #[error("the replay is not possible: {0}")]
@@ -272,4 +272,31 @@ impl HostError {
 fn did_you_mean(name: &str, known: &[String]) -> String {
     let near = nearest(name, known.iter().map(String::as_str));
     near.map_or(".".to_owned(), |near| format!(". Did you mean `{near}`?"))
+}
+
+/// A path on one line: breaks and other control characters in it are written out.
+fn shown(path: &Path) -> String {
+    let written_out = |c: char| match c {
+        '\n' => "\u{23ce}".to_owned(),
+        c if c.is_control() => format!("<U+{:04X}>", u32::from(c)),
+        c => c.to_string(),
+    };
+    path.to_string_lossy().chars().map(written_out).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_with_a_break_stays_on_one_line() {
+        let path = PathBuf::from("/w/A\nB\u{1b}C");
+        for (error, name) in [
+            (HostError::NoSessionHere(path.clone()), "/w/A\u{23ce}B<U+001B>C"),
+            (HostError::NoSessionHere("/w/plain".into()), "/w/plain"),
+        ] {
+            let text = error.to_string();
+            assert!(text.contains(name) && !text.contains(char::is_control), "{text}");
+        }
+    }
 }

@@ -10,7 +10,9 @@ use std::collections::BTreeMap;
 use lathe_bash::{Command, Piece, RedirectKind, Script, Word};
 
 use crate::git;
+use crate::patterns::glob;
 use crate::places::Values;
+use crate::sets::simple;
 
 /// Words that may be commands, in rows that belong together.
 #[derive(Debug, Default)]
@@ -19,7 +21,7 @@ pub(crate) struct Behind {
     /// Words that a variable holds, which are a command only from the first on: `X='git push'`, not `X='no git push'`.
     begun: Vec<Vec<String>>,
     /// Whether the line goes to a folder in which programs are.
-    in_programs: bool,
+    pub(crate) in_programs: bool,
     /// Programs that get another name.
     pub(crate) copied: Vec<String>,
 }
@@ -58,6 +60,26 @@ const SPEAK: [&str; 30] = [
     "gofmt",
 ];
 
+/// Options of such programs, and of builders, that set what they run: `cargo test --config 'target.x.runner="y"'`.
+const SETS: [&str; 16] = [
+    "--config",
+    "-o",
+    "--option",
+    "--script-shell",
+    "--shell",
+    "--editor",
+    "--viewer",
+    "--browser",
+    "--pager",
+    "--git",
+    "--node-options",
+    "--exec",
+    "-exec",
+    "-toolexec",
+    "--runner",
+    "--init-author-url",
+];
+
 /// Subcommands of builders whose words are no commands.
 const BUILDS: [&str; 34] = [
     "build", "check", "test", "clippy", "doc", "bench", "run", "nextest", "fmt", "b", "c", "t", "r", "add",
@@ -78,13 +100,18 @@ const KEEP: [&str; 12] = [
 ];
 
 /// Programs that give a program another name.
-const COPY: [&str; 22] = [
+pub(crate) const COPY: [&str; 22] = [
     "ln", "cp", "install", "link", "mv", "alias", "hash", "cat", "dd", "tee", "rsync", "scp", "tar",
     "bsdtar", "cpio", "base64", "xxd", "gzip", "head", "tail", "sponge", "objcopy",
 ];
 
 /// Parts of paths of folders in which programs are.
 const PROGRAMS: [&str; 3] = ["bin/", "git-core/", "libexec/"];
+
+/// Tells whether a path may lie in a folder of programs.
+pub(crate) fn in_programs(path: &str) -> bool {
+    PROGRAMS.iter().any(|folder| path.contains(folder))
+}
 
 /// Subcommands of git whose words are messages, or what is looked for.
 const GIT_SPEAKS: [&str; 13] = [
@@ -228,6 +255,7 @@ impl Behind {
             return false;
         }
         if !starts_others(name, &words, command) {
+            set_by_options(name, &words).iter().for_each(|value| self.take_apart(value));
             return false;
         }
         self.rows.push(words.iter().flat_map(|word| plain(word)).collect());
@@ -290,7 +318,7 @@ impl Behind {
     }
 
     /// Takes in a program that gets another name; one of git's own is a subcommand.
-    fn copy(&mut self, program: &str) {
+    pub(crate) fn copy(&mut self, program: &str) {
         match plain(program).as_slice() {
             [program] => self.copied.push(program.clone()),
             words => self.rows.push(words.to_vec()),
@@ -324,9 +352,14 @@ impl Behind {
         let instead = lower.find(".insteadof").or_else(|| lower.find(".pushinsteadof"));
         let instead = instead.and_then(|end| bare.get(..end));
         let unset = bare.contains('$').then(|| without_variables(&bare));
-        let all =
-            [Some(bare.as_str()), glued, apart.as_deref(), address.as_deref(), instead, unset.as_deref()];
-        for text in all.into_iter().flatten() {
+        // `"tou" + "ch"`, `"tou\x63h"`
+        let joined = text.contains(['\'', '"']).then(|| lathe_bash::joined_literals(text));
+        let joined = joined.filter(|joined| joined != text).map(|joined| joined.replace(['\'', '"'], " "));
+        // Ghostscript writes into a program so.
+        let piped = bare.contains("%pipe%").then(|| bare.replace("%pipe%", " "));
+        let all = [Some(bare.as_str()), glued, apart.as_deref(), address.as_deref(), instead];
+        let made = [unset.as_deref(), joined.as_deref(), piped.as_deref()];
+        for text in all.into_iter().chain(made).flatten() {
             for row in text.split([';', '|', '&', '\n', '\r']) {
                 let words = row.split(|c: char| c.is_whitespace() || "()[]{},+=:!@<>$`".contains(c));
                 let words: Vec<String> = words.filter(|word| !word.is_empty()).flat_map(plain).collect();
@@ -350,10 +383,19 @@ impl Behind {
         self.rows.iter().chain(self.begun.iter().filter(begun)).any(|row| {
             let mut words = row.iter();
             denied.iter().enumerate().all(|(index, wanted)| {
-                words.any(|word| if index == 0 { base(word) == base(wanted) } else { word == wanted })
+                words.any(|word| match index {
+                    0 => base(word) == base(wanted) || may_be_program(word, wanted),
+                    _ => word == wanted,
+                })
             })
         })
     }
+}
+
+/// Tells whether a pattern in a folder of programs may mean one: `/usr/bin/touc?`.
+pub(crate) fn may_be_program(word: &str, program: &str) -> bool {
+    let pattern = base(word);
+    in_programs(word) && pattern.contains(['*', '?', '[']) && glob(&simple(pattern), base(program))
 }
 
 /// The name of a program without its folder.
@@ -395,6 +437,21 @@ fn starts_others(name: &str, words: &[&str], command: &Command) -> bool {
         || effects.opaque
         || !effects.programs.is_empty()
         || is_language(name, &effects)
+}
+
+/// The values of options that set what a program runs.
+fn set_by_options<'w>(name: &str, words: &[&'w str]) -> Vec<&'w str> {
+    // `pytest -o x=y` and `apt-get -o X::Y=z` are settings; `go build -o x` is a file.
+    let sets = |option: &str| SETS.contains(&option) && !(option == "-o" && matches!(name, "go" | "tsc"));
+    let mut found: Vec<&str> = Vec::new();
+    for (at, word) in words.iter().enumerate() {
+        match word.split_once('=') {
+            Some((option, value)) if sets(option) => found.push(value),
+            _ if sets(word) => found.extend(words.get(at + 1)),
+            _ => found.extend(word.strip_prefix("-o").filter(|rest| rest.contains("::"))),
+        }
+    }
+    found
 }
 
 /// `sed` and `awk` whose program may do more than print.

@@ -50,6 +50,16 @@ pub trait Disk: Send + Sync {
 
     /// The identity of a file that has more than one name; `None` for any other.
     fn linked(&self, path: &Path) -> Option<FileId>;
+
+    /// The places that a name of a program leads to, link by link, and the file itself last. Empty where nothing is there.
+    fn led_to(&self, _path: &Path) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    /// The file that the shell runs for the bare name of a program.
+    fn on_path(&self, _name: &str) -> Option<PathBuf> {
+        None
+    }
 }
 
 /// The doings of git beyond reading the workspace, for people.

@@ -72,6 +72,11 @@ const ROW: usize = 64;
 /// Words that are looked at for one row, all its programs together.
 const LOOKS: usize = 1 << 16;
 
+/// Tells whether a program of this name may reach other machines.
+pub(crate) fn is_fetch(name: &str) -> bool {
+    TABLE.rows(name).any(|row| row.kinds.contains(&Kind::Fetch))
+}
+
 /// Every kind that a command of a line is, as far as its effects are known. Whatever it is, it is executed.
 pub(crate) fn of_command(
     command: &Command,

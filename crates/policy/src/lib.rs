@@ -8,6 +8,7 @@
 mod asked;
 mod behind;
 mod cause;
+mod copied;
 mod disk;
 mod dotted;
 mod eased;
@@ -46,6 +47,7 @@ mod own_binary;
 mod pattern;
 mod patterns;
 mod places;
+mod program_names;
 mod reach;
 mod reach_find;
 mod reach_git;
@@ -64,6 +66,7 @@ mod tested;
 mod touch;
 mod trust;
 mod unset;
+mod whole_folders;
 
 pub use asked::Asked;
 pub use disk::{Disk, FileId, GitHere, Lead, OnDisk};

@@ -18,6 +18,7 @@ use crate::once::each_once;
 use crate::own_binary;
 use crate::patterns::{Wanted, Wishes, glob};
 use crate::places::{Spent, Values};
+use crate::program_names::ProgramNames;
 use crate::reach::Reacher;
 use crate::reading::{Depth, Region, reading};
 use crate::rules::{Act, Call, Rulebook, Setting, Subject, narrowest};
@@ -60,7 +61,8 @@ pub struct Each {
 impl Rulebook {
     /// What guard, floors and rules say about a line, before the mode does.
     fn judge(&self, gate: Option<&Gate>, setting: Setting<'_>, line: &str) -> LineDecision {
-        let script = lathe_bash::read(line);
+        let names = ProgramNames::new(gate, self, line);
+        let script = names.read();
         let switched = gate.and_then(|gate| gate.switched_by(line, &script));
         let gate = switched.as_ref().or(gate);
         let spent = Spent::default();
@@ -90,11 +92,12 @@ impl Rulebook {
         }
         let (limits, nothing) = (self.limits_commands(), Behind::default());
         let lathe = setting.actor != Actor::Person;
-        let behind = if limits || (lathe && own_binary::is_named(line)) {
+        let mut behind = if limits || (lathe && own_binary::is_named(line)) {
             Behind::each(&script, &values)
         } else {
             Vec::new()
         };
+        names.complete(&script, &values, &mut behind);
         let fed = reaching.map_or_else(Fed::default, |gate| Fed::of(self, gate, &script, &from));
         let reached = reaching.map_or_else(Vec::new, |gate| self.reached(gate, line, &script, &from, &fed));
         let said = inside::Said::default();

@@ -25,6 +25,7 @@ use crate::places::{HERE, LATHE, OVERFLOW, Spent, UNKNOWN, Values, leads_through
 use crate::reading::{Depth, Region};
 use crate::searchers::{is_deep, is_grep};
 use crate::touch::{Touch, What, fixed, is_own_stream, text};
+use crate::whole_folders;
 
 /// Programs whose words are no files.
 const WORDS: [&str; 58] = [
@@ -324,6 +325,7 @@ impl Reacher<'_> {
         for (_, word) in words.iter().enumerate().filter(is_other) {
             self.other(word, touches);
         }
+        whole_folders::taken(name, words).iter().for_each(|folder| self.whole(touches, folder));
         // Of those that take a text of their own, only that is one.
         let is_text = |index: usize| name.ends_with("awk") || texts.is_empty() || texts.contains(&index);
         for (index, word) in words.iter().enumerate().filter(|_| is_language(name)) {
@@ -333,9 +335,26 @@ impl Reacher<'_> {
         }
     }
 
+    /// A folder that may be taken with all that is in it.
+    fn whole(&self, touches: &mut Vec<Touch>, folder: &str) {
+        // Without a disk, any word may be a folder with any file in it.
+        if self.gate.disk.get().is_none() {
+            return;
+        }
+        let mut found = Vec::new();
+        self.add(&mut found, folder, Depth::All, true);
+        found.retain(|touch| touch.what != What::Unknown);
+        touches.extend(found.into_iter().map(|touch| Touch { sure: false, for_rules: true, ..touch }));
+    }
+
     /// Files that stand as literals in a program's text.
     fn literals(&self, name: &str, text: &str, touches: &mut Vec<Touch>) {
         literals(name, text).for_each(|part| self.maybe(touches, part));
+        if whole_folders::has_calls(name) {
+            let joined = lathe_bash::joined_literals(text);
+            literals(name, &joined).filter(|_| joined != text).for_each(|part| self.maybe(touches, part));
+            whole_folders::named_in(&joined).iter().for_each(|folder| self.whole(touches, folder));
+        }
         match name {
             "sed" | "gsed" => pattern::read_by_sed(text).for_each(|part| self.maybe(touches, part)),
             // Modules are looked for by name in many folders.
@@ -463,7 +482,16 @@ impl Reacher<'_> {
         }
         // A folder that is only written tells nothing of the keys in it.
         let extent = if reads || depth == Depth::One { Extent::Every } else { Extent::Worktree };
-        touches.push(Touch { shown, what, sure: true, reads, names_only: false, extent, except: Vec::new() });
+        touches.push(Touch {
+            shown,
+            what,
+            sure: true,
+            reads,
+            names_only: false,
+            for_rules: false,
+            extent,
+            except: Vec::new(),
+        });
     }
 
     fn what(&self, spelling: &str, depth: Depth) -> What {
@@ -567,6 +595,7 @@ fn unknown(shown: &str, reads: bool) -> Touch {
         sure: true,
         reads,
         names_only: false,
+        for_rules: false,
         extent: Extent::Every,
         except: Vec::new(),
     }

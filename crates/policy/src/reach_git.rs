@@ -97,6 +97,7 @@ impl Reacher<'_> {
                 sure: false,
                 reads: true,
                 names_only: false,
+                for_rules: false,
                 extent: Extent::Tracked,
                 except: Vec::new(),
             });

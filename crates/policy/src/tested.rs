@@ -85,6 +85,6 @@ impl Reacher<'_> {
         });
         let shown = touches.first().map(|touch| touch.shown.clone()).unwrap_or_default();
         let what = What::Path { names: vec![text(home)], depth: Depth::One };
-        meant.then(|| Touch { shown, what, names_only: true, ..Touch::spelled(word) })
+        meant.then(|| Touch { shown, what, names_only: true, for_rules: false, ..Touch::spelled(word) })
     }
 }

@@ -22,6 +22,8 @@ pub(crate) struct Touch {
     pub(crate) reads: bool,
     /// Whether only names are shown, and nothing that is in a file.
     pub(crate) names_only: bool,
+    /// Whether it counts for rules about paths alone: a program may or may not go through such a folder.
+    pub(crate) for_rules: bool,
     /// Which files of a folder are meant.
     pub(crate) extent: Extent,
     /// Files and folders in it that are left out.
@@ -61,6 +63,7 @@ impl Touch {
             sure: true,
             reads: true,
             names_only: false,
+            for_rules: false,
             extent: Extent::Every,
             except: Vec::new(),
         }
@@ -86,6 +89,7 @@ impl Touch {
             sure: true,
             reads: true,
             names_only: false,
+            for_rules: false,
             extent: Extent::Every,
             except: Vec::new(),
         }
@@ -167,6 +171,7 @@ impl Touch {
     pub(crate) fn regions(&self, gate: &Gate) -> Vec<(Region, Vec<String>)> {
         let one = |name: &String, depth: Depth| (gate.region(Path::new(name), depth), vec![name.clone()]);
         match &self.what {
+            _ if self.for_rules => Vec::new(),
             What::Unknown => vec![(Region::Elsewhere, Vec::new())],
             What::Ending { .. } => Vec::new(),
             What::Path { names, depth } => {

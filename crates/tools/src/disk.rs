@@ -1,7 +1,7 @@
 //! What names mean on this machine's disk, for the gate: where links lead, and what patterns and folders hold.
 
 use std::collections::HashSet;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Component, Path, PathBuf};
 
 use lathe_git::{Found, GitError};
@@ -88,6 +88,36 @@ impl Disk for LocalDisk {
         let found = path.metadata().ok().filter(|found| found.is_file() && found.nlink() > 1)?;
         Some(FileId { device: found.dev(), inode: found.ino() })
     }
+
+    fn led_to(&self, path: &Path) -> Vec<PathBuf> {
+        led_to(path)
+    }
+
+    fn on_path(&self, name: &str) -> Option<PathBuf> {
+        let runs = |path: &PathBuf| {
+            path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+        };
+        let folders = std::env::var_os("PATH").unwrap_or_default();
+        let mut folders = std::env::split_paths(&folders).filter(|folder| folder.is_absolute());
+        let found = folders.find_map(|folder| Some(folder.join(name)).filter(runs));
+        // Lathe need not be on PATH to be started by a link.
+        found.or_else(|| std::env::current_exe().ok().filter(|_| name == "lathe"))
+    }
+}
+
+/// The places that a name leads to, link by link. What the links of a process lead to depends on who asks.
+fn led_to(path: &Path) -> Vec<PathBuf> {
+    let (mut places, mut at) = (Vec::new(), path.to_owned());
+    while let Ok(target) = at.read_link()
+        && places.len() < LINKS
+        && !at.starts_with("/proc")
+    {
+        at = at.parent().unwrap_or(Path::new("/")).join(target);
+        places.push(at.clone());
+    }
+    let file = path.canonicalize().ok().filter(|file| file.is_file() && !path.starts_with("/proc"));
+    places.extend(file.filter(|file| places.last() != Some(file)));
+    places
 }
 
 /// Bytes of an index of git that are looked at.
@@ -256,6 +286,28 @@ mod tests {
             assert_eq!(LocalDisk.real(&root.join(path)), root.join(real), "{path}");
         }
         let _ = LocalDisk.real(&root.join("loop"));
+    }
+
+    #[test]
+    fn a_program_is_followed_link_by_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        std::fs::write(root.join("file"), "x").unwrap();
+        symlink("file", root.join("b")).unwrap();
+        symlink(root.join("b"), root.join("a")).unwrap();
+        symlink("missing", root.join("dangling")).unwrap();
+        for (name, places) in [
+            ("a", vec!["b", "file"]),
+            ("b", vec!["file"]),
+            ("file", vec!["file"]),
+            ("dangling", vec!["missing"]),
+            ("none", vec![]),
+        ] {
+            let places: Vec<PathBuf> = places.into_iter().map(|place| root.join(place)).collect();
+            assert_eq!(LocalDisk.led_to(&root.join(name)), places, "{name}");
+        }
+        assert!(LocalDisk.on_path("sh").is_some_and(|found| found.is_absolute()));
+        assert_eq!(LocalDisk.on_path("no-program-is-called-so"), None);
     }
 
     #[test]

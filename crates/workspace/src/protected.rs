@@ -60,6 +60,42 @@ pub(crate) const NAMES: &[&str] = &[
     ".mise.local.toml",
     "mise.toml",
     "mise.local.toml",
+    ".direnvrc",
+    ".autoenv.zsh",
+    ".autoenv_leave.zsh",
+    ".xonshrc",
+    ".emacs.d",
+    ".spacemacs",
+    ".doom.d",
+    ".nvim",
+    ".local.vimrc",
+    ".vimrc.local",
+    ".kakrc",
+    ".theia",
+    ".vs",
+    "tasks.vs.json",
+    "launch.vs.json",
+    ".fleet",
+    ".nova",
+    ".externaltoolbuilders",
+    ".screenrc",
+    ".wezterm.lua",
+    // Shells of languages run these when they start.
+    ".ghci",
+    ".rprofile",
+    ".renviron",
+    ".irbrc",
+    ".pryrc",
+    ".iex.exs",
+    ".ocamlinit",
+    ".sbclrc",
+    ".guile",
+    ".pythonrc",
+    ".pythonrc.py",
+    ".psqlrc",
+    ".sqliterc",
+    // A repository of Sapling, whose configuration names programs.
+    ".sl",
     // Other agents: their tools, hooks and permissions.
     ".claude",
     ".claude.json",
@@ -71,13 +107,42 @@ pub(crate) const NAMES: &[&str] = &[
     "opencode.json",
     "opencode.jsonc",
     ".windsurf",
+    ".cursorrules",
+    ".cline",
+    ".roo",
+    ".roomodes",
+    ".kilocode",
+    ".kilocodemodes",
+    ".qwen",
+    ".kiro",
+    ".trae",
+    ".amazonq",
+    ".crush",
+    ".crush.json",
+    "crush.json",
+    ".junie",
+    ".augment",
+    ".augment-guidelines",
+    ".goose",
+    ".goosehints",
+    ".factory",
+    ".amp",
+    ".openhands",
+    ".zencoder",
+    ".tabnine",
+    ".codeium",
+    ".aiassistant",
+    ".copilot",
 ];
 
 /// Protected are all names that begin like this.
-const BEGINNINGS: &[&str] = &[".aider"];
+const BEGINNINGS: &[&str] = &[".aider", ".clinerules", ".roorules", ".windsurfrules"];
+
+/// Protected are all names that begin and end like this: `mise.production.toml`.
+const AROUND: &[(&str, &str)] = &[("mise.", ".toml"), (".mise.", ".toml")];
 
 /// Protected are all names that end like this: editors run the tasks and configurations in them.
-const ENDINGS: &[&str] = &[".code-workspace", ".run.xml"];
+const ENDINGS: &[&str] = &[".code-workspace", ".run.xml", ".sublime-project", ".sublime-workspace"];
 
 /// Protected in this folder only; the rest of the folder is ordinary project configuration.
 pub(crate) const PAIRS: &[(&str, &str)] = &[
@@ -91,6 +156,13 @@ pub(crate) const PAIRS: &[(&str, &str)] = &[
     (".hg", "hgrc-not-shared"),
     // Its `config.toml` names programs, and the rest is no one's to write.
     (".jj", "repo"),
+    (".config", "fish"),
+    (".config", "nushell"),
+    (".config", "mise"),
+    (".config", "mise.toml"),
+    (".config", "mise.local.toml"),
+    ("mise", "config.toml"),
+    ("mise", "config.local.toml"),
 ];
 
 /// Whether a path, by its spelling alone, names something that no file tool may write. `..` takes the name before it away;
@@ -109,6 +181,7 @@ pub fn is_protected(path: &Path) -> bool {
     let is_like = |name: &String| {
         BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
             || ENDINGS.iter().any(|ending| name.ends_with(ending))
+            || AROUND.iter().any(|(begin, end)| name.starts_with(begin) && name.ends_with(end))
     };
     names.iter().any(|name| is_like(name) || NAMES.iter().any(|protected| is_same(name, protected)))
         || names.windows(2).any(|pair| {
@@ -357,6 +430,38 @@ mod tests {
             "sub/X.Code-Workspace",
             "opencode.json",
             "sub/opencode.jsonc",
+            ".qwen/settings.json",
+            ".kiro/hooks/x.json",
+            ".roo/mcp.json",
+            ".roorules-code",
+            ".crush.json",
+            "sub/crush.json",
+            ".amazonq/mcp.json",
+            ".trae/mcp.json",
+            ".clinerules",
+            ".clinerules/x.md",
+            ".cursorrules",
+            ".windsurfrules",
+            ".theia/tasks.json",
+            ".vs/tasks.vs.json",
+            "tasks.vs.json",
+            ".config/mise/config.toml",
+            "mise/config.toml",
+            "mise.production.toml",
+            ".mise.ci.local.toml",
+            ".ghci",
+            ".Rprofile",
+            ".autoenv.zsh",
+            ".config/fish/config.fish",
+            ".sl/config",
+            ".junie/guidelines.md",
+            ".augment/x",
+            ".goosehints",
+            ".irbrc",
+            ".psqlrc",
+            "x.sublime-project",
+            ".fleet/run.json",
+            ".emacs.d/init.el",
         ] {
             assert!(is_protected(Path::new(path)), "{path}");
         }
@@ -406,6 +511,17 @@ mod tests {
             "x.code-workspace.md",
             "login",
             "opencode.ts",
+            "mise/x.toml",
+            "mise.md",
+            ".config/nextest.toml",
+            ".config/x/fish",
+            "crush.ts",
+            "roo/x",
+            "vs/x",
+            ".vscodeignore",
+            ".slx",
+            ".tool-versions",
+            ".cargo/config.toml",
             "~",
             "",
             "/",

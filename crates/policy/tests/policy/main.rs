@@ -20,11 +20,13 @@ mod inside;
 mod kind_lines;
 mod kinds;
 mod later;
+mod linked_programs;
 mod looked_for;
 mod lost;
 mod many;
 mod meanings;
 mod options;
+mod other_shells;
 mod own_binary;
 mod printed;
 mod reading;
@@ -37,6 +39,7 @@ mod split;
 mod texts;
 mod twice;
 mod values;
+mod whole_folders;
 mod writers;
 
 /// The gate of a session in `/srv/work/repo`, on a disk that nothing is known of.

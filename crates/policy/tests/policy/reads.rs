@@ -26,7 +26,7 @@ impl Files {
 }
 
 /// Whether a pattern of bash fits a name: `*`, `?` and sets.
-fn fits(pattern: &[char], name: &[char]) -> bool {
+pub(crate) fn fits(pattern: &[char], name: &[char]) -> bool {
     match pattern.split_first() {
         None => name.is_empty(),
         Some(('*', rest)) => (0..=name.len()).any(|at| fits(rest, &name[at..])),
