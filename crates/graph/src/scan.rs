@@ -7,9 +7,9 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use ignore::{WalkBuilder, WalkState};
+use ignore::WalkState;
 use lathe_grammars::Language;
-use lathe_search::{LATHE_IGNORE, ignore_file_blocks, unread_own_file};
+use lathe_search::{Ignored, LATHE_IGNORE, TreeRules, plain_walk, unread_own_file};
 use parking_lot::Mutex;
 
 use crate::layout::{Layout, excludes, is_settled, outside, rule_stamp, stamp};
@@ -77,39 +77,21 @@ pub struct Walked {
     pub layout: Option<Layout>,
 }
 
-/// Tells whether a file that says what to leave out is a pipe or a device here, or huge, which the walk would wait for.
-fn has_blocking_ignores(folder: &Path) -> bool {
-    let names = [".gitignore", ".ignore", ".latheignore", ".git/info/exclude"];
-    // Those that a `.git` file leads to are read by the walk too.
-    let mut files = names.iter().map(|name| folder.join(name)).chain(excludes(folder));
-    files.any(|file| std::fs::metadata(file).is_ok_and(|found| ignore_file_blocks(&found)))
-}
-
 /// Nothing if it was told to stop, or gave up: then nothing is known about what is not there.
 pub fn scan(root: &Path, limits: &Limits, watch: Option<&Watch>, stop: &AtomicBool) -> Option<Walked> {
     // What an unusable `.latheignore` keeps from the model is not known, so all of its folder is left out.
     if unread_own_file(root).is_some() {
         return Some(Walked { files: Vec::new(), beyond: 0, layout: None });
     }
-    let mut builder = WalkBuilder::new(root);
-    builder
-        .hidden(true)
-        .follow_links(false)
-        .require_git(false)
-        .parents(true)
-        .threads(limits.threads)
-        .filter_entry(|entry| {
-            let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
-            let is_never = NEVER.iter().any(|name| entry.file_name() == *name);
-            let is_closed = || unread_own_file(entry.path()).is_some() || has_blocking_ignores(entry.path());
-            let is_left_out = is_never || (is_folder && is_closed());
-            entry.depth() == 0 || !is_left_out
-        });
-    if root.ancestors().any(has_blocking_ignores) {
-        builder.ignore(false).git_ignore(false).git_exclude(false).parents(false);
-    } else {
-        builder.add_custom_ignore_filename(".latheignore");
-    }
+    let rules = TreeRules::new(Ignored { git: true, gemini: false }).with_global(root);
+    let mut builder = plain_walk(root);
+    builder.threads(limits.threads).filter_entry(move |entry| {
+        let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+        let is_never = NEVER.iter().any(|name| entry.file_name() == *name);
+        let is_left_out =
+            || is_never || rules.leave_out(entry) || (is_folder && unread_own_file(entry.path()).is_some());
+        entry.depth() == 0 || !is_left_out()
+    });
     let mut first = Sight::default();
     outside(root).iter().for_each(|rule| first.rule(rule));
     let all = Mutex::new(first);

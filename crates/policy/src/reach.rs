@@ -110,7 +110,7 @@ impl Reacher<'_> {
             // Every part of a list may be one, and so may the value of an option.
             text.split_whitespace().for_each(|part| self.maybe(touches, part));
             if known && text.contains(UNKNOWN) {
-                touches.push(unknown(name, true));
+                touches.push(Touch::unknown(name, true));
             }
             // Most variables say where things are, and nothing is read because of that.
             let found = touches.split_off(before);
@@ -140,7 +140,7 @@ impl Reacher<'_> {
             if follows::names_file(name) {
                 let known = shown.contains('=') && !shown.contains(['$', '`']);
                 self.variable(name, word, true, touches);
-                touches.extend((!known).then(|| unknown(name, true)));
+                touches.extend((!known).then(|| Touch::unknown(name, true)));
             }
         }
     }
@@ -154,12 +154,12 @@ impl Reacher<'_> {
         texts.extend(dashes);
         if texts.len() > MOST {
             texts.truncate(MOST);
-            touches.push(unknown("…", true));
+            touches.push(Touch::unknown("…", true));
         }
         let Some((program, words)) = texts.split_first() else { return touches };
         // Such a pattern is no syntax without that option, so its words are cut in pieces.
         if command.broken && is_extended(self.line) {
-            touches.push(unknown("what a pattern stands for", true));
+            touches.push(Touch::unknown("what a pattern stands for", true));
             for pattern in extglob::patterns(self.line) {
                 self.add(&mut touches, &pattern, Depth::All, true);
             }
@@ -294,7 +294,7 @@ impl Reacher<'_> {
         }
         // Where the shell was before, or what its list of folders holds, no line tells.
         if name == "popd" || (matches!(name, "cd" | "pushd") && words.iter().any(|word| is_back(word))) {
-            touches.push(unknown("a folder that the shell was in before", read));
+            touches.push(Touch::unknown("a folder that the shell was in before", read));
         }
         let recurses = (is_grep(name) || is_deep(name)) && depth == Depth::All;
         // Of a program whose pattern is not known by its place, every operand may be the pattern.
@@ -313,7 +313,7 @@ impl Reacher<'_> {
             // They stand in the words.
             (_, Some(Some(_))) => {}
             (Some("xargs"), Some(None)) => self.add(touches, NAME, depth, read),
-            (Some("xargs" | "parallel"), _) => touches.push(unknown("what it reads from the pipe", read)),
+            (Some("xargs" | "parallel"), _) => touches.push(Touch::unknown("what it reads from the pipe", read)),
             _ => {}
         }
         // Tests of `find` are no files.
@@ -359,9 +359,9 @@ impl Reacher<'_> {
             "sed" | "gsed" => pattern::read_by_sed(text).for_each(|part| self.maybe(touches, part)),
             // Modules are looked for by name in many folders.
             "jq" | "gojq" | "jaq" if ["import", "include"].iter().any(|word| text.contains(word)) => {
-                touches.push(unknown("what its program imports", true));
+                touches.push(Touch::unknown("what its program imports", true));
             }
-            "yq" if text.contains("load") => touches.push(unknown("what its program loads", true)),
+            "yq" if text.contains("load") => touches.push(Touch::unknown("what its program loads", true)),
             _ => {}
         }
     }
@@ -369,14 +369,14 @@ impl Reacher<'_> {
     /// Files that options name, and those that such a file names.
     fn named_by_options(&self, name: &str, words: &[&str], touches: &mut Vec<Touch>) {
         if follows::lists(name, words) {
-            touches.push(unknown("the files that a list names", true));
+            touches.push(Touch::unknown("the files that a list names", true));
         }
         for (file, lists) in follows::files(name, words) {
             if file != "-" {
                 self.add(touches, file, Depth::One, true);
             }
             if lists {
-                touches.push(unknown("the files that a list names", true));
+                touches.push(Touch::unknown("the files that a list names", true));
             }
         }
         // Any operand of `git diff` may be a file, also one outside of the repository.
@@ -413,7 +413,7 @@ impl Reacher<'_> {
                 });
                 strictest.values().for_each(|path| self.add(touches, path, Depth::One, true));
                 if large {
-                    touches.push(unknown("what the links in a large folder lead to", true));
+                    touches.push(Touch::unknown("what the links in a large folder lead to", true));
                 }
             }
         }
@@ -478,7 +478,7 @@ impl Reacher<'_> {
         // Behind a pattern that may be a link, `..` leads anywhere.
         let mut behind = spelling.split('/').skip_while(|part| !part.contains(['*', '?', '['])).skip(1);
         if behind.any(|part| part == ".." || may_climb(part)) {
-            touches.push(unknown(&shown, reads));
+            touches.push(Touch::unknown(&shown, reads));
         }
         // A folder that is only written tells nothing of the keys in it.
         let extent = if reads || depth == Depth::One { Extent::Every } else { Extent::Worktree };
@@ -586,17 +586,4 @@ pub(crate) fn is_pattern(word: &Word) -> bool {
 /// `cd -`, `pushd +1`
 pub(crate) fn is_back(word: &str) -> bool {
     word == "-" || word.strip_prefix(['+', '-']).is_some_and(|rest| rest.parse::<usize>().is_ok())
-}
-
-fn unknown(shown: &str, reads: bool) -> Touch {
-    Touch {
-        shown: shown.to_owned(),
-        what: What::Unknown,
-        sure: true,
-        reads,
-        names_only: false,
-        for_rules: false,
-        extent: Extent::Every,
-        except: Vec::new(),
-    }
 }

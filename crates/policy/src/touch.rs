@@ -54,6 +54,20 @@ pub(crate) fn is_own_stream(path: &str) -> bool {
 }
 
 impl Touch {
+    /// Something that a word may name and nobody knows.
+    pub(crate) fn unknown(shown: &str, reads: bool) -> Self {
+        Self {
+            shown: shown.to_owned(),
+            what: What::Unknown,
+            sure: true,
+            reads,
+            names_only: false,
+            for_rules: false,
+            extent: Extent::Every,
+            except: Vec::new(),
+        }
+    }
+
     /// A path as it is spelled.
     pub(crate) fn spelled(path: &str) -> Self {
         let what = What::Path { names: vec![path.to_owned()], depth: Depth::One };

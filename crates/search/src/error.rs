@@ -5,6 +5,8 @@ use std::path::PathBuf;
 pub enum SearchError {
     #[error("the pattern is not a regular expression: {0}")]
     Pattern(String),
+    #[error("the pattern is too large: {0}")]
+    LargePattern(String),
     #[error("the glob {glob} is wrong: {reason}")]
     Glob { glob: String, reason: String },
     #[error("there is no file type {0}")]

@@ -9,8 +9,9 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use ignore::gitignore::Gitignore;
 
+use crate::globs::everything;
 use crate::scope::Scope;
 use crate::unread::read_ignore_file;
 
@@ -206,11 +207,7 @@ impl IgnoreRules {
             Ok(rules) => rules,
             // What our own file would leave out is not known if it cannot be read, so all of its folder is. The other
             // ignore files say what is not worth a look; without them more is seen, and nothing that was to be kept.
-            Err(_) if name == OWN => {
-                let mut rules = GitignoreBuilder::new(folder);
-                let _ = rules.add_line(None, "*");
-                rules.build().ok()
-            }
+            Err(_) if name == OWN => everything(folder),
             Err(unread) => unread.rest.map(|rest| *rest),
         };
         self.read.entry(file).or_insert_with_key(read).as_ref()

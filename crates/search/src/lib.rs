@@ -8,15 +8,19 @@
 
 mod beneath;
 mod error;
+mod globs;
 mod ignored;
 mod names;
 mod scope;
 mod text;
+mod tree;
 mod unread;
 
 pub use error::SearchError;
+pub use globs::{GlobStyle, glob_matcher, glob_set};
 pub use ignored::{IgnoreRules, Ignored, OWN as LATHE_IGNORE, ignored_names, is_ignored, is_ignored_by_git};
 pub use names::{FoundFile, FoundFiles, NameQuery, find_files};
 pub use scope::Scope;
 pub use text::{Case, FileHits, Found, HitLine, LineKind, TextQuery, find_text};
-pub use unread::{UnreadRules, blocks as ignore_file_blocks, sentence as unread_sentence, unread_own_file};
+pub use tree::{TreeRules, plain_walk};
+pub use unread::{UnreadRules, sentence as unread_sentence, unread_own_file};

@@ -4,12 +4,13 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-use globset::{GlobBuilder, GlobSet};
+use globset::GlobSet;
 use ignore::WalkState;
 use parking_lot::Mutex;
 
 use crate::SearchError;
 use crate::beneath::Beneath;
+use crate::globs::{GlobStyle, glob_set};
 use crate::ignored::{IgnoreRules, Ignored};
 use crate::scope::Scope;
 
@@ -71,17 +72,9 @@ fn bytes(file: &FoundFile) -> &[u8] {
     file.path.as_os_str().as_encoded_bytes()
 }
 
-/// A set of one: unlike a single matcher it knows quick ways for common patterns.
 fn glob(query: &NameQuery) -> Result<GlobSet, SearchError> {
-    let built = GlobBuilder::new(query.glob.trim_start_matches("./"))
-        .literal_separator(true)
-        .case_insensitive(!query.case_sensitive)
-        .build();
-    let wrong = |error: globset::Error| SearchError::Glob {
-        glob: query.glob.clone(),
-        reason: error.kind().to_string(),
-    };
-    GlobSet::builder().add(built.map_err(wrong)?).build().map_err(wrong)
+    let style = GlobStyle { literal_separator: true, case_insensitive: !query.case_sensitive };
+    glob_set(&[query.glob.trim_start_matches("./")], style)
 }
 
 fn collect(scope: &Scope, glob: &GlobSet, cancel: &AtomicBool) -> Result<Vec<FoundFile>, SearchError> {

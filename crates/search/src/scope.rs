@@ -4,13 +4,15 @@ use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use ignore::overrides::{Override, OverrideBuilder};
-use ignore::types::TypesBuilder;
-use ignore::{WalkBuilder, WalkParallel};
+use ignore::overrides::Override;
+use ignore::types::{Types, TypesBuilder};
+use ignore::{DirEntry, WalkBuilder, WalkParallel};
 
 use crate::SearchError;
-use crate::ignored::{GEMINI, Ignored, OWN, is_ignored};
-use crate::unread::{UnreadRules, blocks};
+use crate::globs;
+use crate::ignored::{Ignored, is_ignored};
+use crate::tree::{TreeRules, is_hidden, plain_walk};
+use crate::unread::UnreadRules;
 
 /// A part of a tree. Paths are absolute; `start` lies beneath `root`, links resolved.
 #[derive(Debug, Clone, Default)]
@@ -77,26 +79,53 @@ fn id(folder: &Path) -> Option<(u64, u64)> {
     folder.symlink_metadata().ok().filter(std::fs::Metadata::is_dir).map(|found| (found.dev(), found.ino()))
 }
 
-/// Tells whether a file that says what to leave out is a pipe or a device here, or huge, which the walk would wait for.
-fn has_blocking_ignores(folder: &Path) -> bool {
-    let names = [".gitignore", ".ignore", ".latheignore", ".geminiignore", ".git/info/exclude"];
-    let mut files = names.iter().map(|name| folder.join(name)).chain(led_to(folder));
-    files.any(|file| std::fs::metadata(file).is_ok_and(|found| blocks(&found)))
+/// The parts of a scope that decide about each entry of a walk.
+struct WalkFilter {
+    rules: TreeRules,
+    excluded: Override,
+    included: Option<Override>,
+    types: Option<Types>,
+    hidden: bool,
+    closed: Option<Closed>,
+    unread: UnreadRules,
 }
 
-/// Files that the walk reads because a `.git` file leads to them.
-fn led_to(folder: &Path) -> Vec<PathBuf> {
-    let text = |file: &Path| {
-        std::fs::metadata(file).ok().filter(|found| found.is_file() && found.len() <= 64 << 10)?;
-        std::fs::read_to_string(file).ok()
-    };
-    let dot = text(&folder.join(".git")).unwrap_or_default();
-    let Some(own) = dot.trim().strip_prefix("gitdir:").map(|own| folder.join(own.trim())) else {
-        return Vec::new();
-    };
-    let common = own.join("commondir");
-    let exclude = own.join(text(&common).unwrap_or_default().trim()).join("info/exclude");
-    vec![common, exclude]
+impl WalkFilter {
+    fn keeps(&self, entry: &DirEntry) -> bool {
+        let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+        entry.depth() == 0
+            || (entry.file_name() != ".git"
+                && self.is_wanted(entry, is_folder)
+                && !self.is_closed(entry.path(), is_folder)
+                && !(is_folder && self.unread.meet(entry.path())))
+    }
+
+    /// Tells whether neither globs nor ignore files nor file types leave an entry out. A hidden name is wanted if one of these
+    /// takes it in.
+    fn is_wanted(&self, entry: &DirEntry, is_folder: bool) -> bool {
+        let path = entry.path();
+        let excluded = self.excluded.matched(path, is_folder);
+        let takes_in = |globs: &Override| globs.matched(path, false).is_whitelist();
+        // Not as overrides of the walk: those would take ignored files back in.
+        if excluded.is_ignore() || !(is_folder || self.included.as_ref().is_none_or(takes_in)) {
+            return false;
+        }
+        let ruled = self.rules.matched(path, is_folder);
+        let types = self.types.as_ref();
+        let typed = || types.map(|types| types.matched(path, is_folder).map(|_| ()));
+        if ruled.is_ignore() {
+            return false;
+        }
+        let typed = typed().unwrap_or(ignore::Match::None);
+        !typed.is_ignore() && (self.hidden || !ruled.is_none() || !typed.is_none() || !is_hidden(entry))
+    }
+
+    fn is_closed(&self, path: &Path, is_folder: bool) -> bool {
+        self.closed.as_ref().is_some_and(|closed| match is_folder {
+            true => closed.is(path),
+            false => closed.has_file(path),
+        })
+    }
 }
 
 impl Scope {
@@ -137,52 +166,22 @@ impl Scope {
         if closed.as_ref().is_some_and(|closed| closed.holds(&self.start)) {
             return Err(SearchError::NotFound(self.start.clone()));
         }
-        let mut builder = WalkBuilder::new(&self.start);
-        let hidden = self.hidden || self.include.iter().any(|glob| names_hidden(glob));
+        let filter = WalkFilter {
+            rules: TreeRules::new(self.ignored),
+            excluded: self.excludes()?,
+            included: self.includes()?,
+            types: (!self.types.is_empty()).then(|| self.file_types()).transpose()?,
+            hidden: self.hidden || self.include.iter().any(|glob| names_hidden(glob)),
+            closed,
+            unread: self.unread.clone(),
+        };
+        let mut builder = plain_walk(&self.start);
         builder
-            .standard_filters(self.ignored.git)
-            .hidden(!hidden)
-            // What the user keeps for all repositories, or above this one, is not part of the tree.
-            .git_global(false)
-            .parents(true)
-            .require_git(false)
-            .follow_links(false)
-            .threads(std::thread::available_parallelism().map_or(2, usize::from).min(8));
-        let blocking = is_closed || self.start.ancestors().any(has_blocking_ignores);
-        if !blocking {
-            // The later one weighs more.
-            for name in self.ignored.gemini.then_some(GEMINI).into_iter().chain([OWN]) {
-                builder.add_custom_ignore_filename(name);
-            }
-        }
-        builder.overrides(self.excludes()?);
-        if !self.types.is_empty() {
-            builder.types(self.file_types()?);
-        }
+            .threads(std::thread::available_parallelism().map_or(2, usize::from).min(8))
+            .filter_entry(move |entry| filter.keeps(entry));
         if is_closed {
             builder.max_depth(Some(0));
         }
-        if blocking {
-            builder.standard_filters(false).hidden(!hidden).parents(false);
-        }
-        let unread = self.unread.clone();
-        // Not as overrides of the walk: those would take ignored files back in.
-        let included = self.includes()?;
-        builder.filter_entry(move |entry| {
-            let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
-            let is_wanted = is_folder
-                || entry.depth() == 0
-                || included.as_ref().is_none_or(|globs| globs.matched(entry.path(), false).is_whitelist());
-            entry.file_name() != ".git"
-                && !closed.as_ref().is_some_and(|closed| match is_folder {
-                    true => closed.is(entry.path()),
-                    false => closed.has_file(entry.path()),
-                })
-                && is_wanted
-                && !(entry.depth() > 0
-                    && is_folder
-                    && (unread.meet(entry.path()) || has_blocking_ignores(entry.path())))
-        });
         Ok(builder)
     }
 
@@ -202,19 +201,10 @@ impl Scope {
     }
 
     fn globs(&self, globs: impl Iterator<Item = String>) -> Result<Override, SearchError> {
-        let mut overrides = OverrideBuilder::new(&self.start);
-        let wrong = |glob: &str| {
-            let glob = glob.to_owned();
-            move |error: ignore::Error| SearchError::Glob { glob, reason: error.to_string() }
-        };
-        overrides.case_insensitive(self.case_insensitive_globs).map_err(wrong("case"))?;
-        for glob in globs {
-            overrides.add(&glob).map_err(wrong(glob.trim_start_matches(['!', '\\'])))?;
-        }
-        overrides.build().map_err(wrong("list"))
+        globs::overrides(&self.start, &globs.collect::<Vec<_>>(), self.case_insensitive_globs)
     }
 
-    fn file_types(&self) -> Result<ignore::types::Types, SearchError> {
+    fn file_types(&self) -> Result<Types, SearchError> {
         let mut types = TypesBuilder::new();
         types.add_defaults();
         for name in &self.types {

@@ -87,6 +87,14 @@ pub enum LineKind {
     Context,
 }
 
+/// Characters of a pattern.
+const PATTERN_CHARS: usize = 10_000;
+
+/// Bytes of a compiled pattern, and of the automaton that each thread builds from it while it searches. The `regex` crate has
+/// the same default, so patterns that other programs accept are accepted here. The defaults of `grep-regex`, 100 MiB and 1
+/// GiB, are meant for a person at a terminal.
+const COMPILED_BYTES: usize = 10 << 20;
+
 /// Bytes kept of one line.
 const LINE_BYTES: usize = 8 * 1024;
 
@@ -160,12 +168,19 @@ impl Matchers {
 }
 
 fn matcher(query: &TextQuery, pattern: &str) -> Result<RegexMatcher, SearchError> {
+    let length = pattern.chars().count();
+    if length > PATTERN_CHARS {
+        let reason = format!("it has {length} characters, and may have {PATTERN_CHARS} at most");
+        return Err(SearchError::LargePattern(reason));
+    }
     let mut builder = RegexMatcherBuilder::new();
     builder
         .case_insensitive(query.case == Case::Insensitive)
         .case_smart(query.case == Case::Smart)
         .word(query.words)
         .fixed_strings(query.literal)
+        .size_limit(COMPILED_BYTES)
+        .dfa_size_limit(COMPILED_BYTES)
         .multi_line(true);
     if query.multiline {
         builder.dot_matches_new_line(false);
@@ -173,7 +188,14 @@ fn matcher(query: &TextQuery, pattern: &str) -> Result<RegexMatcher, SearchError
         // `$` stands before either line ending.
         builder.crlf(true);
     }
-    builder.build(pattern).map_err(|error| SearchError::Pattern(error.to_string()))
+    builder.build(pattern).map_err(|error| match error.to_string() {
+        // The library has no kind of its own for this.
+        reason if reason.contains("exceeds size limit") => SearchError::LargePattern(format!(
+            "compiled, it has more than {} MiB. Use fewer or smaller repetitions",
+            COMPILED_BYTES >> 20
+        )),
+        reason => SearchError::Pattern(reason),
+    })
 }
 
 fn searcher(query: &TextQuery) -> Searcher {

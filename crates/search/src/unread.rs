@@ -10,19 +10,15 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use ignore::gitignore::Gitignore;
 use nix::libc;
 use parking_lot::Mutex;
 
+use crate::globs::{StatedRules, ignore_rules};
 use crate::ignored::OWN;
 
 /// The longest ignore file that is read.
 const LONGEST: u64 = 4 << 20;
-
-/// Tells whether a walk that reads an ignore file like this would wait for it.
-pub fn blocks(file: &std::fs::Metadata) -> bool {
-    !file.is_dir() && (!file.is_file() || file.len() > LONGEST)
-}
 
 /// An ignore file that cannot be used, or not all of it.
 pub(crate) struct UnreadFile {
@@ -43,37 +39,48 @@ pub(crate) fn read_ignore_file(folder: &Path, file: &Path) -> Result<Option<Giti
         Ok(found) if found.is_dir() => return Err(wrong("it is a folder")),
         Ok(_) => {}
     }
-    // A pipe is not waited for, and the open file is what is asked about.
-    let mut options = std::fs::File::options();
-    options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY);
-    let opened = options.open(file).map_err(|error| wrong(&error.to_string()))?;
-    if !opened.metadata().is_ok_and(|found| found.is_file()) {
-        return Err(wrong("it is not a regular file"));
-    }
-    let mut bytes = Vec::new();
-    opened.take(LONGEST + 1).read_to_end(&mut bytes).map_err(|error| wrong(&error.to_string()))?;
-    if bytes.len() as u64 > LONGEST {
-        return Err(wrong("it is larger than such a file can be"));
-    }
+    let bytes = read_bounded(file, libc::O_NOFOLLOW).map_err(|reason| wrong(&reason))?;
     let text = match String::from_utf8(bytes) {
         Ok(text) if !text.contains('\0') => text,
         Ok(_) | Err(_) => return Err(wrong("it is not UTF-8 text")),
     };
-    let mut rules = GitignoreBuilder::new(folder);
-    let mut bad = None;
-    for (at, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
-        // The other lines count, as they do for git.
-        if rules.add_line(None, line).is_err() {
-            bad = bad.or(Some(at + 1));
-        }
-    }
-    let built = rules.build().map_err(|error| wrong(&error.to_string()))?;
-    match bad {
-        None => Ok(Some(built)),
+    let stated = ignore_rules(folder, text.trim_start_matches('\u{feff}').lines());
+    let StatedRules { rules, bad_line } = stated.map_err(|error| wrong(&error.to_string()))?;
+    match bad_line {
+        None => Ok(Some(rules)),
         Some(line) => {
-            Err(UnreadFile { reason: format!("line {line} is not a pattern"), rest: Some(Box::new(built)) })
+            Err(UnreadFile { reason: format!("line {line} is not a pattern"), rest: Some(Box::new(rules)) })
         }
     }
+}
+
+/// Reads a regular file of bounded length. A pipe is not waited for: the open file is what is asked about.
+fn read_bounded(file: &Path, flags: libc::c_int) -> Result<Vec<u8>, String> {
+    let mut options = std::fs::File::options();
+    options.read(true).custom_flags(flags | libc::O_NONBLOCK | libc::O_NOCTTY);
+    let opened = options.open(file).map_err(|error| error.to_string())?;
+    if !opened.metadata().is_ok_and(|found| found.is_file()) {
+        return Err("it is not a regular file".to_owned());
+    }
+    let mut bytes = Vec::new();
+    opened.take(LONGEST + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    match bytes.len() as u64 > LONGEST {
+        true => Err("it is larger than such a file can be".to_owned()),
+        false => Ok(bytes),
+    }
+}
+
+/// Reads the text of a file that a walk takes rules from: the lines before the first one that is not UTF-8. None: there is no
+/// such file, or it is a pipe, a device or too long.
+pub(crate) fn rule_text(file: &Path) -> Option<String> {
+    // Most folders have no such file, and a device is not opened at all.
+    std::fs::metadata(file).ok().filter(std::fs::Metadata::is_file)?;
+    let mut bytes = read_bounded(file, 0).ok()?;
+    if let Err(error) = std::str::from_utf8(&bytes) {
+        let whole = bytes.iter().take(error.valid_up_to()).rposition(|&byte| byte == b'\n');
+        bytes.truncate(whole.map_or(0, |end| end + 1));
+    }
+    String::from_utf8(bytes).ok()
 }
 
 /// The reason why the `.latheignore` of a folder cannot be used. None: it can, or there is none.

@@ -192,8 +192,8 @@ async fn allowed(needed: Option<Role>, is_costly: bool, request: Request, next: 
             let Some(share) = request.extensions().get::<Share>().cloned() else {
                 return ApiError::unauthorized().into_response();
             };
-            let _permit = share.costly().await;
-            next.run(request).await
+            let slot = share.costly().await;
+            lathe_workbench::with_slot(slot, next.run(request)).await
         }
         Some(_) => next.run(request).await,
     }
@@ -443,6 +443,63 @@ mod tests {
         let address = listener.local_addr().unwrap();
         tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
         (address, begins, ends)
+    }
+
+    /// An attack on the server: a client that disconnected got its slot back while the search it had asked for went on.
+    #[tokio::test]
+    async fn work_on_another_thread_keeps_its_slot_when_its_client_is_gone() {
+        let share = Shares::default().of(TokenKey::of("greedy"));
+        let (begun, mut begins) = mpsc::channel(64);
+        let (gone, mut goes) = mpsc::channel::<()>(64);
+        let end = Arc::new(Semaphore::new(0));
+        let gate = Arc::clone(&end);
+        let handler = move || {
+            let (begun, gate) = (begun.clone(), Arc::clone(&gate));
+            let (gone, runtime) = (TellOnDrop(gone.clone()), tokio::runtime::Handle::current());
+            let work = lathe_workbench::keeping_slot(move || {
+                begun.blocking_send(()).unwrap();
+                runtime.block_on(gate.acquire()).unwrap().forget();
+            });
+            async move {
+                let _gone = gone;
+                tokio::task::spawn_blocking(work).await.unwrap();
+            }
+        };
+        let check = from_fn(|request: Request, next: Next| allowed(Some(Role::Viewer), true, request, next));
+        let router = Router::new().route("/", get(handler).layer(check));
+        let identity = Identity { name: "greedy".into(), role: Role::Viewer, key: TokenKey::of("greedy") };
+        let router = router.layer(Extension(identity)).layer(Extension(share));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        let ask = async || {
+            let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+            stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await.unwrap();
+            stream
+        };
+        for _ in 0..4 {
+            let client = ask().await;
+            begins.recv().await.unwrap();
+            drop(client);
+            goes.recv().await.unwrap();
+        }
+        let mut fifth = ask().await;
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        assert!(begins.is_empty(), "a fifth search began while four were at work");
+        end.add_permits(5);
+        begins.recv().await.unwrap();
+        let mut answer = String::new();
+        fifth.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+
+    /// Tells when the future of a request is dropped.
+    struct TellOnDrop(mpsc::Sender<()>);
+
+    impl Drop for TellOnDrop {
+        fn drop(&mut self) {
+            self.0.try_send(()).unwrap();
+        }
     }
 
     #[tokio::test]

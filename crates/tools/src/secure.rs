@@ -7,6 +7,7 @@ use std::sync::Arc;
 use lathe_changes::{Broken, Keeping, Kept, Note, Quarantine, SetAside, TreeChange};
 use lathe_policy::{Gate, Losses, Rulebook};
 use lathe_protocol::{Actor, Mode, Verdict};
+use lathe_search::{GlobStyle, glob_matcher};
 
 use crate::finish::recorded;
 use crate::tool::RunContext;
@@ -287,8 +288,7 @@ pub(crate) fn expand(pattern: &Path, hidden: bool) -> Vec<PathBuf> {
             found.iter_mut().for_each(|path| path.push(part));
             continue;
         }
-        let Ok(glob) = globset::Glob::new(&name) else { return Vec::new() };
-        let matcher = glob.compile_matcher();
+        let Ok(matcher) = glob_matcher(&name, GlobStyle::default()) else { return Vec::new() };
         let fits = |entry: &std::fs::DirEntry| {
             let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
             (hidden || !is_hidden || name.starts_with('.')) && matcher.is_match(entry.file_name())
@@ -336,5 +336,13 @@ mod tests {
         }
         let above = expand(&root.join("w/.*"), false);
         assert!([&root, &root.join("w"), &root.join("w/.env")].iter().all(|path| above.contains(path)));
+    }
+
+    #[test]
+    fn a_pattern_without_bound_stands_for_nothing() {
+        for (open, close) in [("{", "}"), ("{a,", "}"), ("[", ""), ("(", ")"), ("!", "")] {
+            let pattern = format!("/tmp/*{}a{}", open.repeat(100_000), close.repeat(100_000));
+            assert_eq!(expand(Path::new(&pattern), false), Vec::<PathBuf>::new(), "{open}");
+        }
     }
 }

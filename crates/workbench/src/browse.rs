@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use lathe_host::{FileProblem, HostError, Removals, Removed, on_pool};
+use lathe_host::{FileProblem, HostError, Removals, Removed};
 use lathe_protocol::{Digest, Digesting};
 use lathe_search::{Case, Ignored, NameQuery, Scope, TextQuery, find_files, find_text};
 use lathe_workspace::{
@@ -19,6 +19,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::Workbench;
+use crate::slot::keeping_slot;
 
 /// Bytes of a file that are read at once; more is had in parts.
 pub const READ_MAX: u64 = 4 << 20;
@@ -29,6 +30,8 @@ const TREE_MAX: usize = 20_000;
 const TREE_DEPTH: u32 = 32;
 /// Lines or names of a search.
 const FOUND_MAX: u32 = 5_000;
+/// Characters of a search pattern. An address has room for more, but people do not type more.
+const PATTERN_MAX: usize = 1_000;
 
 /// One name in a folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -426,6 +429,11 @@ fn search(
         problem: FileProblem::Bad,
         reason: error.to_string(),
     };
+    let length = wish.pattern.chars().count();
+    if length > PATTERN_MAX {
+        let reason = format!("the pattern has {length} characters, and may have {PATTERN_MAX} at most");
+        return Err(HostError::File { problem: FileProblem::Bad, reason });
+    }
     let most = wish.most.unwrap_or(200).min(FOUND_MAX) as usize;
     let shown = |path: &Path| path.strip_prefix(&root).unwrap_or(path).to_string_lossy().into_owned();
     let scope = Scope { ignored: Ignored::RESPECTED, closed, ..Scope::new(root.clone(), start) };
@@ -485,6 +493,13 @@ fn join(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
 }
 
+/// Work that waits for the disk, away from the tasks of other requests.
+pub(crate) async fn on_pool<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, HostError> + Send + 'static,
+) -> Result<T, HostError> {
+    lathe_host::on_pool(keeping_slot(work)).await
+}
+
 /// The same for work that looks whether it is still wanted: a client that goes away drops this future, and the work ends with
 /// it.
 pub(crate) async fn until_dropped<T: Send + 'static>(
@@ -499,7 +514,7 @@ pub(crate) async fn until_dropped<T: Send + 'static>(
 async fn giving_names<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, HostError> + Send + 'static,
 ) -> Result<T, HostError> {
-    match in_turn(work).await {
+    match in_turn(keeping_slot(work)).await {
         Ok(done) => done,
         Err(error) => Err(HostError::Crashed(error.to_string())),
     }

@@ -20,7 +20,7 @@ use lathe_git::{
     Boundary, Content, GitCall, GitError, Index, Init, Place, Repository, check_inner, check_pipes, gitlinks,
     init, user_setting,
 };
-use lathe_host::{FileProblem, HostError, Removed, on_pool};
+use lathe_host::{FileProblem, HostError, Removed};
 use lathe_workspace::{
     CaptureEnd, CaptureLimits, Ended, Files as _, LocalProcesses, WorkspaceError, capture,
     is_protected_ground, is_protected_in,
@@ -29,8 +29,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::Workbench;
-use crate::browse::{Browser, READ_MAX};
+use crate::browse::{Browser, READ_MAX, on_pool};
 use crate::own::OwnFolder;
+use crate::slot::keeping_slot;
 
 const TIME: Duration = Duration::from_secs(60);
 /// Bytes of an answer.
@@ -83,7 +84,7 @@ impl Workbench {
         let (root, boundary) = (browser.root().to_owned(), Boundary::Roots(roots.to_owned()));
         let within = boundary.clone();
         // A look at a large repository takes its time.
-        let found = tokio::task::spawn_blocking(move || Repository::find(&root, &within)).await;
+        let found = tokio::task::spawn_blocking(keeping_slot(move || Repository::find(&root, &within))).await;
         let repository = found.map_err(|error| HostError::Git(error.to_string()))?.map_err(wrong)?;
         Ok(GitPlace { browser, repository: Arc::new(repository), boundary, own })
     }
@@ -164,7 +165,7 @@ impl GitPlace {
     /// Refuses a work tree in which git would wait for a pipe.
     async fn check_pipes(&self) -> Result<(), HostError> {
         let repository = Arc::clone(&self.repository);
-        let looked = tokio::task::spawn_blocking(move || check_pipes(repository.top())).await;
+        let looked = tokio::task::spawn_blocking(keeping_slot(move || check_pipes(repository.top()))).await;
         looked.map_err(|error| HostError::Git(error.to_string()))?.map_err(wrong)
     }
 
@@ -417,7 +418,9 @@ impl GitPlace {
             };
             below.into_iter().map(check).collect()
         };
-        tokio::task::spawn_blocking(check).await.map_err(|error| HostError::Git(error.to_string()))
+        tokio::task::spawn_blocking(keeping_slot(check))
+            .await
+            .map_err(|error| HostError::Git(error.to_string()))
     }
 
     /// Files that a program of the user's turns into something else cannot be staged or brought back without it.
@@ -459,7 +462,7 @@ impl GitPlace {
         };
         let repository = Arc::clone(&self.repository);
         let call = move || repository.indexed(index, Content::Tree, Place::Top);
-        let call = tokio::task::spawn_blocking(call).await;
+        let call = tokio::task::spawn_blocking(keeping_slot(call)).await;
         call.map_err(|error| HostError::Git(error.to_string()))?.map_err(wrong)
     }
 
@@ -473,7 +476,7 @@ impl GitPlace {
             // It may have been swapped since it was checked.
             if writes { repository.check_index() } else { Ok(()) }
         };
-        let again = tokio::task::spawn_blocking(check).await;
+        let again = tokio::task::spawn_blocking(keeping_slot(check)).await;
         again.map_err(|error| HostError::Git(error.to_string()))?.map_err(wrong)?;
         said.map_err(|error| match error {
             HostError::Git(words) => HostError::Git(self.repository.readable(&words)),

@@ -6,6 +6,7 @@
 mod browse;
 mod git;
 mod own;
+mod slot;
 mod watching;
 
 use lathe_host::Home;
@@ -15,6 +16,7 @@ pub use browse::{
     UPLOAD_MAX, Upload,
 };
 pub use git::{CommitWish, GitCommit, GitFile, GitPlace, GitStatus};
+pub use slot::{keeping_slot, with_slot};
 pub use watching::{Happened, Watching};
 
 /// The workbench of one home, whose folder it keeps closed.

@@ -144,6 +144,47 @@ fn only_the_crate_git_starts_git() {
     assert!(starts_git(&own), "the crate git itself is found");
 }
 
+/// Ways to compile a pattern, or to have the walker compile those of ignore files. Written apart, so that this file does not
+/// find itself.
+fn compiles_globs(text: &str) -> bool {
+    let ways = [
+        ["Glob", "Builder"],
+        ["Glob:", ":new"],
+        ["GlobSet", "Builder"],
+        ["Gitignore", "Builder"],
+        ["Gitignore:", ":new"],
+        ["Gitignore:", ":global"],
+        ["Override", "Builder"],
+        ["Walk", "Builder::new"],
+        ["Walk", "Builder::from_iter"],
+        ["Walk:", ":new"],
+        ["add_custom_", "ignore_filename"],
+        ["add_", "ignore("],
+        [".git_", "ignore(true"],
+        [".git_", "exclude(true"],
+        [".git_", "global(true"],
+        [".ignore(", "true"],
+        [".standard_", "filters(true"],
+    ];
+    ways.iter().any(|way| text.contains(&way.concat()))
+}
+
+/// Nested braces of a pattern overflow the stack in `globset`. What bounds them is in one file, so no other may compile globs,
+/// and the walker itself reads no ignore files.
+#[test]
+fn only_one_file_compiles_globs_and_only_one_makes_walks() {
+    let (globs, walks) = ("crates/search/src/globs.rs", "crates/search/src/tree.rs");
+    let mut found = Vec::new();
+    files(&root().join("crates"), ".rs", &mut found);
+    let below = |path: &Path| path.strip_prefix(root()).unwrap().display().to_string();
+    found.retain(|path| compiles_globs(&std::fs::read_to_string(path).unwrap()));
+    let odd: BTreeSet<String> = found.iter().map(|path| below(path)).collect();
+    assert_eq!(odd, BTreeSet::from([globs.to_owned(), walks.to_owned()]), "use lathe_search::globs");
+    let text = |path: &str| std::fs::read_to_string(root().join(path)).unwrap();
+    assert_eq!(text(walks).matches(".standard_filters(false)").count(), 1, "the walk reads ignore files");
+    assert!(!text(walks).contains(&["Gitignore", "Builder"].concat()));
+}
+
 fn files(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

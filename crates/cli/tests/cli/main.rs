@@ -61,6 +61,7 @@ mod overlaps;
 mod own_links;
 mod page;
 mod patches;
+mod patterns;
 mod places;
 mod plan;
 mod planners;

@@ -43,6 +43,23 @@ fn a_fifty_megabyte_file_is_not_even_read() {
     assert_eq!(left_out(&place), [("huge.js".into(), Gap::TooLarge)]);
 }
 
+/// An attack on the server: `globset` recurses over nested braces, so the start of a session in such a folder ended it.
+#[test]
+fn ignore_files_without_bound_leave_the_others_lines_to_count() {
+    let deep = 100_000;
+    for (open, close) in [("{", "}"), ("{a,", "}"), ("[", ""), ("(", ")"), ("!", "")] {
+        let line = format!("{}a{}", open.repeat(deep), close.repeat(deep));
+        let place = Place::with(&[("in.py", "def a(): pass\n"), ("out.py", "def b(): pass\n")]);
+        place.write("sub/c.py", "def c(): pass\n");
+        place.write("closed/d.py", "def d(): pass\n");
+        place.write("closed/.latheignore", &line);
+        for file in [".gitignore", ".ignore", ".git/info/exclude", "sub/.gitignore", "sub/.ignore"] {
+            place.write(file, format!("{line}\nout.*\n"));
+        }
+        assert_eq!(names(&place.fresh().0), ["in.py:a", "sub/c.py:c"], "{open}");
+    }
+}
+
 #[test]
 fn deep_nesting_needs_no_stack() {
     let place = Place::new();

@@ -30,6 +30,7 @@ mod paths_table;
 #[allow(dead_code)]
 #[path = "../../../workspace/tests/files/paths_world.rs"]
 mod paths_world;
+mod patterns;
 mod requests;
 mod review;
 mod review_gate;

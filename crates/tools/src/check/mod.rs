@@ -13,8 +13,9 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::GlobMatcher;
 use lathe_policy::Template;
+use lathe_search::{GlobStyle, glob_matcher};
 use lathe_workspace::{CaptureEnd, CaptureLimits, Ended, Fence, Pin, Spawn, capture, without_imports};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -67,10 +68,11 @@ impl Checks {
     pub fn new(rules: Vec<CheckRule>, time: Duration) -> Result<Self, String> {
         let rules = rules.into_iter().map(|CheckRule { glob, command, pins }| {
             let name_only = !glob.contains('/');
-            let built = GlobBuilder::new(glob.trim_start_matches('/')).literal_separator(true).build();
+            let style = GlobStyle { literal_separator: true, case_insensitive: false };
+            let built = glob_matcher(glob.trim_start_matches('/'), style);
             let built = built.map_err(|error| error.to_string())?;
             let template = Template::parse(&command)?;
-            Ok(Rule { glob: built.compile_matcher(), name_only, command, template, pins })
+            Ok(Rule { glob: built, name_only, command, template, pins })
         });
         Ok(Self { rules: rules.collect::<Result<_, String>>()?, time, ..Self::default() })
     }

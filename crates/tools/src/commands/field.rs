@@ -4,6 +4,7 @@ use parking_lot::RwLock;
 
 use lathe_policy::{Call, OwnCommand};
 use lathe_protocol::{Raw, nearest};
+use lathe_search::{GlobStyle, glob_matcher};
 use lathe_shell::Caller;
 use lathe_workspace::Surroundings;
 use regex::RegexBuilder;
@@ -294,8 +295,7 @@ type Way<'a> = &'a dyn Fn(&Row) -> bool;
 /// those whose name fits it as a glob; else as a regular expression. Never told apart by case.
 fn matching(pattern: &str, rows: &[Row]) -> String {
     let folded = pattern.to_lowercase();
-    let glob = globset::GlobBuilder::new(&folded).literal_separator(false).build();
-    let glob = glob.map(|glob| glob.compile_matcher());
+    let glob = glob_matcher(&folded, GlobStyle::default());
     let regex = RegexBuilder::new(pattern).case_insensitive(true).build();
     let has = |row: &Row, part: &str| {
         row.text.to_lowercase().contains(part) || row.also.to_lowercase().contains(part)
@@ -315,6 +315,15 @@ fn matching(pattern: &str, rows: &[Row]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pattern_without_bound_matches_nothing() {
+        let row = Row { name: "view".to_owned(), text: "view: About it.\n".to_owned(), also: String::new() };
+        for (open, close) in [("{", "}"), ("{a,", "}"), ("[", ""), ("(", ")"), ("!", "")] {
+            let pattern = format!("{}b{}", open.repeat(100_000), close.repeat(100_000));
+            assert_eq!(matching(&pattern, std::slice::from_ref(&row)), "", "{open}");
+        }
+    }
 
     #[test]
     fn a_pattern_is_a_part_else_words_else_a_glob_else_a_regular_expression() {

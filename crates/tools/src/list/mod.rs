@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use globset::{Glob, GlobSet, GlobSetBuilder};
+use globset::GlobSet;
 use lathe_policy::Permit;
 use lathe_protocol::{Boxed, Effects, Kind};
-use lathe_search::{Ignored, ignored_names, is_ignored};
+use lathe_search::{GlobStyle, Ignored, glob_set, ignored_names, is_ignored};
 use lathe_workspace::FileKind;
 use serde::Deserialize;
 use serde_json::Value;
@@ -38,11 +38,8 @@ impl Tool for ListTool {
 
     fn build(&self, value: Value, root: &Path) -> Result<Box<dyn Invocation>, Problem> {
         let Arguments { path, ignore, respect } = arguments(value)?;
-        let mut globs = GlobSetBuilder::new();
-        for glob in &ignore {
-            globs.add(Glob::new(glob).map_err(|error| Problem::Arguments(format!("ignore: {error}")))?);
-        }
-        let ignore = globs.build().map_err(|error| Problem::Arguments(format!("ignore: {error}")))?;
+        let ignore = glob_set(&ignore, GlobStyle::default());
+        let ignore = ignore.map_err(|error| Problem::Arguments(format!("ignore: {error}")))?;
         let path = absolute(root, &path);
         Ok(Box::new(List { shown: shown(root, &path), path, ignore, respect: respect.into() }))
     }

@@ -261,7 +261,9 @@ pub(crate) fn problem(error: SearchError, start: &Path) -> Problem {
         SearchError::Ignored(path) => Problem::Ignored(path.display().to_string()),
         SearchError::NotFound(_) => Problem::SearchNotFound(start.to_owned()),
         SearchError::Cancelled => Problem::Cancelled("Cancelled by the user.".to_owned()),
-        error @ (SearchError::Glob { .. } | SearchError::Type(_)) => Problem::Arguments(error.to_string()),
+        error @ (SearchError::Glob { .. } | SearchError::Type(_) | SearchError::LargePattern(_)) => {
+            Problem::Arguments(error.to_string())
+        }
         error @ SearchError::Walk { .. } => Problem::Search(error.to_string()),
     }
 }

@@ -13,6 +13,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 
 use super::GitPlace;
+use crate::slot::keeping_slot;
 
 impl GitPlace {
     /// Has git write these files in the place of what is there, which is kept.
@@ -24,12 +25,12 @@ impl GitPlace {
         let failed = |error: std::io::Error| HostError::Git(format!("git checkout: {error}"));
         let queued = queue().await;
         let (place, (tell, told)) = (self.clone(), oneshot::channel());
-        let act = move || {
+        let act = keeping_slot(move || {
             let runtime = Builder::new_current_thread().enable_all().build().map_err(failed);
             let done = runtime.and_then(|runtime| place.exchange_here(&named, &specs, &runtime));
             drop(queued);
             let _ = tell.send(done);
-        };
+        });
         std::thread::Builder::new().name("git checkout".to_owned()).spawn(act).map_err(failed)?;
         told.await.unwrap_or_else(|error| Err(HostError::Crashed(error.to_string())))
     }
