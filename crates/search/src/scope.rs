@@ -111,13 +111,12 @@ impl WalkFilter {
             return false;
         }
         let ruled = self.rules.matched(path, is_folder);
-        let types = self.types.as_ref();
-        let typed = || types.map(|types| types.matched(path, is_folder).map(|_| ()));
         if ruled.is_ignore() {
             return false;
         }
-        let typed = typed().unwrap_or(ignore::Match::None);
-        !typed.is_ignore() && (self.hidden || !ruled.is_none() || !typed.is_none() || !is_hidden(entry))
+        let typed = self.types.as_ref().map(|types| types.matched(path, is_folder));
+        let is_taken_in = ruled.is_whitelist() || typed.as_ref().is_some_and(ignore::Match::is_whitelist);
+        !typed.is_some_and(|typed| typed.is_ignore()) && (self.hidden || is_taken_in || !is_hidden(entry))
     }
 
     fn is_closed(&self, path: &Path, is_folder: bool) -> bool {

@@ -50,7 +50,7 @@ fn ignore_files_without_bound_end_no_tool() {
     for line in deep() {
         let repo = TempRepo::new(&[("kept.py", "def needle(): pass\n"), ("out.py", "def needle(): pass\n")]);
         for file in [".gitignore", ".ignore", ".geminiignore", ".git/info/exclude"] {
-            repo.write(file, &format!("{line}\nout.*\n"));
+            repo.write(file, format!("{line}\nout.*\n"));
         }
         let calls = [
             ("lathe", "glob", json!({ "pattern": "**/*.py" })),
