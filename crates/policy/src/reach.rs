@@ -313,7 +313,9 @@ impl Reacher<'_> {
             // They stand in the words.
             (_, Some(Some(_))) => {}
             (Some("xargs"), Some(None)) => self.add(touches, NAME, depth, read),
-            (Some("xargs" | "parallel"), _) => touches.push(Touch::unknown("what it reads from the pipe", read)),
+            (Some("xargs" | "parallel"), _) => {
+                touches.push(Touch::unknown("what it reads from the pipe", read))
+            }
             _ => {}
         }
         // Tests of `find` are no files.

@@ -52,7 +52,7 @@ impl Reacher<'_> {
             self.add(&mut touches, folder, Depth::One, true);
         }
         // A name behind a pattern is told only if it is there.
-        if parts.iter().any(|part| is_open(&part)) && parts.last().is_some_and(|last| !is_open(&last)) {
+        if parts.iter().any(is_open) && parts.last().is_some_and(|last| !is_open(last)) {
             self.add(&mut touches, text, Depth::One, true);
         }
         touches.into_iter().map(|touch| Touch { names_only: true, ..touch }).collect()
