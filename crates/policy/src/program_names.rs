@@ -51,6 +51,14 @@ const GUARDED: [&str; 24] = [
 /// Programs that one word may stand for, more than which are not looked at.
 const MOST: usize = 64;
 
+/// What a line says of where programs are.
+struct Given {
+    /// The folders in which it looks for them.
+    folders: Vec<String>,
+    /// The names that `hash -p` gives, each with the path of the program.
+    hashed: Vec<(String, String)>,
+}
+
 /// The names of programs for one line.
 pub(crate) struct ProgramNames<'a> {
     gate: Option<&'a Gate>,
@@ -58,8 +66,7 @@ pub(crate) struct ProgramNames<'a> {
     denied: BTreeSet<&'a str>,
     /// The folders that the line may be in.
     from: OnceCell<Vec<String>>,
-    /// Folders in which the line looks for programs, and names that it gives to them by `hash -p`.
-    given: OnceCell<(Vec<String>, Vec<(String, String)>)>,
+    given: OnceCell<Given>,
     /// The files of the programs that rules and the guard name.
     files: OnceCell<Vec<(&'a str, PathBuf)>>,
     bare: RefCell<BTreeMap<String, Vec<String>>>,
@@ -184,7 +191,8 @@ impl<'a> ProgramNames<'a> {
             let cut = |path: String| path.split(':').map(str::to_owned).collect::<Vec<_>>();
             let folders = paths.flat_map(cut).filter(|folder| !folder.contains(UNKNOWN)).collect();
             let hashed = script.commands.iter().filter(|command| command.program_name() == Some("hash"));
-            (folders, hashed.flat_map(|command| hashes(command, &values)).collect())
+            let hashed = hashed.flat_map(|command| hashes(command, &values)).collect();
+            Given { folders, hashed }
         });
     }
 
@@ -216,7 +224,7 @@ impl<'a> ProgramNames<'a> {
             return names;
         }
         let mut names = self.of_bare(program);
-        if let Some((folders, hashed)) = self.given.get() {
+        if let Some(Given { folders, hashed }) = self.given.get() {
             let looked = folders.iter().map(|folder| match folder.is_empty() {
                 true => format!("./{program}"),
                 false => format!("{folder}/{program}"),

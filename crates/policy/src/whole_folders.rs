@@ -192,7 +192,7 @@ fn mounted<'w>(words: &[&'w str]) -> Vec<&'w str> {
 }
 
 /// Names in the text of another language that may be folders which it takes whole.
-pub(crate) fn named_in<'w>(text: &'w str) -> Vec<&'w str> {
+pub(crate) fn named_in(text: &str) -> Vec<&str> {
     if !CALLS.iter().any(|call| text.contains(call)) {
         return Vec::new();
     }
