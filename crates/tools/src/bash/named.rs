@@ -159,7 +159,7 @@ fn in_place(words: &[String]) -> Option<Vec<Named>> {
     Some(all.map(|name| Named { name, may: May::Change }).collect())
 }
 
-/// Tells whether a command of sed only edits text: `3d`, `/x/,$p`, `s/a/b/g`. One that writes or runs something is none.
+/// Tells whether a command of sed only edits text: `3d`, `/x/,5p`, `s/a/b/g`. One that writes or runs something is none.
 fn is_edit(part: &str) -> bool {
     let Some(part) = without_address(part) else { return false };
     if let Some(rest) = part.strip_prefix('s') {
@@ -274,7 +274,7 @@ mod tests {
                 &["s/a/b/", "q.txt"][..],
                 some(&[("q.txt", May::Change)]),
             ),
-            (&["sed", "-i", "3d;/x/,$p", "q"], &["3d;/x/,$p", "q"], some(&[("q", May::Change)])),
+            (&["sed", "-i", "3d;/x/,5p", "q"], &["3d;/x/,5p", "q"], some(&[("q", May::Change)])),
             (
                 &["sed", "-i.old", "-e", "s|a|b|g", "q"],
                 &["s|a|b|g", "q"],
