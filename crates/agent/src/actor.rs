@@ -410,7 +410,11 @@ impl Actor {
             CommandBody::Cancel if self.state.is_unfinished() => {
                 self.append(
                     self.in_run(),
-                    CancelAsked { command: command.id.clone(), actor: command.actor },
+                    CancelAsked {
+                        command: command.id.clone(),
+                        actor: command.actor,
+                        interrupted: self.waits_for_word,
+                    },
                 )?;
                 self.cancel.cancel();
                 self.waits_for_word = false;

@@ -71,14 +71,22 @@ impl Spent {
 
     /// Why the model may not be asked again.
     pub(crate) fn used_up(&self, budget: &Budget) -> Option<String> {
+        if budget.tokens == Some(0) || (budget.cost == Some(0) && !is_free(budget)) {
+            return Some(
+                "The cap of this run is 0, so the model is not asked. Give a higher one.".to_owned(),
+            );
+        }
         let fits =
             |spent: u64, next: u64, cap: Option<u64>| cap.is_none_or(|cap| spent.saturating_add(next) <= cap);
         if !fits(self.cost, self.last.cost, budget.cost) {
             return Some(format!(
-                "The cost of this run is used up: {} of {} spent, and the next answer may cost {}. Go on with a higher --max-cost.",
+                "The cost of this run is used up: {} of {} spent{}. Go on with a higher --max-cost.",
                 dollars(self.cost),
                 dollars(budget.cost.unwrap_or(0)),
-                dollars(self.last.cost)
+                match self.last.cost {
+                    0 => String::new(),
+                    cost => format!(", and the next answer may cost {}", dollars(cost)),
+                }
             ));
         }
         if !fits(self.tokens, self.last.tokens, budget.tokens) {
@@ -113,7 +121,9 @@ impl Spent {
         };
         let mut words = Vec::new();
         if self.estimated && !before.estimated && (budget.cost.is_some() || budget.tokens.is_some()) {
-            words.push("the server does not say what an answer takes, so tokens are estimated".to_owned());
+            words.push(
+                "what an answer took is estimated: it was cut off, or the server did not say it".to_owned(),
+            );
         }
         if crossed(before.cost, self.cost, budget.cost) {
             words.push(format!("{} of {} spent", dollars(self.cost), dollars(budget.cost.unwrap_or(0))));
@@ -148,6 +158,12 @@ impl Purse {
         spent.charge(lost, &self.budget);
         spent.used_up(&self.budget)
     }
+}
+
+/// Tells whether answers are known to cost nothing.
+fn is_free(budget: &Budget) -> bool {
+    let usage = Usage { input_tokens: 1_000_000, output_tokens: 1_000_000, ..Usage::default() };
+    budget.price.is_some_and(|price| price.cost(&usage) == 0)
 }
 
 pub(crate) fn out_of_time(budget: &Budget) -> String {

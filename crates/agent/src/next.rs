@@ -177,7 +177,10 @@ fn cancel(state: &State) -> Vec<Action> {
         .map(|call| Action::Close {
             call: call.id.clone(),
             kind: ToolErrorKind::Cancelled,
-            message: "Cancelled by the user before it began. Nothing was done.".to_owned(),
+            message: match state.interrupted {
+                true => "Interrupted before it began. Nothing was done.".to_owned(),
+                false => "Cancelled by the user before it began. Nothing was done.".to_owned(),
+            },
         })
         .collect();
     if !close.is_empty() {
@@ -186,7 +189,13 @@ fn cancel(state: &State) -> Vec<Action> {
     if state.phase == Phase::Thinking {
         return Vec::new();
     }
-    all_closed(state, || finish(Ending::Cancelled, "Cancelled by the user."))
+    all_closed(state, || {
+        let words = match state.interrupted {
+            true => "Interrupted: the process that ran it ended.",
+            false => "Cancelled by the user.",
+        };
+        finish(Ending::Cancelled, words)
+    })
 }
 
 /// `then`, but only when every call has its result: a run never ends with a call open.

@@ -98,6 +98,9 @@ pub struct State {
     pub head: HeadState,
     pub reminded: bool,
     pub cancelled: bool,
+    /// The run that is cancelled was interrupted by the end of its process.
+    #[serde(default)]
+    pub interrupted: bool,
     /// Steps in a row in which every call was denied.
     pub denied_steps: u32,
     /// True if the gate denied something in this run that would have changed something.
@@ -149,9 +152,12 @@ fn denies_a_change(decided: &CallDecided) -> bool {
     // What a command of the agent writes is known only when it runs.
     let mut programs = decided.each.iter().filter_map(|each| each.words.first());
     let edits = programs.any(|program| EDIT_COMMANDS.contains(&program.as_str()));
+    // Of a line it is known what each command does: one that only reads is no change, whatever denied it.
+    let only_reads =
+        !decided.each.is_empty() && !decided.each.iter().any(|each| each.effects.change_something());
     *verdict == Verdict::Deny
         && decided.lane != Lane::Reader
-        && (by_mode || edits || !decided.effects.writes.is_empty())
+        && (edits || !only_reads && (by_mode || !decided.effects.writes.is_empty()))
 }
 
 /// What the work tree is compared with.
@@ -191,6 +197,7 @@ impl State {
             head: HeadState::Missing,
             reminded: false,
             cancelled: false,
+            interrupted: false,
             denied_steps: 0,
             denied_change: false,
             disk_full: None,
@@ -220,7 +227,10 @@ impl State {
             Fact::TaskGiven(_) => self.begin_run(event.place.run),
             Fact::RunResumed(_) => self.go_on(),
             Fact::Steered(_) => self.steered = true,
-            Fact::CancelAsked(_) => self.cancelled = true,
+            Fact::CancelAsked(asked) => {
+                self.cancelled = true;
+                self.interrupted = asked.interrupted;
+            }
             Fact::OptionsChanged(changed) => {
                 self.options = changed.options.clone();
                 self.head = HeadState::Outdated;
@@ -290,6 +300,7 @@ impl State {
         self.phase = Phase::Ready;
         self.reminded = false;
         self.cancelled = false;
+        self.interrupted = false;
         self.denied_steps = 0;
         self.denied_change = false;
         self.disk_full = None;
@@ -306,6 +317,7 @@ impl State {
         self.calls.clear();
         self.reminded = false;
         self.cancelled = false;
+        self.interrupted = false;
         self.denied_steps = 0;
         self.denied_change = false;
         self.disk_full = None;

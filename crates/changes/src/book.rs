@@ -222,6 +222,10 @@ fn encode(out: &mut Vec<u8>, rel: &[u8], entry: Option<&Entry>, oids: &Oids) {
         Preimage::Pack(place) => (Tag::Pack, place.to_bytes()),
         Preimage::Blob(digest) => (Tag::Blob, digest.as_str().as_bytes().to_vec()),
         Preimage::Lost(why) => (Tag::Lost, vec![*why as u8]),
+        Preimage::Unkept(why, digest) => {
+            let content = [&[*why as u8], digest.as_str().as_bytes()].concat();
+            (Tag::Lost, content)
+        }
         Preimage::Skipped(why) => (Tag::Skipped, vec![*why as u8]),
     };
     out.push(tag as u8);
@@ -276,7 +280,10 @@ fn decode(cursor: &mut Cursor<'_>, format: Format, read: &mut Read) -> Option<()
         Tag::Git => read.oids.add(content).map_or(Preimage::Lost(Why::ObjectGone), Preimage::Git),
         Tag::Pack => Preimage::Pack(Place::from_bytes(content)?),
         Tag::Blob => Preimage::Blob(Box::new(Digest::parse(std::str::from_utf8(content).ok()?)?)),
-        Tag::Lost => Preimage::Lost(why()?),
+        Tag::Lost => match content.get(1..).unwrap_or_default() {
+            [] => Preimage::Lost(why()?),
+            digest => Preimage::Unkept(why()?, Box::new(Digest::parse(std::str::from_utf8(digest).ok()?)?)),
+        },
         Tag::Skipped => Preimage::Skipped(why()?),
     };
     read.manifest.set(rel, Some(Entry { stat, racy: flags & 2 != 0, pre, attributes }));

@@ -121,6 +121,12 @@ impl TreeChange {
         }
     }
 
+    /// The part of the change by which what was there went away. None if there was nothing.
+    pub fn removal(&self) -> Option<Self> {
+        let before = self.state_before()?;
+        Some(Self::new(self.path.clone(), Some(before), None))
+    }
+
     pub fn state_before(&self) -> Option<State> {
         let mode = self.mode_before.unwrap_or(self.mode);
         let attributes = self.attributes_before.as_ref().or(self.attributes.as_ref()).cloned();

@@ -23,6 +23,7 @@ use crate::manifest::{Entry, Manifest, Oids, Preimage};
 use crate::pack::Packs;
 use crate::stat::{Kind, Since, Stat};
 use crate::walk::Seen;
+use crate::whole::digest_of;
 use crate::{ChangesError, TreeChange, Why, links};
 
 /// How many work at once. Each has a pack of its own.
@@ -160,7 +161,8 @@ impl Worker<'_> {
             Ok(state) => {
                 let side = Side { state, attributes: before.attributes.as_deref() };
                 outcome.change = self.change(rel, side, Side::default())?;
-                outcome.not_undoable = self.names.beyond(before).or_else(|| privilege(before, None));
+                let lost = self.names.beyond(before).or_else(|| privilege(before, None));
+                outcome.not_undoable = before.pre.why_unkept().or(lost);
             }
             Err(why) => outcome.not_undoable = Some(why),
         }
@@ -204,7 +206,9 @@ impl Worker<'_> {
         }
         let Some(current) = self.read_current(now)? else { return Ok(None) };
         let same_kind = before.stat.kind() == current.stat.kind();
-        if let (Preimage::Lost(_), true) = (&before.pre, before.stat.same(&current.stat)) {
+        if let (Preimage::Lost(_) | Preimage::Unkept(..), true) =
+            (&before.pre, before.stat.same(&current.stat))
+        {
             return Ok(None);
         }
         let same_content = same_kind && current.content.is_ok() && self.is_same_content(before, &current)?;
@@ -222,13 +226,25 @@ impl Worker<'_> {
         }
         let mut outcome = Outcome { changed: true, ..Outcome::default() };
         let side = self.state_before(&now.rel, before)?;
-        let (pre, after) = self.keep_current(&now.rel, &current)?;
+        let (mut pre, mut after) = self.keep_current(&now.rel, &current)?;
+        // The limits are for what is kept. What was there can come back, whatever took its place.
+        if let (Ok(Some(_)), Err(why)) = (&side, &after)
+            && let Some(digest) = self.unkept(now, &current)
+        {
+            if same && before.pre.unkept() == Some(&digest) {
+                let entry = self.entry(current.stat, before.pre.clone(), attributes);
+                return Ok(Some(Outcome { entry: Some(Some(entry)), ..Outcome::default() }));
+            }
+            pre = Preimage::Unkept(*why, Box::new(digest.clone()));
+            let links = self.keep_links(self.names.now(&now.rel, &current.stat))?;
+            after = Ok(Some(State { links, ..State::new(digest, current.stat.mode) }));
+        }
         match (side, after) {
             (Ok(side), Ok(after)) => {
                 let side = Side { state: side, attributes: before.attributes.as_deref() };
                 let after = Side { state: after, attributes: attributes.as_deref() };
-                outcome.not_undoable =
-                    self.names.beyond(before).or_else(|| privilege(before, attributes.as_deref()));
+                let lost = self.names.beyond(before).or_else(|| privilege(before, attributes.as_deref()));
+                outcome.not_undoable = before.pre.why_unkept().or(lost);
                 outcome.change = self.change(&now.rel, side, after)?;
             }
             (Err(why), _) | (_, Err(why)) => outcome.not_undoable = Some(why),
@@ -355,6 +371,16 @@ impl Worker<'_> {
         }
     }
 
+    /// The digest of what is there now and is not kept. None for what cannot be read.
+    fn unkept(&self, now: &Seen, current: &Current) -> Option<Digest> {
+        match current.stat.kind() {
+            Kind::File => digest_of(self.shared.root.open_file(&now.rel).ok()?.0).ok(),
+            // It has no content.
+            Kind::Special => Some(Digest::of(b"")),
+            Kind::Folder | Kind::Link => None,
+        }
+    }
+
     /// What was there, kept for good if this is a comparison.
     fn state_before(
         &mut self,
@@ -362,10 +388,13 @@ impl Worker<'_> {
         before: &Entry,
     ) -> Result<Result<Option<State>, Why>, ChangesError> {
         let Keep::Blobs { batch, .. } = self.shared.keep else { return Ok(Ok(None)) };
-        if let Err(why) = self.load(before) {
-            return Ok(Err(why));
-        }
-        let digest = batch.put(&self.before)?;
+        let digest = match before.pre.unkept() {
+            Some(digest) => digest.clone(),
+            None => match self.load(before) {
+                Ok(()) => batch.put(&self.before)?,
+                Err(why) => return Ok(Err(why)),
+            },
+        };
         let links = self.keep_links(self.names.before(rel, &before.stat))?;
         Ok(Ok(Some(State { links, ..State::new(digest, before.stat.mode) })))
     }
@@ -374,7 +403,11 @@ impl Worker<'_> {
         let sizes_differ = match before.pre {
             Preimage::Pack(place) => !Packs::has_len(place, self.after.len() as u64),
             Preimage::Git(_) => before.stat.size != current.stat.size,
-            Preimage::Folder | Preimage::Blob(_) | Preimage::Lost(_) | Preimage::Skipped(_) => false,
+            Preimage::Folder
+            | Preimage::Blob(_)
+            | Preimage::Lost(_)
+            | Preimage::Unkept(..)
+            | Preimage::Skipped(_) => false,
         };
         Ok(!sizes_differ && self.load(before).is_ok() && self.before == self.after)
     }
@@ -385,7 +418,7 @@ impl Worker<'_> {
         self.before.clear();
         match &entry.pre {
             Preimage::Folder => Ok(()),
-            Preimage::Lost(why) | Preimage::Skipped(why) => Err(*why),
+            Preimage::Lost(why) | Preimage::Unkept(why, _) | Preimage::Skipped(why) => Err(*why),
             Preimage::Pack(place) => shared.packs.read(*place, &mut self.before).map_err(|_| Why::CopyGone),
             Preimage::Blob(digest) => match shared.blobs.get(digest) {
                 Ok(Some(bytes)) => {

@@ -51,6 +51,7 @@ mod stored;
 mod tracker;
 mod walk;
 mod watch;
+mod whole;
 
 pub use attributes::{Beside, beside};
 pub use background::{Background, background_left, forget_background, note_background};

@@ -29,8 +29,38 @@ pub(crate) enum Preimage {
     Blob(Box<Digest>),
     /// Known to be there, but not what it held.
     Lost(Why),
+    /// Known to be there, with the digest of what it held: that is not kept.
+    Unkept(Why, Box<Digest>),
     /// A folder that is not looked into.
     Skipped(Why),
+}
+
+impl Preimage {
+    /// The digest of content that is not kept, where it is known.
+    pub fn unkept(&self) -> Option<&Digest> {
+        match self {
+            Self::Unkept(_, digest) => Some(digest),
+            Self::Folder
+            | Self::Git(_)
+            | Self::Pack(_)
+            | Self::Blob(_)
+            | Self::Lost(_)
+            | Self::Skipped(_) => None,
+        }
+    }
+
+    /// The reason why content whose digest is known is not kept.
+    pub fn why_unkept(&self) -> Option<Why> {
+        match self {
+            Self::Unkept(why, _) => Some(*why),
+            Self::Folder
+            | Self::Git(_)
+            | Self::Pack(_)
+            | Self::Blob(_)
+            | Self::Lost(_)
+            | Self::Skipped(_) => None,
+        }
+    }
 }
 
 #[derive(Debug, Clone)]

@@ -18,6 +18,7 @@ use lathe_protocol::Digest;
 use crate::beneath::{Rel, Root, is_git, split};
 use crate::change::{State, Wanted, agree};
 use crate::stat::Kind;
+use crate::whole::Whole;
 use crate::{ChangesError, TreeChange};
 
 pub(crate) use disk::chmod;
@@ -86,6 +87,7 @@ pub fn plan(target: &[Wanted], blobs: &Blobs, root: &Path) -> Result<Vec<Planned
             Kind::Special => Step::Refused,
             Kind::Folder => Step::Restore,
             Kind::File | Kind::Link if same_content || blobs.has(&want.digest)? => Step::Restore,
+            Kind::File if Whole::of(blobs).has(&want.digest) => Step::Restore,
             Kind::File | Kind::Link => Step::MissingBlob { digest: want.digest.clone() },
         })
     };

@@ -317,8 +317,8 @@ impl Tracker {
 
     /// What in the tree cannot be brought back if a line changes it. Ordered by path.
     pub fn not_undoable(&self) -> Vec<NotUndoable> {
-        let lost = |entry: &Entry| match entry.pre {
-            Preimage::Lost(why) | Preimage::Skipped(why) => Some(why),
+        let lost = |entry: &Entry| match &entry.pre {
+            Preimage::Lost(why) | Preimage::Unkept(why, _) | Preimage::Skipped(why) => Some(*why),
             Preimage::Folder | Preimage::Git(_) | Preimage::Pack(_) | Preimage::Blob(_) => None,
         };
         let found = self.manifest.iter().filter_map(|(rel, entry)| {

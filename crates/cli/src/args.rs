@@ -335,7 +335,7 @@ pub(crate) struct ForkArgs {
     /// Session id or its beginning
     pub(crate) id: String,
     /// The last step to keep; all of them if left out
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) at: Option<u32>,
     /// The new id as JSON
     #[arg(long)]

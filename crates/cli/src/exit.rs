@@ -100,6 +100,8 @@ impl Exit {
             | HostError::Home { .. }
             | HostError::NoSessions
             | HostError::NoSuchSession(_)
+            | HostError::EmptyId
+            | HostError::NoSuchEntry(_)
             | HostError::NoSessionHere(_)
             | HostError::ManySessions { .. }
             | HostError::NoSuchTool { .. }

@@ -1,5 +1,7 @@
 //! `rewind`, `undo` and `diff`: what was changed, and the way back.
 
+use std::io::IsTerminal as _;
+
 use clap::Args;
 use lathe_host::{Host, HostError, PathAct, Really, Undone, What};
 use lathe_protocol::{SessionId, StepNo};
@@ -15,7 +17,7 @@ pub(crate) struct RewindArgs {
     /// Session: its id or the beginning of it; the newest in this folder if left out
     id: Option<String>,
     /// The state after this step; 0 is the beginning
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     to: u32,
     /// Only files go back
     #[arg(long, conflicts_with_all = ["conversation", "both"])]
@@ -54,6 +56,9 @@ pub(crate) struct DiffArgs {
     #[arg(long)]
     json: bool,
 }
+
+/// Paths of one kind that are shown.
+const SHOWN: usize = 20;
 
 fn really(preview: bool) -> Really {
     if preview { Really::Preview } else { Really::Do }
@@ -112,14 +117,23 @@ fn tell(undone: Result<Undone, HostError>, preview: bool, as_json: bool, back: &
     } else {
         term::out(&words(&undone, preview, back));
     }
-    if undone.conflicts.is_empty() { Exit::Done } else { Exit::Failed }
+    let is_lost = took_nothing(&undone) && !undone.not_undoable.is_empty();
+    if undone.conflicts.is_empty() && !is_lost { Exit::Done } else { Exit::Failed }
+}
+
+fn took_nothing(undone: &Undone) -> bool {
+    undone.restored.is_empty() && undone.steps == 0
 }
 
 fn words(undone: &Undone, preview: bool, back: &WayBack) -> String {
     let language = Language::find();
     let paint = Paint::new(term::is_terminal());
     let say = |say: Say| say.text(language);
-    let head = if preview { say(Say::WouldTakeBack) } else { say(Say::TookBack) };
+    let head = match preview {
+        _ if took_nothing(undone) => say(Say::TookNothing),
+        true => say(Say::WouldTakeBack),
+        false => say(Say::TookBack),
+    };
     let place = format!("({} {}, {})", say(Say::InSession), undone.session, term::name(&undone.folder));
     let mut out = format!("{head}: {} {}\n", undone.about, paint.dim(&place));
     let row = |act: &PathAct| format!("  {}  {}\n", term::name(&act.path), paint.dim(&term::name(&act.act)));
@@ -138,13 +152,19 @@ fn words(undone: &Undone, preview: bool, back: &WayBack) -> String {
         out.push_str(&format!("{}\n", say(Say::OthersWrote)));
         undone.others.iter().for_each(|path| out.push_str(&format!("  {}\n", term::name(path))));
     }
+    if !undone.unnamed.is_empty() {
+        out.push_str(&format!("{}\n", paint.yellow(say(Say::MayBeOthers))));
+        undone.unnamed.iter().take(SHOWN).for_each(|path| out.push_str(&format!("  {}\n", term::name(path))));
+        if undone.unnamed.len() > SHOWN {
+            out.push_str(&format!("  … {}\n", undone.unnamed.len() - SHOWN));
+        }
+    }
     for lost in &undone.not_undoable {
         let words = format!("{}: {}", say(Say::NotUndoable), term::name(lost));
         out.push_str(&format!("{}\n", paint.yellow(&words)));
     }
     let hint = back.words(undone, language).filter(|_| !preview);
-    let is_anything_done = !undone.restored.is_empty() || undone.steps > 0;
-    if let Some(hint) = hint.filter(|_| is_anything_done) {
+    if let Some(hint) = hint.filter(|_| !took_nothing(undone)) {
         out.push_str(&format!("{}\n", paint.dim(&hint)));
         if !undone.stays.is_empty() {
             let stays: Vec<String> = undone.stays.iter().map(|path| term::name(path)).collect();
@@ -162,10 +182,14 @@ pub(crate) fn diff(host: &Host, args: &DiffArgs) -> Exit {
             term::err(&format!("{session} {id} ({})\n", term::name(&folder)));
         }
         crate::show::tell_unknown(&host.archive().events(&id)?);
-        host.archive().session_diffs(&id)
+        let diffs = host.archive().session_diffs(&id)?;
+        // Another program gets the patch itself, byte by byte.
+        let patch =
+            (!args.json && !std::io::stdout().is_terminal()).then(|| host.archive().session_patch(&id));
+        Ok((diffs, patch.transpose()?))
     });
-    let diffs = match found {
-        Ok(diffs) => diffs,
+    let (diffs, patch) = match found {
+        Ok(found) => found,
         Err(error) => return Exit::host(&error),
     };
     if args.json {
@@ -176,6 +200,14 @@ pub(crate) fn diff(host: &Host, args: &DiffArgs) -> Exit {
     let paint = Paint::new(term::is_terminal());
     if diffs.is_empty() {
         term::out(&format!("{}\n", Say::NoFiles.text(Language::find())));
+    }
+    if let Some(patch) = patch {
+        patch.notes.iter().for_each(|note| term::err(&format!("{}\n", term::clean(note))));
+        // Git passes over words ahead of a patch.
+        let kept = diffs.iter().filter(|diff| diff.kept.is_some());
+        kept.for_each(|diff| term::out(&term::clean(&diff.diff)));
+        term::out_bytes(&patch.bytes);
+        return Exit::Done;
     }
     for diff in &diffs {
         term::out(&paint.diff(&term::foreign(&diff.diff)));

@@ -126,10 +126,12 @@ messages! {
     InSession: "session", "会话";
     RedoHint: "brings it back.", "可以恢复。";
     TookBack: "Taken back", "已撤回";
+    TookNothing: "Nothing is taken back", "没有撤回任何内容";
     WouldTakeBack: "Would take back", "将会撤回";
     NoFiles: "no file is changed", "没有文件变动";
     StepsLeft: "Steps of the conversation left behind", "对话中被放弃的步骤";
     LeftAlone: "Left as they are:", "保持原样：";
+    MayBeOthers: "Not named by the line that ran at that time, so somebody else may have written them:", "运行的命令没有提到这些文件，可能是他人写入的：";
     OthersWrote: "Written by somebody else while a line ran, and left to them:", "在命令运行期间由他人写入，保持不动：";
     OthersChanged: "changed by somebody else while this ran, and no part of it:", "运行期间由他人改动，不属于本次调用：";
     StaysWhole: "It leaves these as they are now:", "以下内容保持现状，不会再被移走：";

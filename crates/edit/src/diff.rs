@@ -8,7 +8,7 @@ use similar::{DiffOp, group_diff_ops};
 use crate::compare::compare;
 use crate::{Encoding, Text};
 
-const CONTEXT: usize = 3;
+pub(crate) const CONTEXT: usize = 3;
 
 /// How many lines an edit added and removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -83,13 +83,13 @@ fn readable(content: &[u8]) -> Option<Cow<'_, [u8]>> {
     }
 }
 
-fn lines(content: &[u8]) -> Vec<&[u8]> {
+pub(crate) fn lines(content: &[u8]) -> Vec<&[u8]> {
     content.split_inclusive(|&byte| byte == b'\n').collect()
 }
 
 /// A range of lines as a hunk header writes it: an empty one is named by the line
 /// before it, and a length of one is left out.
-fn span(range: std::ops::Range<usize>) -> String {
+pub(crate) fn span(range: std::ops::Range<usize>) -> String {
     match range.len() {
         0 => format!("{},0", range.start),
         1 => format!("{}", range.start + 1),

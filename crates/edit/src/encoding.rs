@@ -190,6 +190,8 @@ impl Encoding {
                 Ok(c) if is_control(c) || matches!(c, '\u{fffe}' | '\u{ffff}' | '\u{e000}'..='\u{f8ff}') => {
                     return false;
                 }
+                // Half of a character that is a line end is the line end of another text.
+                Ok(c) if content.len() < 2 * FEW && is_line_end_inside(c) => return false,
                 Ok(c) => {
                     all += 1;
                     ascii += usize::from(c.is_ascii());
@@ -200,6 +202,10 @@ impl Encoding {
         // A few bytes look like anything.
         ascii * if all < FEW { 2 } else { 10 } >= all
     }
+}
+
+fn is_line_end_inside(c: char) -> bool {
+    !c.is_ascii() && u32::from(c) < 0x1_0000 && u32::from(c).to_be_bytes().contains(&b'\n')
 }
 
 /// Units of a text that is too short to be told by one character of ASCII among ten.

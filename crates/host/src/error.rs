@@ -54,6 +54,11 @@ pub enum HostError {
     NoSessionHere(PathBuf),
     #[error("no session begins with `{0}`: see `lathe sessions`")]
     NoSuchSession(String),
+    /// An id that is given as nothing. It would be the beginning of any.
+    #[error("the id is empty: leave it out, or see `lathe sessions`")]
+    EmptyId,
+    #[error("the quarantine has no entry `{0}`; `lathe quarantine list` shows them")]
+    NoSuchEntry(String),
     #[error("The id `{0}` was used for another command: use a new one.")]
     IdInUse(String),
     #[error("session {id} has no run {run}")]
@@ -225,6 +230,8 @@ impl HostError {
             Self::NoSessions => "no-sessions",
             Self::NoSessionHere(_) => "no-session-here",
             Self::NoSuchSession(_) => "no-such-session",
+            Self::EmptyId => "empty-id",
+            Self::NoSuchEntry(_) => "no-such-entry",
             Self::IdInUse(_) => "id-in-use",
             Self::NoSuchRun { .. } => "no-such-run",
             Self::ManySessions { .. } => "many-sessions",

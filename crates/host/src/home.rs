@@ -49,6 +49,20 @@ impl Home {
         }
     }
 
+    /// Tells whether a home that is not there yet can be made: one that cannot has no sessions, but not because there were
+    /// none.
+    pub(crate) fn check_makeable(&self) -> Result<(), HostError> {
+        let above = self.path().ancestors().find(|folder| folder.is_dir());
+        let Some(above) = above.filter(|above| *above != self.path()) else { return Ok(()) };
+        let probe = above.join(format!(".lathe-{}", std::process::id()));
+        match std::fs::create_dir(&probe) {
+            Ok(()) => drop(std::fs::remove_dir(&probe)),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(self.broken(error.to_string())),
+        }
+        Ok(())
+    }
+
     /// The home where no variable names one.
     pub(crate) fn usual() -> Result<Self, HostError> {
         let base = etcetera::choose_base_strategy()

@@ -62,6 +62,7 @@ pub use models::keys::{AddressFrom, kept_as, same_address};
 pub use models::providers::{CUSTOM_PROVIDER, PROVIDERS, Provider, provider_names};
 pub use models::request::{ModelRequest, is_recorded_model};
 pub use ownfile::{own_folder, own_lock, own_text, own_write};
+pub use patch::SessionPatch;
 pub use pictures::{TaskImage, is_image, read_images};
 pub use place::identity as folder_identity;
 pub use replica::Replica;

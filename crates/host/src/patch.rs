@@ -7,16 +7,18 @@ use std::sync::Arc;
 
 use lathe_agent::Patcher;
 use lathe_changes::{State, TreeChange, net};
-use lathe_edit::unified_diff;
+use lathe_edit::{raw_hunks, raw_name};
 use lathe_git::{GitError, Snapshots};
+use lathe_journal::Reader;
 use lathe_protocol::{Boxed, Event, Fact, RunNo, SessionId};
 use lathe_workspace::LocalProcesses;
 
 use crate::archive::Archive;
-use crate::archive::report::{below, lost_diff};
+use crate::archive::report::lost_diff;
 use crate::error::HostError;
 use crate::outfile::{output_path, write_output};
 use crate::place::{opened_in, same_folder};
+use crate::secrets::cleaned;
 
 /// The list of files that a session's processes write for the user, each name ended by a zero byte.
 const OUTPUTS: &str = "outputs";
@@ -152,21 +154,75 @@ impl Archive {
         let blobs = self.home().blobs()?;
         let mut patch = Vec::new();
         for wanted in net(&changes) {
-            let path = below(workspace, &wanted.path.display().to_string()).to_owned();
+            let path = relative(workspace, &wanted.path);
             let side = |state: &Option<State>| -> Result<Option<(u32, Vec<u8>)>, HostError> {
                 let Some(was) = state.as_ref().filter(|was| was.mode & KIND != FOLDER) else {
                     return Ok(None);
                 };
                 let content = blobs.get(&was.digest).ok().flatten();
                 // A patch with something left out would take it away where it is applied.
-                let content =
-                    content.ok_or_else(|| HostError::Review(lost_diff(&path).trim_end().to_owned()))?;
+                let content = content
+                    .ok_or_else(|| HostError::Review(lost_diff(&shown(&path)).trim_end().to_owned()))?;
                 Ok(Some((git_mode(was.mode), content)))
             };
-            patch.extend(git_diff(&path, side(&wanted.want)?, side(&wanted.now)?).into_bytes());
+            patch.extend(git_diff(path.as_os_str().as_bytes(), side(&wanted.want)?, side(&wanted.now)?));
         }
         Ok(patch)
     }
+
+    /// What a session changed from its beginning to now, as a patch that `git apply -R` takes.
+    pub fn session_patch(&self, id: &SessionId) -> Result<SessionPatch, HostError> {
+        self.mend_left(id)?;
+        let events = Reader::open(&self.home().sessions(), id, self.home().blobs()?)?.all()?;
+        let workspace = opened_in(&events)?.workspace;
+        let changes: Vec<TreeChange> =
+            events.iter().flat_map(|event| event.fact.changes()).map(TreeChange::from).collect();
+        let (screen, blobs) = (self.screen(), self.home().blobs()?);
+        let mut patch = SessionPatch::default();
+        for wanted in net(&changes) {
+            let path = relative(&workspace, &wanted.path);
+            let name = screen.text(&shown(&path)).into_owned();
+            let is_hidden = name != shown(&path);
+            let mut notes = Vec::new();
+            let mut side = |state: &Option<State>| -> Option<(u32, Vec<u8>)> {
+                let was = state.as_ref().filter(|was| was.mode & KIND != FOLDER)?;
+                let Some(content) = blobs.get(&was.digest).ok().flatten() else {
+                    notes.push(lost_diff(&name).trim_end().to_owned());
+                    return None;
+                };
+                let clean = cleaned(Some(&screen), Some(content.clone())).unwrap_or_default();
+                if clean != content {
+                    notes.push(format!("{name}: a secret in it is left out, so this part cannot be applied"));
+                }
+                Some((git_mode(was.mode), clean))
+            };
+            let (before, after) = (side(&wanted.want), side(&wanted.now));
+            let is_lost = notes.iter().any(|note| note.starts_with(&format!("{name}: it changed")));
+            let path = if is_hidden { name.as_bytes() } else { path.as_os_str().as_bytes() };
+            if !is_lost {
+                patch.bytes.extend(git_diff(path, before, after));
+            }
+            notes.dedup();
+            patch.notes.extend(notes);
+        }
+        Ok(patch)
+    }
+}
+
+/// A patch, and what it does not hold.
+#[derive(Debug, Default)]
+pub struct SessionPatch {
+    pub bytes: Vec<u8>,
+    pub notes: Vec<String>,
+}
+
+/// A path as a patch names it.
+fn relative(workspace: &str, path: &Path) -> PathBuf {
+    path.strip_prefix(workspace).or_else(|_| path.strip_prefix("/")).unwrap_or(path).to_owned()
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
 }
 
 /// The kind of a thing in its mode, and that of a folder and of a link.
@@ -184,30 +240,27 @@ fn git_mode(mode: u32) -> u32 {
 }
 
 /// One file of a patch, with the lines that say whether it is new, gone or of another mode.
-fn git_diff(path: &str, before: Option<(u32, Vec<u8>)>, after: Option<(u32, Vec<u8>)>) -> String {
+fn git_diff(path: &[u8], before: Option<(u32, Vec<u8>)>, after: Option<(u32, Vec<u8>)>) -> Vec<u8> {
     let is_link = |side: &Option<(u32, Vec<u8>)>| side.as_ref().is_some_and(|(mode, _)| *mode == LINK);
     let both = before.is_some() && after.is_some();
     if both && is_link(&before) != is_link(&after) {
         // Git takes a link in the place of a file for two things.
-        return format!("{}{}", git_diff(path, before, None), git_diff(path, None, after));
+        return [git_diff(path, before, None), git_diff(path, None, after)].concat();
     }
     let mode = match (&before, &after) {
-        (None, None) => return String::new(),
+        (None, None) => return Vec::new(),
         (None, Some((mode, _))) => format!("new file mode {mode:06o}\n"),
         (Some((mode, _)), None) => format!("deleted file mode {mode:06o}\n"),
-        (Some((old, was)), Some((new, is))) if old == new && was == is => return String::new(),
+        (Some((old, was)), Some((new, is))) if old == new && was == is => return Vec::new(),
         (Some((old, _)), Some((new, _))) if old == new => String::new(),
         (Some((old, _)), Some((new, _))) => format!("old mode {old:06o}\nnew mode {new:06o}\n"),
     };
     let text = |side: &Option<(u32, Vec<u8>)>| side.as_ref().map(|(_, content)| content.clone());
     let (before, after) = (text(&before), text(&after));
-    let hunks = match before == after {
-        true => String::new(),
-        false => unified_diff(before.as_deref(), after.as_deref(), path),
-    };
     // An empty file has no lines to show, and needs none.
-    let is_empty = [&before, &after].iter().all(|side| side.as_ref().is_none_or(Vec::is_empty));
-    format!("diff --git a/{path} b/{path}\n{mode}{}", if is_empty { "" } else { hunks.as_str() })
+    let hunks = raw_hunks(before.as_deref(), after.as_deref(), path);
+    let (a, b) = (raw_name("a", path), raw_name("b", path));
+    [b"diff --git ", &*a, b" ", &*b, b"\n", mode.as_bytes(), &*hunks].concat()
 }
 
 fn last_run(events: &[Event]) -> RunNo {

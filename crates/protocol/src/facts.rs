@@ -158,6 +158,9 @@ pub struct BaselineTaken {
 pub struct CancelAsked {
     pub command: CommandId,
     pub actor: Actor,
+    /// The run was interrupted before, by the end of its process, and is closed now.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
 }
 
 /// A command was accepted whose effect no other event names: the answer to a model's question, the end of one call, the

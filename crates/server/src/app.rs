@@ -111,13 +111,17 @@ impl App {
         }
     }
 
+    /// The answer about a session whose journal is damaged.
+    pub fn unreadable(&self, id: &SessionId) -> ApiError {
+        ApiError::internal(format!("The journal of session {id} cannot be read; see `lathe doctor`."))
+    }
+
     /// Tells whether a session worked in a folder that is served. Of a journal that cannot be read only its name is told.
     fn serves(&self, id: &SessionId) -> Result<bool, ApiError> {
         let folder = self.host.archive().workspace(id).map_err(|error| match ApiError::from(error) {
             error if error.status == 507 => error,
-            error if error.status >= 500 => {
-                ApiError::internal(format!("The journal of session {id} cannot be read; see `lathe doctor`."))
-            }
+            error if error.status >= 500 || !self.host.archive().is_running(id) => self.unreadable(id),
+            // It is just being made.
             _ => ApiError::not_found("Session not found."),
         })?;
         Ok(self.roots.iter().any(|root| folder.starts_with(root)))

@@ -167,6 +167,8 @@ impl From<HostError> for ApiError {
         }
         match error {
             HostError::NoSuchSession(_)
+            | HostError::EmptyId
+            | HostError::NoSuchEntry(_)
             | HostError::NoSuchRun { .. }
             | HostError::NoSessions
             | HostError::NoSessionHere(_) => Self::not_found(detail),

@@ -174,7 +174,10 @@ impl Conversation {
     }
 
     pub(crate) fn cancel(&mut self) {
-        self.add(self.here(), CancelAsked { command: CommandId::new("stop"), actor: Actor::Person });
+        self.add(
+            self.here(),
+            CancelAsked { command: CommandId::new("stop"), actor: Actor::Person, interrupted: false },
+        );
     }
 
     /// Plays what `next` wants, where it needs nothing from outside.

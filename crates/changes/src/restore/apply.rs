@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -27,6 +27,7 @@ use crate::attributes::Attributes;
 use crate::beneath::{Rel, Root, split};
 use crate::change::{State, agree};
 use crate::stat::{FOLDER_BITS, Kind};
+use crate::whole::Whole;
 
 /// How many files are made durable together, and in how many folders, which stay open until then.
 const TOGETHER: usize = 4096;
@@ -38,6 +39,7 @@ const FEW: usize = 32;
 pub(super) struct Apply<'a> {
     root: &'a Root,
     blobs: &'a Blobs,
+    whole: Whole,
     /// What was and what is now, of every path that was touched.
     done: BTreeMap<Rel, (Option<State>, Option<State>)>,
     /// What is not going to happen.
@@ -104,6 +106,7 @@ impl<'a> Apply<'a> {
         Self {
             root,
             blobs,
+            whole: Whole::of(blobs),
             done: BTreeMap::new(),
             left: BTreeMap::new(),
             opened: BTreeMap::new(),
@@ -196,6 +199,7 @@ impl<'a> Apply<'a> {
     fn remove(&mut self, item: &Item<'_>, how: UnlinkatFlags) -> Result<(), Stopped> {
         let found = self.check(item)?;
         let folder = self.parent(&item.rel)?;
+        self.keep_whole(found.as_ref(), &folder, &item.rel)?;
         match unlinkat(&folder, OsStr::from_bytes(split(&item.rel).1), how) {
             Ok(()) => {}
             Err(Errno::ENOTEMPTY | Errno::EEXIST) => return Err(Stopped::Step(Step::FolderInUse)),
@@ -260,9 +264,10 @@ impl<'a> Apply<'a> {
         last: &mut Option<(Rel, Rc<OwnedFd>)>,
     ) -> Result<Prepared, Stopped> {
         let Some(want) = item.want else { return Err(Stopped::Step(Step::Refused)) };
-        let Some(bytes) = self.content(want)? else {
+        let content = self.content(want)?;
+        if content.is_none() && !self.whole.has(&want.digest) {
             return Err(Stopped::Step(Step::MissingBlob { digest: want.digest.clone() }));
-        };
+        }
         self.check(item)?;
         let parent = split(&item.rel).0;
         let folder = match last {
@@ -273,13 +278,34 @@ impl<'a> Apply<'a> {
                 folder
             }
         };
+        let missing = || Stopped::Step(Step::MissingBlob { digest: want.digest.clone() });
         Ok(match Kind::of(want.mode) {
             Kind::File => {
                 let attributes = self.recorded(want).or_else(|| self.found_attributes(&item.rel));
-                Prepared::file(folder, &bytes, want.mode, attributes.as_deref(), sync)?
+                let (attributes, digest) = (attributes.as_deref(), &want.digest);
+                match content {
+                    Some(bytes) => Prepared::file(folder, &bytes, want.mode, attributes, sync)?,
+                    None => Prepared::whole(folder, &self.whole, digest, want.mode, attributes)?
+                        .ok_or_else(missing)?,
+                }
             }
-            Kind::Link => Prepared::link(folder, &bytes, self.recorded(want).as_deref())?,
+            Kind::Link => {
+                let target = content.ok_or_else(missing)?;
+                Prepared::link(folder, &target, self.recorded(want).as_deref())?
+            }
             Kind::Folder | Kind::Special => return Err(Stopped::Step(Step::Refused)),
+        })
+    }
+
+    /// Keeps a file whose content the store does not have, because it is too large, before it is replaced.
+    fn keep_whole(&self, found: Option<&State>, folder: impl AsFd, rel: &Rel) -> Result<(), Stopped> {
+        let Some(found) = found.filter(|found| Kind::of(found.mode) == Kind::File) else { return Ok(()) };
+        if self.blobs.has(&found.digest).unwrap_or(false) {
+            return Ok(());
+        }
+        self.whole.keep(folder.as_fd(), split(rel).1, &found.digest).map_err(|error| {
+            let why = format!("what is there now is not stored, and cannot be kept: {error}");
+            Stopped::Step(Step::Failed { why })
         })
     }
 
@@ -288,7 +314,11 @@ impl<'a> Apply<'a> {
         let found = self.check(item)?;
         let over = if found.is_some() { Over::Something } else { Over::Nothing };
         let flaw = prepared.flaw.clone();
+        self.keep_whole(found.as_ref(), &*prepared.folder, &item.rel)?;
         prepared.place(split(&item.rel).1, over)?;
+        if let Some(want) = item.want {
+            self.whole.forget(&want.digest);
+        }
         self.did_but(item, found, flaw)
     }
 
@@ -348,6 +378,7 @@ impl<'a> Apply<'a> {
         };
         let over = if found.is_some() { Over::Something } else { Over::Nothing };
         let flaw = prepared.flaw.clone();
+        self.keep_whole(found.as_ref(), &*prepared.folder, &item.rel)?;
         prepared.place(split(&item.rel).1, over)?;
         self.did_but(item, found, flaw)
     }

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{File, Permissions};
-use std::io::{self, Read as _, Seek as _, Write as _};
+use std::io::{self, Seek as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -15,12 +15,12 @@ use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, openat, renameat};
 use nix::sys::stat::{Mode, fstat};
 use nix::unistd::{UnlinkatFlags, linkat, symlinkat, unlinkat};
-use sha2::{Digest as _, Sha256};
 
 use crate::attributes::Attributes;
 use crate::beneath::{Root, split};
 use crate::change::State;
 use crate::stat::{Kind, Stat};
+use crate::whole::{Whole, digest_of};
 
 /// How the private names of a process begin.
 fn prefix(pid: u32) -> String {
@@ -60,20 +60,6 @@ pub(super) fn attributes_at(root: &Root, rel: &[u8], stat: &Stat) -> Option<Arc<
     let (parent, name) = split(rel);
     let folder = root.open_folder(parent).ok()?;
     Attributes::read(folder.as_fd(), name, stat)
-}
-
-/// Whatever its size.
-fn digest_of(mut file: File) -> io::Result<Digest> {
-    let mut hasher = Sha256::new();
-    let mut chunk = vec![0; 1 << 16];
-    loop {
-        match file.read(&mut chunk)? {
-            0 => break,
-            len => hasher.update(&chunk[..len]),
-        }
-    }
-    let hex: String = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    Digest::parse(&hex).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
 /// When new content becomes durable.
@@ -125,6 +111,27 @@ impl Prepared {
             prepared.give(attributes, None);
         }
         Ok(prepared)
+    }
+
+    /// A file that was kept whole. None if it is not kept any more.
+    pub fn whole(
+        folder: Rc<OwnedFd>,
+        whole: &Whole,
+        digest: &Digest,
+        mode: u32,
+        attributes: Option<&Attributes>,
+    ) -> io::Result<Option<Self>> {
+        let (mut prepared, is_there) =
+            Self::under_new_name(folder, |folder, name| whole.bring(digest, folder, name))?;
+        if !is_there {
+            prepared.placed = true;
+            return Ok(None);
+        }
+        match attributes {
+            Some(attributes) => prepared.give(attributes, Some(mode)),
+            None => chmod(prepared.folder.as_fd(), prepared.name.as_bytes(), mode)?,
+        }
+        Ok(Some(prepared))
     }
 
     /// One more name of a file that is there.

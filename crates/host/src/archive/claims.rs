@@ -90,6 +90,30 @@ impl Archive {
     }
 }
 
+/// The files among these that no line names which changed them, while it may write anything: somebody else may have written
+/// them.
+pub(crate) fn unnamed(
+    workspace: &Path,
+    (all, undone): (&[Event], &BTreeSet<Seq>),
+    wanted: &[Wanted],
+) -> Vec<PathBuf> {
+    let mut own = doings(all, workspace);
+    own.retain(|doing| doing.told.is_some_and(|seq| undone.contains(&seq)));
+    let is_folder = |wanted: &Wanted| {
+        let mode = |state: &Option<State>| state.as_ref().is_none_or(|state| state.mode & TYPE == FOLDER);
+        mode(&wanted.now) && mode(&wanted.want)
+    };
+    let is_unnamed = |wanted: &&Wanted| {
+        let path = wanted.path.as_path();
+        let mut behind = own.iter().filter(|doing| doing.change(path).is_some()).peekable();
+        let is_open = |doing: &Doing| {
+            doing.line.as_ref().is_some_and(|line| !line.certain && !line.names(path) && !line.hints_at(path))
+        };
+        !is_folder(wanted) && behind.peek().is_some() && behind.all(is_open)
+    };
+    wanted.iter().filter(is_unnamed).map(|wanted| wanted.path.clone()).collect()
+}
+
 /// Something that a session did to files: a call, an agent command, or a way back.
 struct Doing {
     from: Timestamp,
@@ -130,6 +154,17 @@ impl Line {
             }
         }
         line
+    }
+
+    /// Tells whether a name that is only known later, `n$i` or `*.o`, may mean a path.
+    fn hints_at(&self, path: &Path) -> bool {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let may_be = |hint: &PathBuf| {
+            let hint = hint.file_name().unwrap_or_default().to_string_lossy();
+            let open = hint.find(['$', '*', '?', '[', '{', '`']);
+            open.is_some_and(|open| name.starts_with(hint.get(..open).unwrap_or_default()))
+        };
+        self.writes.iter().any(may_be)
     }
 
     fn names(&self, path: &Path) -> bool {

@@ -15,6 +15,7 @@ impl Archive {
     pub fn sessions(&self) -> Result<Vec<Summary>, HostError> {
         let folder = self.home().sessions();
         if !folder.exists() {
+            self.home().check_makeable()?;
             return Ok(Vec::new());
         }
         let ids = session_ids(&folder)?;
@@ -144,6 +145,9 @@ impl Archive {
             self.check_newest(&sessions, newest, None)?;
             return newest.map(|summary| summary.id.clone()).ok_or(HostError::NoSessions);
         };
+        if prefix.is_empty() {
+            return Err(HostError::EmptyId);
+        }
         // A journal that cannot be summed up can still be named.
         let all = session_ids(&self.home().sessions()).unwrap_or_default();
         let mut found: Vec<SessionId> =

@@ -1,12 +1,14 @@
 //! What lines took away and the quarantine keeps: listed, put back, thrown away after some days.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use lathe_changes::{Kept, Note, PutBack, Returned, SetAside, Unfinished};
+use lathe_changes::restore::{Planned, Step};
+use lathe_changes::{Kept, Note, PutBack, Quarantine, Returned, SetAside, Unfinished};
 use lathe_protocol::{CallId, Digest, Event, Fact, Seq, SessionId};
 
 use crate::archive::Archive;
 use crate::archive::lookup::{is_here, standing};
+use crate::archive::restoring::shown;
 use crate::archive::rewind::{PathAct, Undone};
 use crate::error::HostError;
 
@@ -61,6 +63,9 @@ impl Archive {
     /// Puts back what an entry holds; where none is named, the newest of the folder somebody stands in. The beginning of its
     /// id will do.
     pub fn restore_kept(&self, id: Option<&str>, folder: &Path) -> Result<(Kept, PutBack), HostError> {
+        if id.is_some_and(str::is_empty) {
+            return Err(HostError::EmptyId);
+        }
         let (entries, here) = (self.kept(), standing(folder));
         let is_meant = |kept: &&Kept| match id {
             Some(id) => kept.id.starts_with(id),
@@ -80,9 +85,7 @@ impl Archive {
                 ));
             }
             (None, _) => {
-                return Err(HostError::Rewind(
-                    "there is no such entry; `lathe quarantine list` shows them".to_owned(),
-                ));
+                return Err(HostError::NoSuchEntry(id.unwrap_or_default().to_owned()));
             }
         };
         let back = self
@@ -182,6 +185,28 @@ const BROUGHT_BACK: &str = "brought back from the quarantine";
 const TAKEN_AGAIN: &str = "taken away again, and kept in the quarantine";
 
 impl Exchange {
+    /// Leaves in the quarantine what the plan replaces by something earlier, and takes from the conflicts what the
+    /// quarantine brings back: a file that is too large for the store.
+    pub(crate) fn fit(&mut self, quarantine: &Quarantine, plan: &[Planned], undone: &mut Undone) {
+        let is_restored = |path: &PathBuf| {
+            let is_path = |planned: &&Planned| planned.wanted.path == *path && planned.step == Step::Restore;
+            plan.iter().find(is_path).is_some_and(|planned| planned.wanted.want.is_some())
+        };
+        let is_rest = |kept: &Kept| {
+            let is_more = !kept.repositories.is_empty() || !kept.refs.is_empty() || !kept.changes.is_empty();
+            is_more || !quarantine.held(kept).iter().all(is_restored)
+        };
+        self.back.retain(is_rest);
+        let missing = plan.iter().filter(|planned| matches!(planned.step, Step::MissingBlob { .. }));
+        for planned in missing.filter(|planned| planned.wanted.now.is_none()) {
+            let path = &planned.wanted.path;
+            if self.back.iter().any(|kept| kept.trees.iter().any(|tree| path.starts_with(tree))) {
+                let shown = shown(Path::new(&undone.folder), path);
+                undone.conflicts.retain(|act| act.path != shown);
+            }
+        }
+    }
+
     /// The entries, in the order in which they are to be exchanged.
     pub(crate) fn ids(&self) -> (Vec<String>, Vec<String>) {
         let back = self.back.iter().rev().map(|kept| kept.id.clone());

@@ -19,7 +19,7 @@ use lathe_redact::Redactor;
 use serde::{Deserialize, Serialize};
 
 use crate::archive::Archive;
-use crate::archive::claims::Claim;
+use crate::archive::claims::{Claim, unnamed};
 use crate::archive::layouts::leave_repositories;
 use crate::archive::quarantine::Exchange;
 use crate::archive::restoring::{Restoring, shown};
@@ -62,6 +62,9 @@ pub struct Undone {
     /// Paths that somebody else wrote while a line ran: there is nothing of ours to take back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<String>,
+    /// Files put back that the line did not name which changed them: somebody else may have written them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unnamed: Vec<String>,
     /// Steps of the conversation that are left behind.
     pub steps: u32,
     /// What was taken back, for people.
@@ -138,7 +141,8 @@ impl Archive {
             let plan = self.plan_back(&story, &changes, &told, &mut undone)?;
             undone.leave_to_others(later());
             let calls = calls_of(story.all.iter().filter(|event| event.seq > end));
-            let exchange = self.exchange_back_to(id, end, &calls);
+            let mut exchange = self.exchange_back_to(id, end, &calls);
+            exchange.fit(&self.quarantine(), &plan, &mut undone);
             if let Some(journal) = &mut held {
                 let restoring = story.restoring(journal, &plan, &exchange, &undone, &command);
                 let restoring = Restoring { to: Some(to), rewound, ..restoring };
@@ -187,7 +191,8 @@ impl Archive {
         let told = of_act().map(|event| event.seq).chain([act.seq]).collect();
         let plan = self.plan_back(&story, &act.changes, &told, &mut undone)?;
         undone.leave_to_others(of_act());
-        let exchange = self.exchange_undoing(id, &story.all, act.seq, &act.calls);
+        let mut exchange = self.exchange_undoing(id, &story.all, act.seq, &act.calls);
+        exchange.fit(&self.quarantine(), &plan, &mut undone);
         if let Some(journal) = &mut held {
             let restoring = Restoring {
                 undoes: Some(act.seq),
@@ -238,6 +243,8 @@ impl Archive {
         for planned in &plan {
             note(root, planned, &claims, undone);
         }
+        let unnamed = unnamed(root, events, &wanted).into_iter().map(|path| shown(root, &path));
+        undone.unnamed = unnamed.filter(|path| undone.restored.iter().any(|act| act.path == *path)).collect();
         Ok(plan)
     }
 
@@ -281,7 +288,8 @@ impl Undone {
         let root = PathBuf::from(&self.folder);
         for path in finished.flat_map(|finished| &finished.others) {
             let path = shown(&root, Path::new(path));
-            if !self.others.contains(&path) {
+            let is_told = self.conflicts.iter().any(|act| act.path == path);
+            if !is_told && !self.others.contains(&path) {
                 self.others.push(path);
             }
         }
@@ -295,7 +303,8 @@ impl Undone {
             }
         };
         self.restored.iter_mut().chain(&mut self.conflicts).for_each(|act| clean(&mut act.path));
-        self.not_undoable.iter_mut().chain(&mut self.others).chain(&mut self.stays).for_each(clean);
+        self.not_undoable.iter_mut().chain(&mut self.others).for_each(clean);
+        self.stays.iter_mut().chain(&mut self.unnamed).for_each(clean);
         self
     }
 }
@@ -527,7 +536,11 @@ fn note(root: &Path, planned: &Planned, claims: &[Claim], undone: &mut Undone) {
     let act = match (&planned.wanted.now, &planned.wanted.want) {
         (_, None) => "removed",
         (None, Some(_)) => "brought back",
-        (Some(now), Some(want)) if now.digest == want.digest => "mode put back",
+        (Some(now), Some(want)) if now.digest == want.digest && now.mode != want.mode => "mode put back",
+        (Some(now), Some(want)) if now.digest == want.digest && now.attributes != want.attributes => {
+            "owner or attributes put back"
+        }
+        (Some(now), Some(want)) if now.digest == want.digest => "names put back",
         (Some(_), Some(_)) => "put back",
     };
     let is_of_path = |claim: &Claim| claim.path == planned.wanted.path;

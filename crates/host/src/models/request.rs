@@ -130,6 +130,9 @@ pub(crate) fn find(request: &ModelRequest, ring: &KeyRing<'_>) -> Result<FoundMo
     if key.is_none() && base_url.is_none() && provider.needs_key {
         return Err(HostError::NoKey { variable: variable(&name, "API_KEY"), provider: name });
     }
+    if request.model.as_ref().is_some_and(|model| model.trim().is_empty()) {
+        return Err(HostError::NoModelName);
+    }
     let model = request.model.clone().or(offers).ok_or(HostError::NoModelName)?;
     let address = if name == "azure" {
         let version = request.api_version.clone().or_else(|| env("AZURE_API_VERSION"));

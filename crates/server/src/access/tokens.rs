@@ -291,6 +291,11 @@ fn good_token_name(name: &str) -> Result<(), ServerError> {
     let groups: Vec<&str> = name.split('-').collect();
     let all_hex = groups.iter().all(|group| group.is_empty() || (group.len() <= 4 && hex(group)));
     let is_address = all_hex && (groups.len() >= 4 || groups.contains(&""));
+    if ["admin", "operator", "viewer"].contains(&name) {
+        return Err(ServerError::Token(format!(
+            "`{name}` is the name of a role, and cannot be the name of a token. Name the token first: `lathe serve token add ci-runner --role {name}`"
+        )));
+    }
     if RESERVED.contains(&folded.as_str()) || is_number || is_address {
         return Err(ServerError::Token(format!(
             "`{name}` cannot be the name of a token: it reads like a number, an address or a word that stands for something else in the log. Choose another name, such as `ci-runner`"

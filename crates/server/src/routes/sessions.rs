@@ -44,6 +44,9 @@ struct Row {
     /// Whether it is open in this server, and how many clients are attached.
     open: bool,
     clients: usize,
+    /// Why the journal cannot be read, if a cheap look finds that it is damaged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    damaged: Option<String>,
     /// The origin of a fork.
     #[serde(skip_serializing_if = "Option::is_none")]
     forked_from: Option<Origin>,
@@ -229,6 +232,7 @@ pub(crate) fn add(api: &mut Api) {
 fn row(app: &App, summary: Summary) -> Row {
     let live = app.sessions.get(&summary.id);
     Row {
+        damaged: app.host.archive().damage(&summary.id),
         id: summary.id.to_string(),
         title: Projector::shown(&summary.title).into_owned(),
         created_at: summary.created.to_string(),
@@ -250,7 +254,15 @@ fn served(app: &App) -> Result<Vec<Summary>, ApiError> {
     let inside = |summary: &Summary| {
         app.roots.iter().any(|root| std::path::Path::new(&summary.workspace).starts_with(root))
     };
-    Ok(app.host.archive().sessions()?.into_iter().filter(inside).collect())
+    let archive = app.host.archive();
+    let mut found = archive.sessions()?;
+    // Of a journal that cannot be read the index still knows something.
+    let damaged: Vec<SessionId> = archive.unreadable(&found).into_iter().map(|(id, _)| id).collect();
+    if !damaged.is_empty() {
+        found.extend(archive.known_of(&damaged));
+        found.sort_by(|a, b| b.updated.cmp(&a.updated).then_with(|| b.id.cmp(&a.id)));
+    }
+    Ok(found.into_iter().filter(inside).collect())
 }
 
 async fn list(State(app): State<App>, Asked(search): Asked<Search>) -> Answer<Vec<Row>> {
@@ -264,14 +276,16 @@ async fn list(State(app): State<App>, Asked(search): Asked<Search>) -> Answer<Ve
         let text = format!("{title} {}", summary.workspace).to_lowercase();
         words.iter().all(|word| text.contains(word))
     };
-    Ok(Json(found.into_iter().filter(fits).take(most).map(|summary| row(&app, summary)).collect()))
+    let fitting: Vec<Summary> = found.into_iter().filter(fits).take(most).collect();
+    Ok(Json(blocking(|| fitting.into_iter().map(|summary| row(&app, summary)).collect())))
 }
 
 async fn get(State(app): State<App>, Named(id): Named<String>) -> Answer<Row> {
     let id = app.session(&id)?;
     let found = blocking(|| served(&app))?.into_iter().find(|summary| summary.id == id);
-    let found = found.ok_or_else(|| ApiError::not_found("Session not found."))?;
-    Ok(Json(row(&app, found)))
+    // It was found a moment ago: what is not in the list cannot be read.
+    let row = found.map(|found| blocking(|| row(&app, found)));
+    row.filter(|row| row.damaged.is_none()).map(Json).ok_or_else(|| app.unreadable(&id))
 }
 
 /// Lets go of a session that is open here, so that its journal can be written. Refused while a run is under way.

@@ -3,6 +3,8 @@
 mod fast;
 mod late;
 mod live;
+mod loops;
+mod named;
 mod one;
 mod others;
 mod person;
@@ -298,8 +300,11 @@ impl Line {
             return Vec::new();
         }
         let line = ShellLine { text: self.command.clone(), folder: self.folder.clone() };
-        let Some(certain) = Certain::of(&context.judge.line(&line).each) else { return Vec::new() };
-        if certain.accounts_for(changes, own) || certain.leads_on(changes, cwd) {
+        let Some(certain) = Certain::of(&context.judge.line(&line).each, &self.command) else {
+            return Vec::new();
+        };
+        let is_all_ours = certain.accounts_for(changes, own);
+        if is_all_ours || certain.leads_on(changes, cwd) || certain.starts_more(cwd) {
             return Vec::new();
         }
         // Through another way to a file a line writes what it does not name.
@@ -307,7 +312,7 @@ impl Line {
             return Vec::new();
         }
         let others = certain.others(changes, own);
-        others.iter().map(|change| change.path.display().to_string()).collect()
+        others.iter().map(|path| path.display().to_string()).collect()
     }
 
     /// One literal agent command, run without bash.

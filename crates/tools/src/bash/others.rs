@@ -11,65 +11,56 @@ use std::path::{Component, Path, PathBuf};
 use lathe_changes::TreeChange;
 use lathe_protocol::CommandDecided;
 
-/// Programs that write only what their operands, or redirections, name.
-const BY_NAME: [&str; 9] = ["rm", "rmdir", "mv", "cp", "mkdir", "touch", "chmod", "tee", "truncate"];
-
-/// Programs, words of bash and commands of the agent that write nothing, but by redirections or by their own account.
-const READERS: &str = " : [ [[ apply_patch ask awk basename break case cat cd cmp code commands comm continue cut date declare df diff \
-    dirname du echo edit egrep exit export false fgrep file find for git glob grep head hexdump hostname id if join jobs \
-    json_edit let list local ls memory nl od paste popd printf ps pushd pwd read readlink realpath return rg search sed seq set \
-    shift sleep sort stat tail test think time todo tr true type uname unset until view wait wc which while whoami write ";
-
-/// Programs that write nothing whatever their words are.
-const NEVER: &str = " : [ [[ basename cat comm cut dirname echo egrep fgrep grep head ls nl printf pwd rg seq tail test true wc ";
+use super::loops::Loops;
+use super::named::{May, Named, names_of};
 
 /// Names that a line can write, in its own spelling: any file with such a name at its end, or in its way, may be meant.
-pub(crate) struct Certain(Vec<String>);
+pub(crate) struct Certain {
+    names: Vec<Named>,
+    /// It starts git, which starts what is hooked into it.
+    git: bool,
+}
 
 impl Certain {
-    /// None where the line may write something that it does not name.
-    pub(crate) fn of(commands: &[CommandDecided]) -> Option<Self> {
-        let mut names = Vec::new();
+    /// None where the line may write something that it does not name. `text` is the line, if it is known.
+    pub(crate) fn of(commands: &[CommandDecided], text: &str) -> Option<Self> {
+        let loops = Loops::of(text);
+        let (mut names, mut git) = (Vec::new(), false);
         for command in commands {
-            let effects = &command.effects;
-            let program = command.words.first().map_or("", String::as_str);
-            if effects.opaque || !effects.programs.is_empty() || !effects.hosts.is_empty() {
-                return None;
-            }
-            let named = BY_NAME.contains(&program);
-            if !named && !program.contains('=') && !READERS.contains(&format!(" {program} ")) {
-                return None;
-            }
-            // What a word comes to may be an option, or several words.
-            let is_open = |word: &String| word.contains(['$', '`', '…']);
-            if command.words.iter().skip(1).any(is_open) && !NEVER.contains(&format!(" {program} ")) {
-                return None;
-            }
-            // A backup has a name that the line does not say.
-            let is_backup = |word: &String| {
-                let short = word.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
-                short.is_some_and(|letters| letters.contains(['b', 'S']))
-                    || word.starts_with("--b")
-                    || word.starts_with("--s")
-            };
-            if named && command.words.iter().any(is_backup) {
-                return None;
-            }
-            let written = effects.writes.iter().filter(|name| !(named && name.starts_with('-')));
-            for name in written {
-                if !is_plain(name) || !(named || is_redirection(command, name)) {
-                    return None;
-                }
-                names.push(name.clone());
-            }
+            names.extend(names_of(command, &loops)?);
+            git |= !command.effects.programs.is_empty();
+        }
+        // What is written by the name of a link goes elsewhere.
+        let is_through = |link: &Named| {
+            let name = Path::new(&link.name).file_name();
+            let others = names.iter().filter(|other| *other != link);
+            others.flat_map(|other| Path::new(&other.name).iter()).any(|part| Some(part) == name)
+        };
+        if names.iter().filter(|named| named.may == May::Link).any(is_through) {
+            return None;
         }
         // A list that may have been cut says nothing for certain.
-        (!commands.is_empty() && commands.len() < crate::commands::JUDGED).then_some(Self(names))
+        (!commands.is_empty() && commands.len() < crate::commands::JUDGED).then_some(Self { names, git })
     }
 
-    /// Takes those changes out that the line cannot have made. `own` are paths that its commands wrote by themselves.
-    pub(crate) fn others(&self, changes: &mut Vec<TreeChange>, own: &[PathBuf]) -> Vec<TreeChange> {
-        changes.extract_if(.., |change| !self.is_ours(change, own)).collect()
+    /// Takes those changes out that the line cannot have made, and gives their paths. `own` are paths that its commands
+    /// wrote by themselves. What the line took away and somebody else made anew is both.
+    pub(crate) fn others(&self, changes: &mut Vec<TreeChange>, own: &[PathBuf]) -> Vec<PathBuf> {
+        let mut others = Vec::new();
+        changes.retain_mut(|change| {
+            if self.is_ours(change, own) {
+                return true;
+            }
+            others.push(change.path.clone());
+            match change.removal().filter(|_| self.removes(&change.path)) {
+                Some(removal) => {
+                    *change = removal;
+                    true
+                }
+                None => false,
+            }
+        });
+        others
     }
 
     /// Tells whether the line can have made all of these changes.
@@ -79,12 +70,38 @@ impl Certain {
 
     fn is_ours(&self, change: &TreeChange, own: &[PathBuf]) -> bool {
         let below = |own: &PathBuf| own.starts_with(&change.path) || change.path.starts_with(own);
-        own.iter().any(below) || self.0.iter().any(|name| may_be(&change.path, Path::new(name)))
+        let is_gone = change.after.is_none();
+        let named = |named: &Named| match named.may {
+            May::Change | May::Link => may_be(&change.path, Path::new(&named.name)),
+            May::Remove => is_gone && may_be(&change.path, Path::new(&named.name)),
+            May::RemoveLike => {
+                is_gone && change.path.file_name().is_some_and(|name| is_like(&named.name, name))
+            }
+        };
+        own.iter().any(below) || self.names.iter().any(named)
+    }
+
+    /// Tells whether a path, or a folder around it, is one that the line takes away, spelled as it is.
+    fn removes(&self, path: &Path) -> bool {
+        let is_like = |named: &Named| {
+            named.may == May::RemoveLike && path.file_name().is_some_and(|name| is_like(&named.name, name))
+        };
+        if self.names.iter().any(is_like) {
+            return true;
+        }
+        let path: Vec<&OsStr> = path.iter().collect();
+        let removed = self.names.iter().filter(|named| named.may == May::Remove);
+        removed.map(|named| normal(Path::new(&named.name))).any(|name| {
+            let is_same = |parts: &[&OsStr]| parts.iter().zip(&name).all(|(part, name)| is_part(name, part));
+            !name.is_empty() && path.windows(name.len()).any(is_same)
+        })
     }
 
     /// The last parts of the names: where these are links, the line writes somewhere else.
     pub(crate) fn last_names(&self) -> Vec<&OsStr> {
-        self.0.iter().filter_map(|name| Path::new(name).file_name()).collect()
+        // A link is not written through by what makes it.
+        let written = self.names.iter().filter(|named| !matches!(named.may, May::RemoveLike | May::Link));
+        written.filter_map(|named| Path::new(&named.name).file_name()).collect()
     }
 
     /// Tells whether a name is a link outside of the tree, or was one that the line itself took away.
@@ -93,49 +110,100 @@ impl Certain {
             let is_link = |mode: u32| mode & TYPE == LINK;
             is_link(change.mode) || change.mode_before.is_some_and(is_link)
         };
-        let names = self.last_names();
-        let removed = |change: &TreeChange| {
-            was_link(change) && change.path.file_name().is_some_and(|name| names.contains(&name))
+        let is_made = |change: &TreeChange| {
+            let links = self.names.iter().filter(|named| named.may == May::Link);
+            let mut names = links.filter_map(|named| Path::new(&named.name).file_name());
+            change.before.is_none() && names.any(|name| change.path.file_name() == Some(name))
         };
-        changes.iter().any(removed) || self.0.iter().any(|name| cwd.join(name).is_symlink())
+        let names: Vec<&OsStr> =
+            self.names.iter().filter_map(|named| Path::new(&named.name).file_name()).collect();
+        let removed = |change: &TreeChange| {
+            let is_named = change.path.file_name().is_some_and(|name| names.contains(&name));
+            was_link(change) && !is_made(change) && is_named
+        };
+        let made: Vec<&TreeChange> = changes.iter().filter(|change| is_made(change)).collect();
+        let is_new =
+            |name: &str| made.iter().any(|change| change.path.file_name() == Path::new(name).file_name());
+        let leads = |named: &Named| {
+            let is_taken_away = matches!(named.may, May::Remove | May::RemoveLike);
+            let is_made = named.may == May::Link && is_new(&named.name);
+            !is_taken_away && !is_made && cwd.join(&named.name).is_symlink()
+        };
+        changes.iter().any(removed) || self.names.iter().any(leads)
     }
+
+    /// Tells whether the line starts git in a repository that may start something else with it.
+    pub(crate) fn starts_more(&self, cwd: &Path) -> bool {
+        let Some(folder) = cwd.ancestors().map(|folder| folder.join(".git")).find(|git| git.exists()) else {
+            return self.git;
+        };
+        self.git && !is_bare_of_hooks(&folder)
+    }
+}
+
+/// Tells whether git starts no program in a repository. A linked work tree is not looked at.
+fn is_bare_of_hooks(git: &Path) -> bool {
+    let Ok(config) = std::fs::read_to_string(git.join("config")) else { return false };
+    let config = config.to_ascii_lowercase();
+    let is_plain =
+        ["filter", "hookspath", "fsmonitor", "include", "gpg"].iter().all(|word| !config.contains(word));
+    let hooks = std::fs::read_dir(git.join("hooks")).into_iter().flatten().flatten();
+    is_plain && hooks.map(|hook| hook.file_name()).all(|name| name.as_encoded_bytes().ends_with(b".sample"))
 }
 
 /// Tells whether the commands of a line write nothing but what its text names.
 pub fn writes_only_what_it_names(commands: &[CommandDecided]) -> bool {
-    Certain::of(commands).is_some()
+    Certain::of(commands, "").is_some()
 }
 
 // Parts of a mode.
 const TYPE: u32 = 0o170_000;
 const LINK: u32 = 0o120_000;
 
-/// Whether bash takes it as it stands.
-fn is_plain(name: &str) -> bool {
-    !name.is_empty() && !name.contains(['$', '`', '*', '?', '[', '{', '~', '\\', '\'', '"', '…'])
-}
-
-/// Whether a command's write can only be its redirection: it is a reader by all other means.
-fn is_redirection(command: &CommandDecided, name: &str) -> bool {
-    !name.starts_with('-') && command.words.iter().skip(1).all(|word| word != name)
-}
-
 /// Whether a name of a line, in whatever folder, may mean this path or something above or below it.
 fn may_be(path: &Path, name: &Path) -> bool {
-    let parts: Vec<&OsStr> = name
-        .components()
-        .filter_map(|part| match part {
-            Component::Normal(part) => Some(part),
-            Component::RootDir | Component::CurDir | Component::Prefix(_) | Component::ParentDir => None,
-        })
-        .collect();
+    let parts = normal(name);
     let Some(last) = parts.last() else { return true };
     // Folders on the way to a file that the line made are its doing too.
-    path.iter().any(|part| part == *last) || parts.iter().any(|part| path.file_name() == Some(*part))
+    let is_on_the_way = |name: &OsStr| parts.iter().any(|part| is_part(part, name));
+    path.iter().any(|part| is_part(last, part)) || path.file_name().is_some_and(is_on_the_way)
+}
+
+/// The parts of a name without what leads up and nowhere.
+fn normal(name: &Path) -> Vec<&OsStr> {
+    let part = |part| match part {
+        Component::Normal(part) => Some(part),
+        Component::RootDir | Component::CurDir | Component::Prefix(_) | Component::ParentDir => None,
+    };
+    name.components().filter_map(part).collect()
+}
+
+fn is_part(name: &OsStr, part: &OsStr) -> bool {
+    name == part || name.to_str().is_some_and(|name| is_like(name, part))
+}
+
+/// Tells whether a name fits a pattern of stars and question marks.
+fn is_like(pattern: &str, name: &OsStr) -> bool {
+    fn fits(pattern: &[u8], name: &[u8]) -> bool {
+        match (pattern.split_first(), name.split_first()) {
+            (None, None) => true,
+            (Some((b'*', rest)), _) if fits(rest, name) => true,
+            (Some((b'*', _)), Some((_, name))) => fits(pattern, name),
+            // A character may be several bytes.
+            (Some((b'?', rest)), Some((_, name))) => fits(rest, name) || fits(pattern, name),
+            (Some((a, pattern)), Some((b, name))) => a == b && fits(pattern, name),
+            (Some(_), None) | (None, Some(_)) => false,
+        }
+    }
+    let stars = pattern.bytes().filter(|byte| matches!(byte, b'*' | b'?')).count();
+    // Beyond that it may take too long, and may be anything.
+    stars > 4 || fits(pattern.as_bytes(), name.as_encoded_bytes())
 }
 
 #[cfg(test)]
 mod tests {
+    use lathe_protocol::Digest;
+
     use super::*;
 
     fn change(path: &str) -> TreeChange {
@@ -162,9 +230,48 @@ mod tests {
     #[test]
     fn what_no_name_and_no_command_accounts_for_is_somebody_elses() {
         let mut changes = vec![change("/w/a.txt"), change("/w/theirs"), change("/w/own.txt")];
-        let certain = Certain(vec!["a.txt".to_owned()]);
+        let certain =
+            Certain { names: vec![Named { name: "a.txt".to_owned(), may: May::Change }], git: false };
         let others = certain.others(&mut changes, &["/w/own.txt".into()]);
-        assert_eq!(others, [change("/w/theirs")]);
+        assert_eq!(others, [PathBuf::from("/w/theirs")]);
         assert_eq!(changes, [change("/w/a.txt"), change("/w/own.txt")]);
+    }
+
+    #[test]
+    fn what_takes_away_makes_nothing() {
+        let (old, new) = (Some(Digest::of(b"old")), Some(Digest::of(b"new")));
+        let change = |path: &str, before: &Option<Digest>, after: &Option<Digest>| TreeChange {
+            path: path.into(),
+            before: before.clone(),
+            after: after.clone(),
+            mode: 0o100_644,
+            ..TreeChange::default()
+        };
+        let names = ["d", "p.txt"].map(|name| Named { name: name.to_owned(), may: May::Remove });
+        let certain = Certain { names: names.to_vec(), git: false };
+        let mut changes = vec![
+            change("/w/d/gone", &old, &None),
+            change("/w/d/new", &None, &new),
+            change("/w/p.txt", &old, &new),
+            change("/w/q.txt", &old, &None),
+        ];
+        let others = certain.others(&mut changes, &[]);
+        assert_eq!(others, ["/w/d/new", "/w/p.txt", "/w/q.txt"].map(PathBuf::from));
+        assert_eq!(changes, [change("/w/d/gone", &old, &None), change("/w/p.txt", &old, &None)]);
+    }
+
+    #[test]
+    fn stars_stand_for_what_they_do_in_bash() {
+        for (pattern, name, expected) in [
+            ("*.o", "a.o", true),
+            ("*.o", "a.oo", false),
+            ("a?c", "abc", true),
+            ("a?c", "ac", false),
+            ("n*", "n1", true),
+            ("plain", "plain", true),
+            ("plain", "plainer", false),
+        ] {
+            assert_eq!(is_like(pattern, OsStr::new(name)), expected, "{pattern} {name}");
+        }
     }
 }
