@@ -56,9 +56,10 @@ pub trait Disk: Send + Sync {
         Vec::new()
     }
 
-    /// The file that the shell runs for the bare name of a program.
-    fn on_path(&self, _name: &str) -> Option<PathBuf> {
-        None
+    /// The programs of a bare name in the folders in which the shell looks for them, the one that it runs first. A later one
+    /// is the same program where a manager of versions stands before it.
+    fn on_path(&self, _name: &str) -> Vec<PathBuf> {
+        Vec::new()
     }
 }
 

@@ -270,15 +270,21 @@ impl<'a> ProgramNames<'a> {
         if let Some(known) = self.bare.borrow().get(name) {
             return known.clone();
         }
-        let names = self.found_for(name).unwrap_or_default();
+        let found = self.found(name);
+        let names: Vec<String> = found.iter().flat_map(|places| self.names_on_way(name, places)).collect();
         self.bare.borrow_mut().insert(name.to_owned(), names.clone());
         names
     }
 
-    fn found_for(&self, name: &str) -> Option<Vec<String>> {
-        let disk = self.disk()?;
-        let places = disk.led_to(&disk.on_path(name)?);
-        let file = places.last()?;
+    /// The places that each program of a bare name leads to, the file itself last.
+    fn found(&self, name: &str) -> Vec<Vec<PathBuf>> {
+        let Some(disk) = self.disk().filter(|_| !name.contains('/')) else { return Vec::new() };
+        disk.on_path(name).iter().map(|path| disk.led_to(path)).collect()
+    }
+
+    /// The denied and guarded names of a program by the places that its name leads to.
+    fn names_on_way(&self, name: &str, places: &[PathBuf]) -> Vec<String> {
+        let Some(file) = places.last() else { return Vec::new() };
         let many = MANY_IN_ONE.contains(&name_of(file).as_str());
         let counts = |other: &String| {
             other != name && (self.denied.contains(other.as_str()) || GUARDED.contains(&other.as_str()))
@@ -286,29 +292,30 @@ impl<'a> ProgramNames<'a> {
         let led = places.iter().filter(|place| !many || *place != file).map(|place| name_of(place));
         let mut names: Vec<String> = led.filter(counts).collect();
         // `python3` is denied, and this is the `python3.11` that it leads to.
-        let is_meant = |denied: &&&str| {
-            let led = disk.on_path(denied).map(|path| disk.led_to(&path)).unwrap_or_default();
+        let leads_here = |denied: &str, led: &Vec<PathBuf>| {
             let version = is_version(denied, name) && led.iter().any(|place| name_of(place) == name);
             let chosen = led.iter().any(|place| place.parent() == Some(Path::new("/etc/alternatives")));
-            **denied != name && led.last() == Some(file) && (version || chosen)
+            led.last() == Some(file) && (version || chosen)
         };
+        let is_meant =
+            |denied: &&&str| **denied != name && self.found(denied).iter().any(|led| leads_here(denied, led));
         names
             .extend(self.denied.iter().filter(|_| !many).filter(is_meant).map(|denied| (*denied).to_owned()));
-        Some(names)
+        names
     }
 
     /// Tells whether the shell finds this very file by the bare name.
     fn is_found(&self, name: &str, file: &Path) -> bool {
-        let found = || Some(self.disk()?.led_to(&self.disk()?.on_path(name)?));
-        found().is_some_and(|led| led.last().is_some_and(|last| last == file))
+        self.found(name).iter().any(|led| led.last().is_some_and(|last| last == file))
     }
 
     fn files(&self) -> &[(&'a str, PathBuf)] {
         self.files.get_or_init(|| {
-            let Some(disk) = self.disk() else { return Vec::new() };
             let names = self.denied.iter().copied().chain(GUARDED);
-            let file = |name: &'a str| Some((name, disk.led_to(&disk.on_path(name)?).pop()?));
-            names.filter(|name| !name.contains('/')).filter_map(file).collect()
+            let files = |name: &'a str| {
+                self.found(name).into_iter().filter_map(move |mut led| Some((name, led.pop()?)))
+            };
+            names.flat_map(files).collect()
         })
     }
 }

@@ -93,15 +93,15 @@ impl Disk for LocalDisk {
         led_to(path)
     }
 
-    fn on_path(&self, name: &str) -> Option<PathBuf> {
+    fn on_path(&self, name: &str) -> Vec<PathBuf> {
         let runs = |path: &PathBuf| {
             path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
         };
         let folders = std::env::var_os("PATH").unwrap_or_default();
-        let mut folders = std::env::split_paths(&folders).filter(|folder| folder.is_absolute());
-        let found = folders.find_map(|folder| Some(folder.join(name)).filter(runs));
+        let folders = std::env::split_paths(&folders).filter(|folder| folder.is_absolute());
+        let found = folders.map(|folder| folder.join(name)).filter(runs);
         // Lathe need not be on PATH to be started by a link.
-        found.or_else(|| std::env::current_exe().ok().filter(|_| name == "lathe"))
+        found.chain(std::env::current_exe().ok().filter(|_| name == "lathe")).collect()
     }
 }
 
@@ -306,8 +306,8 @@ mod tests {
             let places: Vec<PathBuf> = places.into_iter().map(|place| root.join(place)).collect();
             assert_eq!(LocalDisk.led_to(&root.join(name)), places, "{name}");
         }
-        assert!(LocalDisk.on_path("sh").is_some_and(|found| found.is_absolute()));
-        assert_eq!(LocalDisk.on_path("no-program-is-called-so"), None);
+        assert!(LocalDisk.on_path("sh").iter().any(|found| found.is_absolute()));
+        assert_eq!(LocalDisk.on_path("no-program-is-called-so"), Vec::<PathBuf>::new());
     }
 
     #[test]
