@@ -63,7 +63,7 @@ pub fn raw_name(prefix: &str, path: &[u8]) -> Vec<u8> {
     let is_text = std::str::from_utf8(path).is_ok();
     let is_special = |byte: &u8| byte.is_ascii_control() || matches!(byte, b'"' | b'\\');
     let name = [prefix.as_bytes(), b"/", path].concat();
-    if is_text && !name.iter().any(|byte| is_special(byte)) {
+    if is_text && !name.iter().any(is_special) {
         return name;
     }
     let mut out = vec![b'"'];
