@@ -68,21 +68,24 @@ fn issue_16_what_a_line_in_the_background_takes_away_comes_back() {
         ("a view", |script| script.answer(slow(view())).answer(done("ok"))),
         ("a word", |script| script.answer(slow(say("it runs"))).answer(say("it runs"))),
     ];
-    for (number, line) in lines.into_iter().enumerate() {
+    let mut taken_back = 0;
+    for (number, line) in lines.iter().copied().enumerate() {
         for (way, (then, rest)) in rest.iter().enumerate() {
             let repo = repo((number + way) % 2 == 0);
             let before = tree(repo.path());
             let (run, report) = run(&repo, rest(Script::new().answer(bash("c1", line))));
             let after = tree(repo.path());
             let about = format!("{line}, then {then}: {report:#}");
-            // A program that had no time to begin has changed nothing. A command of the agent is waited for.
+            // A program that had no time to begin has changed nothing, and a busy machine gives it none. A command of the
+            // agent is waited for.
             let mut changed = differing(&after, &before);
             changed.sort();
             assert_eq!(told(&report), changed, "{about}");
-            assert!(!changed.is_empty() || (way == 0 && !line.starts_with("write")), "{about}");
+            assert!(!changed.is_empty() || !line.starts_with("write"), "{about}");
             if changed.is_empty() {
                 continue;
             }
+            taken_back += 1;
             let diff = again(&run, &repo, &["diff"]).expect_code(0);
             assert!(changed.iter().all(|path| diff.stdout.contains(path)), "{about}: {}", diff.stdout);
             let shown = again(&run, &repo, &["show"]).expect_code(0);
@@ -91,6 +94,7 @@ fn issue_16_what_a_line_in_the_background_takes_away_comes_back() {
             assert_eq!(differing(&tree(repo.path()), &before), Vec::<String>::new(), "{about}");
         }
     }
+    assert!(taken_back >= lines.len() * rest.len() / 2, "only {taken_back} had time to begin");
 }
 
 #[test]

@@ -245,7 +245,7 @@ fn a_saved_state_that_is_damaged_changes_nothing_of_what_a_model_is_asked() {
     let asked_of = |home: &Path| {
         let resumed = lathe().env("LATHE_HOME", home).in_dir(repo.path());
         let before = model.bodies().len();
-        let ran = resumed.args(["resume", "", "and more"]).with_model(&model).run();
+        let ran = resumed.args(["resume", "and more"]).with_model(&model).run();
         (ran, model.bodies().get(before).map(|body| without_times(&String::from_utf8_lossy(body))))
     };
     let fresh = || {

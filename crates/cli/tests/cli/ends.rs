@@ -241,7 +241,7 @@ fn a_folder_that_vanishes_during_the_run_is_told_to_the_model_and_the_journal_st
     assert!(crate::result(&events, "c3").contains("still here"), "{}", crate::result(&events, "c3"));
     let again = lathe()
         .env("LATHE_HOME", run.home())
-        .args(["resume", "", "more"])
+        .args(["resume", "do more"])
         .with_model(&model)
         .run()
         .expect_code(2);
@@ -392,7 +392,7 @@ fn ctrl_c_ends_a_running_command_and_leaves_a_history_that_can_be_gone_on_with()
     assert!(no_process_with("sleep 98450"));
     assert!(!repo.exists("never") && !repo.exists("went-on"));
     assert_eq!(crate::results(&events).len(), 2);
-    let again = lathe().env("LATHE_HOME", run.home()).args(["resume", "", "go on"]).with_model(&model);
+    let again = lathe().env("LATHE_HOME", run.home()).args(["resume", "go on"]).with_model(&model);
     again.in_dir(repo.path()).run().expect_code(0);
     assert_eq!(model.violations(), Vec::<String>::new());
 }

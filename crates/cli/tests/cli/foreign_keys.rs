@@ -260,7 +260,7 @@ fn a_resumed_session_sends_todays_key_to_no_address_of_its_journal() {
         let before = evil.got().len();
         assert_eq!(before, 1);
         // The owner's own session, without the key it had then; and a fork of it.
-        let refused = lathe.clone().args(["resume", "", "go on"]).run().expect_code(2);
+        let refused = lathe.clone().args(["resume", "go on"]).run().expect_code(2);
         assert!(refused.stderr.contains("--model-base-url"), "{}", refused.stderr);
         let sessions = lathe.clone().args(["sessions", "--json"]).run().stdout;
         let id = serde_json::from_str::<Value>(&sessions).unwrap()[0]["id"].as_str().unwrap().to_owned();
@@ -289,11 +289,11 @@ fn a_resumed_session_goes_on_with_the_key_and_the_address_it_had() {
     let lathe = owner(repo.path(), &own);
     let at = ["--provider", "openai", "--model", "m", "--model-base-url", &first.url()];
     lathe.clone().args(["run", "x"]).args(at).run();
-    lathe.clone().args(["resume", "", "go on"]).run();
+    lathe.clone().args(["resume", "go on"]).run();
     let got = first.got();
     assert!(got.len() == 2 && got.iter().all(|request| request.contains("PLANTED-openai")), "{got:?}");
     // Another key of the same name is another key.
-    lathe.env("OPENAI_API_KEY", "PLANTED-new").args(["resume", "", "go on"]).run().expect_code(2);
+    lathe.env("OPENAI_API_KEY", "PLANTED-new").args(["resume", "go on"]).run().expect_code(2);
     assert_eq!(first.got().len(), 2);
 }
 
@@ -304,14 +304,14 @@ fn a_resumed_session_works_no_more_freely_than_is_said_now() {
     let model = ["--provider", "openai", "--model", "m"];
     lathe.clone().args(["run", "x", "--mode", "full-auto"]).args(model).run();
     let first = |ran: lathe_testkit::Ran| (ran.stdout.lines().next().unwrap().to_owned(), ran.stderr);
-    let (line, said) = first(lathe.clone().args(["resume", "", "go on"]).args(model).run());
+    let (line, said) = first(lathe.clone().args(["resume", "go on"]).args(model).run());
     assert!(line.contains("mode default") && said.contains("--mode full-auto"), "{line} {said}");
-    let again = ["resume", "", "go on", "--mode", "full-auto"];
+    let again = ["resume", "go on", "--mode", "full-auto"];
     let (line, _) = first(lathe.clone().args(again).args(model).run());
     assert!(line.contains("mode full-auto") && line.contains(&own.address), "{line}");
     std::fs::write(lathe.home().join("config.toml"), "[run]\nmode = 'auto-edit'\n").unwrap();
     let elsewhere = TempRepo::new(&[]);
-    let (line, _) = first(lathe.in_dir(elsewhere.path()).args(["resume", "", "go on"]).args(model).run());
+    let (line, _) = first(lathe.in_dir(elsewhere.path()).args(["resume", "go on"]).args(model).run());
     let folder = repo.path().canonicalize().unwrap();
     assert!(line.contains("mode auto-edit") && line.contains(folder.to_str().unwrap()), "{line}");
 }

@@ -41,7 +41,9 @@ fn a_file_that_outgrows_the_limit_goes_back_and_the_way_back_brings_the_large_on
         "mv big.bin a.txt",
         "truncate -s 2G a.txt",
     ] {
-        for back in [&["undo"][..], &["rewind", "--to", "0", "--files"]] {
+        // What really fills the disk is tried one way.
+        let ways = if line.contains("/dev/zero") { 1 } else { 2 };
+        for back in [&["undo"][..], &["rewind", "--to", "0", "--files"]].into_iter().take(ways) {
             let (repo, home) = (place(), lathe());
             run(&home, &repo, &[line]);
             let large = size(&repo, "a.txt");

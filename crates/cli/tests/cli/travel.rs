@@ -232,7 +232,7 @@ fn a_session_opened_from_a_snapshot_goes_on_as_if_it_had_been_read_whole() {
     let events = run.run().expect_code(0).events();
     assert!(events.len() > 330, "{}: no snapshot was due", events.len());
     let again = at_home(&run)
-        .args(["resume", "", "and more", "--mode", "full-auto"])
+        .args(["resume", "and more", "--mode", "full-auto"])
         .with_model(&model)
         .in_dir(repo.path());
     again.run().expect_code(0);
