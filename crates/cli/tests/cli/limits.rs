@@ -269,7 +269,7 @@ fn issue_15_an_estimate_is_said_once() {
     let home = at_home(&repo, "{}");
     let words = ["run", "do it", "--mode", "full-auto", "--max-tokens", "1000000"];
     let ran = home.clone().args(words).with_model(&model).run().expect_code(0);
-    assert_eq!(ran.stdout.matches("so tokens are estimated").count(), 1, "{}", ran.stdout);
+    assert_eq!(ran.stdout.matches("what an answer took is estimated").count(), 1, "{}", ran.stdout);
 }
 
 #[test]
