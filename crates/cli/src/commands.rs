@@ -80,7 +80,7 @@ async fn tools(host: &Host, args: &ToolsArgs) -> Exit {
     };
     let extras = settled.extras();
     let toolset = settled.toolset().unwrap_or(Toolset::Lathe);
-    let specs = match host.tools(toolset, Path::new("."), settled.tool_choice(), &extras).await {
+    let specs = match host.tools().listed(toolset, Path::new("."), settled.tool_choice(), &extras).await {
         Ok(specs) => specs,
         Err(error) => return Exit::host(&error),
     };
@@ -126,8 +126,8 @@ async fn tool_run(host: &Host, args: ToolRunArgs) -> Exit {
     }
     let running = async {
         match &proposed {
-            Some(proposed) => host.run_proposed(run, proposed).await,
-            None => host.run_tool(run).await,
+            Some(proposed) => host.tools().run_proposed(run, proposed).await,
+            None => host.tools().run(run).await,
         }
     };
     tokio::pin!(running);
@@ -145,7 +145,7 @@ async fn tool_run(host: &Host, args: ToolRunArgs) -> Exit {
 }
 
 async fn tool_preview(host: &Host, run: ToolRun) -> Exit {
-    match host.preview_tool(run).await {
+    match host.tools().preview(run).await {
         Ok(ToolLook::Preview(preview)) => {
             term::out(&format!("{}\n", escape_unseen(preview.get().to_owned())));
             Exit::Done

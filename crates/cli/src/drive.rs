@@ -45,7 +45,7 @@ pub(crate) async fn work(
 ) -> Exit {
     let mut stops = Stops::listen();
     output.opening(&session);
-    output.remembered(host.remembered_facts().as_ref());
+    output.remembered(host.home().remembered_facts().as_ref());
     let id = session.id.clone();
     // Going on shows the session from its beginning; another task shows only itself.
     let from = match (&body, host.archive().last_seq(&id)) {

@@ -88,7 +88,7 @@ pub(crate) fn graph(host: &Host, args: &GraphArgs) -> Exit {
         GraphCommand::Build(args) | GraphCommand::Stats(args) => statistics(host, args),
         GraphCommand::Query(args) => {
             let target = args.target.join(" ");
-            match host.graph_query(&here(args.folder.as_ref()), &args.question, &target, args.budget) {
+            match host.graphs().query(&here(args.folder.as_ref()), &args.question, &target, args.budget) {
                 Ok(asked) if args.json => print_json(&asked.json),
                 Ok(asked) => term::out(&term::foreign(&asked.text)),
                 Err(error) => return Exit::host(&error),
@@ -102,7 +102,7 @@ pub(crate) fn graph(host: &Host, args: &GraphArgs) -> Exit {
                 (None, false) if args.calls => Export::Calls,
                 (None, false) => Export::Lines,
             };
-            match host.graph_export(&here(args.folder.as_ref()), &form) {
+            match host.graphs().export(&here(args.folder.as_ref()), &form) {
                 Ok(text) => term::out(&term::foreign(&text)),
                 Err(error) => return Exit::host(&error),
             }
@@ -121,7 +121,7 @@ fn statistics(host: &Host, args: &FolderArgs) -> Exit {
             term::err(&format!("\r[{:<30}] {done} of {all} files{end}", "#".repeat(filled)));
         }
     };
-    let statistics = match host.graph_build(&here(args.folder.as_ref()), &progress) {
+    let statistics = match host.graphs().build(&here(args.folder.as_ref()), &progress) {
         Ok(counted) => counted,
         Err(error) => return Exit::host(&error),
     };

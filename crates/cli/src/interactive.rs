@@ -47,7 +47,7 @@ pub(crate) async fn interactive(host: &Host, args: InteractiveArgs) -> Exit {
         Ok(images) => images,
         Err(reason) => return Exit::wrong_usage(&reason),
     };
-    let mut images = match host.store_images(images) {
+    let mut images = match host.archive().store_images(images) {
         Ok(images) => images,
         Err(error) => return Exit::host(&error),
     };
@@ -60,7 +60,7 @@ pub(crate) async fn interactive(host: &Host, args: InteractiveArgs) -> Exit {
     let mut stops = Stops::listen();
     let mut output = Output::new(OutputArg::Text).mode_from(mode_from);
     output.opening(&session);
-    output.remembered(host.remembered_facts().as_ref());
+    output.remembered(host.home().remembered_facts().as_ref());
     let mut updates = session.handle().subscribe(Seq(1));
     let trajectory = trajectory.as_deref().map(absolute).map(|path| session.write_trajectory(path));
     let mut lines = Lines::read();

@@ -80,7 +80,7 @@ pub(crate) async fn run(host: &Host, args: RunArgs) -> Exit {
     match host.start(plan).await {
         Ok(session) => {
             tell_notices(&notices);
-            let body = match host.store_images(images) {
+            let body = match host.archive().store_images(images) {
                 Ok(images) => CommandBody::GiveTask { text: task, images },
                 Err(error) => return Exit::host(&error),
             };

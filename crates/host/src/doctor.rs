@@ -155,7 +155,7 @@ impl Host {
             extras: Extras::default(),
             limits: lathe_protocol::Limits::default(),
         };
-        match self.run_tool(run).await {
+        match self.tools().run(run).await {
             Ok(finished) if finished.error.is_none() => {
                 let version =
                     finished.text.lines().find(|line| line.starts_with("bash ")).unwrap_or("bash").to_owned();

@@ -9,8 +9,8 @@ use lathe_redact::Redactor;
 use lathe_tools::{DocumentAnswer, DocumentAsk, Documents};
 use tokio_util::sync::CancellationToken;
 
+use crate::archive::Archive;
 use crate::error::HostError;
-use crate::session::Host;
 
 /// Where documents are kept, and whether a session has them.
 #[derive(Debug, Clone, Default)]
@@ -56,7 +56,8 @@ fn wrong(error: DocumentError) -> HostError {
     }
 }
 
-impl Host {
+impl Archive {
+    /// The documents, in Lathe's own store or at a service.
     pub fn shelf(&self, plan: &OnlinePlan) -> Result<Shelf, HostError> {
         let kind = match &plan.service {
             Some(options) => Kind::Service(Service::new(options).map_err(wrong)?),
@@ -68,7 +69,7 @@ impl Host {
         // A service may repeat the key it was asked with.
         let own = plan.service.as_ref().and_then(|options| options.key.clone());
         let own = own.map(|key| ("ONLINE_KEY".to_owned(), key));
-        Ok(Shelf { kind, screen: self.archive().screen_with(own) })
+        Ok(Shelf { kind, screen: self.screen_with(own) })
     }
 }
 
@@ -210,7 +211,7 @@ mod tests {
         let key = "kq-planted-0123456789";
         let service = ServiceOptions { base_url: "http://127.0.0.1:1".to_owned(), key: Some(key.to_owned()) };
         let plan = OnlinePlan { enabled: true, service: Some(service) };
-        let shelf = Host::new(Home::at(home.path().to_owned())).shelf(&plan).unwrap();
+        let shelf = Archive::new(Home::at(home.path().to_owned())).shelf(&plan).unwrap();
         for before in 0..TOLD {
             let reason = format!("{} {key}", "x".repeat(before));
             let error = DocumentError::Answered { code: 500, endpoint: "/e".to_owned(), reason };

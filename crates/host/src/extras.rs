@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lathe_extend::{Clean, Program, ToolRan};
-use lathe_protocol::{Boxed, Kind, Persona, Raw, ToolChoice, ToolErrorKind, Toolset};
-use lathe_tools::{CheckRule, Checks, Domain, Layer, OutsideTool, Provider, ProviderRan, ToolAbout, Toolbox};
+use lathe_protocol::{Boxed, Kind, Persona, Raw, ToolChoice, ToolErrorKind};
+use lathe_tools::{CheckRule, Checks, Domain, Layer, OutsideTool, Provider, ProviderRan};
 use lathe_workspace::{LocalProcesses, Pin, Surroundings};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -17,10 +17,9 @@ use crate::documents::OnlinePlan;
 use crate::error::HostError;
 use crate::lakeview::LakeviewPlan;
 use crate::ownfile::needed_text;
-use crate::place::{shell_env, working_folder};
+use crate::place::shell_env;
 use crate::replica::Replica;
 use crate::rules::trust::ProjectText;
-use crate::session::Host;
 
 /// What the user's own files name, and what the user trusts of a project's.
 #[derive(Debug, Clone, Default)]
@@ -315,19 +314,5 @@ impl Provider for Discovered {
 
     fn program(&self) -> String {
         self.0.called()
-    }
-}
-
-impl Host {
-    /// What a session in a folder would have.
-    pub async fn tools(
-        &self,
-        toolset: Toolset,
-        folder: &Path,
-        choice: ToolChoice,
-        extras: &Extras,
-    ) -> Result<Vec<ToolAbout>, HostError> {
-        let root = working_folder(folder)?;
-        Ok(Toolbox::listed(toolset, choice, extras.outside(&root, self.home().path()).await?))
     }
 }

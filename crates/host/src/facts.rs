@@ -8,8 +8,9 @@ use lathe_redact::Redactor;
 use lathe_workspace::open_regular;
 use serde_json::Value;
 
+use crate::archive::Archive;
+use crate::home::Home;
 use crate::ownfile::own_text;
-use crate::session::Host;
 
 /// The clock of this machine.
 pub(crate) struct SystemClock;
@@ -52,16 +53,18 @@ pub struct RememberedFacts {
     pub newest_from: Option<String>,
 }
 
-impl Host {
+impl Archive {
     /// The system text that a session in this folder begins with.
     pub fn system_text(&self, toolset: Toolset, folder: &Path) -> String {
-        let facts = facts(folder, Path::new("/bin/bash"), &self.home().memory(), &self.archive().screen());
+        let facts = facts(folder, Path::new("/bin/bash"), &self.home().memory(), &self.screen());
         system_prompt(toolset, &facts, None)
     }
+}
 
+impl Home {
     /// Facts that every session is told; `None` if there are none.
     pub fn remembered_facts(&self) -> Option<RememberedFacts> {
-        let memory = self.home().memory();
+        let memory = self.memory();
         let text = remembered(&memory, &Redactor::new([]))?;
         let count = text.lines().filter(|line| line.starts_with("- ")).count();
         let origins =

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::archive::Archive;
 use crate::error::HostError;
-use crate::session::Host;
+use crate::home::Home;
 
 pub use lathe_graph::{Asked, QUESTIONS};
 
@@ -37,28 +37,28 @@ impl Archive {
     }
 }
 
-impl Host {
-    fn graphs(&self) -> PathBuf {
-        self.home().graphs()
+/// The code graphs of one home.
+pub struct Graphs {
+    databases: PathBuf,
+}
+
+impl Graphs {
+    pub fn new(home: &Home) -> Self {
+        Self { databases: home.graphs() }
     }
 
     /// Begins to index a session's folder beside everything else, if it is one to index.
     pub(crate) fn index(&self, root: &Path) -> Option<Background> {
-        Background::start(root, &self.graphs(), SETTLED)
+        Background::start(root, &self.databases, SETTLED)
     }
 
     fn graph(&self, folder: &Path) -> Result<Graph, HostError> {
-        let home = self.graphs();
-        expire_databases(&home, UNUSED);
-        Graph::open(folder, &home, Limits::default()).map_err(|error| wrong(folder, &error))
+        expire_databases(&self.databases, UNUSED);
+        Graph::open(folder, &self.databases, Limits::default()).map_err(|error| wrong(folder, &error))
     }
 
     /// Brings the graph up to date and counts what is in it.
-    pub fn graph_build(
-        &self,
-        folder: &Path,
-        progress: &(dyn Fn(usize, usize) + Sync),
-    ) -> Result<Value, HostError> {
+    pub fn build(&self, folder: &Path, progress: &(dyn Fn(usize, usize) + Sync)) -> Result<Value, HostError> {
         let mut graph = self.graph(folder)?;
         let (snapshot, refreshed) = graph.fresh(progress).map_err(|error| wrong(folder, &error))?;
         let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
@@ -88,7 +88,8 @@ impl Host {
         }))
     }
 
-    pub fn graph_query(
+    /// Answers a question about a folder.
+    pub fn query(
         &self,
         folder: &Path,
         question: &str,
@@ -111,7 +112,8 @@ impl Host {
         lathe_graph::ask(&mut graph, question, target, budget).map_err(|error| wrong(folder, &error))
     }
 
-    pub fn graph_export(&self, folder: &Path, form: &Export) -> Result<String, HostError> {
+    /// Prints the graph of a folder in one of its forms.
+    pub fn export(&self, folder: &Path, form: &Export) -> Result<String, HostError> {
         let mut graph = self.graph(folder)?;
         let (snapshot, _) = graph.fresh(&|_, _| ()).map_err(|error| wrong(folder, &error))?;
         let query = Query::new(&snapshot);

@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::archive::Archive;
 use crate::blocking::blocking;
 use crate::error::HostError;
 use crate::place::same_folder;
@@ -100,6 +101,21 @@ impl Session {
     }
 }
 
+impl Archive {
+    /// The steps of the last run of a session that have ended.
+    pub fn finished_steps(&self, id: &SessionId) -> Result<Vec<u32>, HostError> {
+        let steps = self.step_texts(id)?.steps;
+        Ok(steps.iter().filter(|step| step.is_finished()).map(|step| step.number).collect())
+    }
+
+    fn step_texts(&self, id: &SessionId) -> Result<StepTexts, HostError> {
+        let reader = Reader::open(&self.home().sessions(), id, self.home().blobs()?)?;
+        let mut steps = StepTexts::default();
+        reader.live_each(|event| steps.take(&event))?;
+        Ok(steps)
+    }
+}
+
 impl Host {
     /// Who sums up the steps of a session that is not open here.
     pub fn lakeview_for(&self, id: &SessionId, overrides: &Overrides) -> Result<Arc<Lakeview>, HostError> {
@@ -127,19 +143,6 @@ impl Host {
         Arc::clone(unkept.entry(id.clone()).or_default())
     }
 
-    /// The steps of the last run of a session that have ended.
-    pub fn finished_steps(&self, id: &SessionId) -> Result<Vec<u32>, HostError> {
-        let steps = self.step_texts(id)?.steps;
-        Ok(steps.iter().filter(|step| step.is_finished()).map(|step| step.number).collect())
-    }
-
-    fn step_texts(&self, id: &SessionId) -> Result<StepTexts, HostError> {
-        let reader = Reader::open(&self.home().sessions(), id, self.home().blobs()?)?;
-        let mut steps = StepTexts::default();
-        reader.live_each(|event| steps.take(&event))?;
-        Ok(steps)
-    }
-
     /// Sums up one step of the last run. What was said before is given back as it is, unless it is wanted `anew`.
     pub async fn summarise_step(
         &self,
@@ -150,7 +153,7 @@ impl Host {
         keep: Keep<'_>,
         cancel: &CancellationToken,
     ) -> Result<StepSummarised, String> {
-        let steps = blocking(|| self.step_texts(id)).map_err(|error| error.to_string())?;
+        let steps = blocking(|| self.archive().step_texts(id)).map_err(|error| error.to_string())?;
         let at = steps.steps.iter().position(|step| step.number == number && step.is_finished());
         let Some((at, step)) = at.and_then(|at| Some((at, steps.steps.get(at)?))) else {
             return Err("there is no such step, or it has not ended".to_owned());

@@ -51,7 +51,7 @@ pub use documents::{OnlinePlan, Shelf, ShelfError};
 pub use error::{FileProblem, HostError};
 pub use extras::{Discovery, Extras, FieldDomain, Notices};
 pub use facts::RememberedFacts;
-pub use graph::{Asked, Export, QUESTIONS};
+pub use graph::{Asked, Export, Graphs, QUESTIONS};
 pub use home::Home;
 pub use lakeview::{Keep, LakeviewPlan, SummingProgress};
 pub use lathe_tools::{CHANGED_BY_OTHERS, CheckRule, check_entry as check_tool_entry};
@@ -74,7 +74,7 @@ pub use seal::seal_process;
 pub use secrets::shown_setting;
 pub use session::{Attended, Host, ModelSource, Overrides, Session, SessionPlan, ShownRequest};
 pub use shell::{PersonShell, ShellLine, ShellRun};
-pub use toolrun::{ToolLook, ToolRun};
+pub use toolrun::{ToolDesk, ToolLook, ToolRun};
 pub use travel::{Difference, LivePlan, LiveReplay};
 pub use typed::{TerminalModes, ask_to_end, drop_typed, ignores_hangup};
 

@@ -10,9 +10,9 @@ use lathe_policy::{Depth, Region};
 use lathe_workspace::{Files as _, LocalFiles, content_of, open_regular};
 
 use crate::error::{FileProblem, HostError};
-use crate::session::Host;
+use crate::rules::Rules;
 
-impl Host {
+impl Rules {
     /// The text of an ordinary file below one of these roots; a relative path begins at the first. Places of keys and
     /// Lathe's own folder are refused, wherever they lie and whatever link leads there.
     pub fn named_text(&self, roots: &[PathBuf], path: &Path, most: u64) -> Result<String, HostError> {
@@ -62,7 +62,7 @@ impl Host {
     /// owner.
     fn check_names(&self, roots: &[PathBuf], names: &[&Path]) -> Result<(), HostError> {
         let named = names.iter().find_map(|name| roots.iter().find(|root| name.starts_with(root)));
-        let gate = self.rules().gate(named.or(roots.first()).map_or(Path::new("/nowhere"), PathBuf::as_path));
+        let gate = self.gate(named.or(roots.first()).map_or(Path::new("/nowhere"), PathBuf::as_path));
         let strictest = names.iter().map(|name| gate.region(name, Depth::One)).max();
         match strictest.unwrap_or(Region::Keys) {
             Region::Inside | Region::Public | Region::Elsewhere => Ok(()),

@@ -9,7 +9,7 @@ use lathe_model::ImageStore;
 use lathe_protocol::{Attachment, Digest};
 use lathe_tools::{LARGEST_IMAGE, image_type};
 
-use crate::{Host, HostError};
+use crate::{Archive, HostError};
 
 /// An image that was read and is not stored yet.
 pub struct TaskImage {
@@ -42,7 +42,7 @@ pub fn read_images(paths: &[PathBuf]) -> Result<Vec<TaskImage>, String> {
     paths.iter().map(read).collect()
 }
 
-impl Host {
+impl Archive {
     /// Keeps the images of a task where the session finds them.
     pub fn store_images(&self, images: Vec<TaskImage>) -> Result<Vec<Attachment>, HostError> {
         if images.is_empty() {

@@ -27,6 +27,7 @@ use crate::archive::Archive;
 use crate::error::HostError;
 use crate::extras::Extras;
 use crate::facts::{SystemClock, facts, surroundings};
+use crate::graph::Graphs;
 use crate::home::Home;
 use crate::lakeview::{Summing, each_step};
 use crate::models::Models;
@@ -235,6 +236,11 @@ impl Host {
         &self.archive
     }
 
+    /// The code graphs of this home.
+    pub fn graphs(&self) -> Graphs {
+        Graphs::new(self.home())
+    }
+
     /// The models that can be asked from here.
     pub fn models(&self) -> &Models {
         &self.models
@@ -376,7 +382,7 @@ impl Host {
         let source = extras.review.source.as_ref();
         services.reviewer = self.reviewer(review.as_ref(), source, &ready, (&variables, root), &journal)?;
         if online {
-            services.documents = Some(Arc::new(self.shelf(&extras.online)?));
+            services.documents = Some(Arc::new(self.archive().shelf(&extras.online)?));
         }
         // The tree is secured beside the first request.
         services.tracking.begin();
@@ -419,7 +425,7 @@ impl Host {
         let summing = lakeview.as_ref().ok().filter(|_| extras.lakeview.each_step);
         let summing =
             summing.map(|lakeview| each_step(Arc::new(handle.clone()), Arc::clone(lakeview), state.seq));
-        let (actor, indexing) = (tokio::spawn(actor.run()), self.index(root));
+        let (actor, indexing) = (tokio::spawn(actor.run()), self.graphs().index(root));
         Ok(Session {
             id,
             workspace: root.to_string_lossy().into_owned(),
@@ -456,12 +462,6 @@ impl Host {
     fn readers(&self, id: &SessionId) -> Result<OpenReader, HostError> {
         let (sessions, id, blobs) = (self.home().sessions(), id.clone(), self.home().blobs()?);
         Ok(Arc::new(move || Reader::open(&sessions, &id, blobs.clone()).ok()))
-    }
-
-    /// Every tool a session with this toolset may have, with what the model is told of it.
-    pub fn tool_names(&self, toolset: Toolset) -> Vec<(String, String)> {
-        let specs = Toolbox::specs(toolset).into_iter().chain(Toolbox::special_specs(toolset));
-        specs.map(|spec| (spec.name, spec.description)).collect()
     }
 }
 

@@ -9,11 +9,14 @@ use lathe_protocol::{
     Arguments, CallFinished, CallId, Digest, Limits, Mode, Raw, SeenFile, ToolCall, ToolChoice,
     ToolErrorKind, Toolset, Verdict,
 };
-use lathe_tools::{Judge, Notebook, OutsideTool, Prepared, Preview, RunContext, Services, Toolbox};
+use lathe_tools::{
+    Judge, Notebook, OutsideTool, Prepared, Preview, RunContext, Services, ToolAbout, Toolbox,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::HostError;
 use crate::extras::Extras;
+use crate::place::working_folder;
 use crate::session::{Host, ModelSource, SessionPlan};
 
 pub struct ToolRun {
@@ -37,8 +40,20 @@ pub enum ToolLook {
     Refused(Box<CallFinished>),
 }
 
+/// Tools without a session: what there is, and single calls.
+#[derive(Clone, Copy)]
+pub struct ToolDesk<'a>(&'a Host);
+
 impl Host {
-    pub async fn run_tool(&self, run: ToolRun) -> Result<CallFinished, HostError> {
+    /// The tools, without a session.
+    pub fn tools(&self) -> ToolDesk<'_> {
+        ToolDesk(self)
+    }
+}
+
+impl ToolDesk<'_> {
+    /// Runs one call.
+    pub async fn run(&self, run: ToolRun) -> Result<CallFinished, HostError> {
         let bench = self.bench(run).await?;
         let finished = bench.run(&bench.call, Vec::new()).await;
         bench.services.close().await;
@@ -46,7 +61,7 @@ impl Host {
     }
 
     /// What a call would do. Nothing is run.
-    pub async fn preview_tool(&self, run: ToolRun) -> Result<ToolLook, HostError> {
+    pub async fn preview(&self, run: ToolRun) -> Result<ToolLook, HostError> {
         let bench = self.bench(run).await?;
         Ok(match bench.preview().await {
             Ok(preview) => {
@@ -94,9 +109,9 @@ impl Host {
             let reason = serde_json::from_str::<serde_json::Value>(text).err().map(|error| error.to_string());
             return Err(HostError::ToolArguments(reason.unwrap_or_else(|| "it is a string".to_owned())));
         }
-        self.home().make()?;
+        self.0.home().make()?;
         // Nobody's program is started for a tool of our own.
-        let home = self.home().path();
+        let home = self.0.home().path();
         let outside = if built_in {
             run.extras.declared(&folder, home)?
         } else {
@@ -105,7 +120,7 @@ impl Host {
         let mut known = run.extras.secrets(home)?;
         known.extend(crate::secrets::found(&run.folder));
         let redactor = Arc::new(crate::secrets::redactor(None, &known));
-        let mut services = self.person_services(&folder, &run.extras, redactor)?;
+        let mut services = self.0.person_services(&folder, &run.extras, redactor)?;
         crate::place::name_toolset(&mut services.plan.env, toolset);
         let services = Arc::new(services);
         let toolbox = Toolbox::with(toolset, Arc::clone(&services), ToolChoice::default(), outside);
@@ -114,7 +129,7 @@ impl Host {
             return Err(HostError::NoSuchTool { name: run.name, known });
         }
         let call = ToolCall { id: CallId::new("tool-run"), name: run.name, arguments, raw: None };
-        let judge = self.rules().judge(&folder, run.mode, &toolbox, &run.extras)?;
+        let judge = self.0.rules().judge(&folder, run.mode, &toolbox, &run.extras)?;
         Ok(Bench { toolbox, services, call, judge, cancel: run.cancel, limits: run.limits })
     }
 }
@@ -182,10 +197,28 @@ impl Bench {
     }
 }
 
-impl Host {
+impl ToolDesk<'_> {
+    /// Every tool a session with this toolset may have, with what the model is told of it.
+    pub fn names(&self, toolset: Toolset) -> Vec<(String, String)> {
+        let specs = Toolbox::specs(toolset).into_iter().chain(Toolbox::special_specs(toolset));
+        specs.map(|spec| (spec.name, spec.description)).collect()
+    }
+
+    /// The tools that a session in a folder would have.
+    pub async fn listed(
+        &self,
+        toolset: Toolset,
+        folder: &Path,
+        choice: ToolChoice,
+        extras: &Extras,
+    ) -> Result<Vec<ToolAbout>, HostError> {
+        let root = working_folder(folder)?;
+        Ok(Toolbox::listed(toolset, choice, extras.outside(&root, self.0.home().path()).await?))
+    }
+
     /// Whether a session by this plan has every tool that is named. Names are those of its toolset, of tools that only some
     /// sessions have, or of the user's own programs.
-    pub async fn check_tools(&self, plan: &SessionPlan, names: &[String]) -> Result<(), HostError> {
+    pub async fn check(&self, plan: &SessionPlan, names: &[String]) -> Result<(), HostError> {
         // The toolset of a recording is known only to the recording.
         let sets = match (plan.toolset, &plan.source) {
             (Some(toolset), _) => vec![toolset],
@@ -211,8 +244,8 @@ impl Host {
             let outside = match &mut outside {
                 Some(known) => known,
                 None => {
-                    let root = crate::place::working_folder(&plan.folder)?;
-                    outside.insert(plan.extras.outside(&root, self.home().path()).await?)
+                    let root = working_folder(&plan.folder)?;
+                    outside.insert(plan.extras.outside(&root, self.0.home().path()).await?)
                 }
             };
             if !has(outside) {

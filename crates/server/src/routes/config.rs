@@ -122,7 +122,8 @@ async fn trae(State(app): State<App>, Asked(asked): Asked<Where>) -> Answer<Agen
         },
         tools: app
             .host
-            .tool_names(toolset.unwrap_or(Toolset::Lathe))
+            .tools()
+            .names(toolset.unwrap_or(Toolset::Lathe))
             .into_iter()
             .map(|(name, _)| name)
             .collect(),

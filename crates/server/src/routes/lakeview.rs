@@ -130,7 +130,7 @@ impl Work {
                 app.host.lakeview_for(&id, &app.overrides(&id, &folder)?)?
             }
         };
-        let all = app.host.finished_steps(&id)?;
+        let all = app.host.archive().finished_steps(&id)?;
         let ended: HashSet<u32> = all.iter().copied().collect();
         let (steps, anew) = match request.step_numbers {
             Some(steps) => {

@@ -227,7 +227,7 @@ async fn check_tools(app: &App, names: &[String]) -> Result<(), ApiError> {
         let mut refused = None;
         for set in Toolset::ALL {
             plan.toolset = Some(set);
-            match app.host.check_tools(&plan, std::slice::from_ref(name)).await {
+            match app.host.tools().check(&plan, std::slice::from_ref(name)).await {
                 Ok(()) => {
                     refused = None;
                     break;
@@ -257,7 +257,7 @@ async fn delete(State(app): State<App>, Named(name): Named<String>) -> ExactAnsw
 
 async fn prompt(State(app): State<App>, Asked(asked): Asked<WhichPrompt>) -> ExactAnswer<Prompt> {
     let folder = app.folder(Path::new(""))?;
-    let built_in = |toolset: Toolset| app.host.system_text(toolset, &folder);
+    let built_in = |toolset: Toolset| app.host.archive().system_text(toolset, &folder);
     let of_toolset = || Toolset::ALL.into_iter().find(|toolset| toolset.as_str() == asked.name);
     let prompt = match asked.name.as_str() {
         TRAE => built_in(Toolset::Trae),

@@ -136,7 +136,7 @@ pub(crate) fn add(api: &mut Api) {
 
 fn shelf(app: &App) -> Result<Shelf, ApiError> {
     let plan = blocking(|| app.plans.online()).map_err(ApiError::bad)?;
-    Ok(blocking(|| app.host.shelf(&plan))?)
+    Ok(blocking(|| app.host.archive().shelf(&plan))?)
 }
 
 /// What the store or the service says of a failure.

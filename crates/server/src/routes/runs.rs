@@ -340,7 +340,8 @@ async fn task_text(
             admin(identity, "file_path")?;
             let (host, roots, file) = (Arc::clone(&app.host), app.roots.clone(), PathBuf::from(file));
             let read =
-                tokio::task::spawn_blocking(move || host.named_text(&roots, &file, NAMED_FILE_MAX)).await;
+                tokio::task::spawn_blocking(move || host.rules().named_text(&roots, &file, NAMED_FILE_MAX))
+                    .await;
             let read = read.map_err(|_| ApiError::unavailable("The file cannot be read."))?;
             read.map_err(|error| about("file_path", error.into()))
         }
@@ -407,7 +408,7 @@ async fn open_session(
     };
     if let Some(path) = request.config_file.clone().map(PathBuf::from) {
         let (host, roots) = (&app.host, &app.roots);
-        let read = blocking(|| host.named_config(roots, &path, NAMED_FILE_MAX));
+        let read = blocking(|| host.rules().named_config(roots, &path, NAMED_FILE_MAX));
         let text = read.map_err(|error| about("config_file", error.into()))?;
         wish.config_file = Some(ConfigText { path, text });
     }
@@ -415,7 +416,7 @@ async fn open_session(
     if let (ModelSource::Ask(asking), Some(name)) = (&mut plan.source, &request.model_config_name) {
         blocking(|| models::ask_named(app, name, asking))?;
     }
-    app.host.check_tools(&plan, &tools).await.map_err(unknown_name)?;
+    app.host.tools().check(&plan, &tools).await.map_err(unknown_name)?;
     plan.tools.exclude.extend(blocking(|| tools::left_out(app))?);
     // Also where the configuration says so: a session is begun only by those who may work in it.
     Needs { mode: plan.mode, own_model }.check(identity, SessionWork::Drive)?;

@@ -112,7 +112,7 @@ fn rows(app: &App, toolset: Option<Toolset>) -> Result<Vec<ToolRow>, ApiError> {
     let kept: AllKept = app.settings.read(FILE)?;
     let sets = toolset.map_or_else(|| vec![Toolset::Lathe, Toolset::Trae], |toolset| vec![toolset]);
     let mut rows: Vec<ToolRow> = Vec::new();
-    for (name, description) in sets.into_iter().flat_map(|set| app.host.tool_names(set)) {
+    for (name, description) in sets.into_iter().flat_map(|set| app.host.tools().names(set)) {
         if rows.iter().any(|row| row.name == name) {
             continue;
         }

@@ -74,7 +74,7 @@ async fn the_model_reads_and_replaces_a_document_it_is_told_of() {
     // The id is only known when the document is there, so the session comes after it.
     let folder = tempfile::tempdir().unwrap();
     let host = lathe_host::Host::new(lathe_host::Home::at(folder.path().join("home")));
-    let shelf = host.shelf(&lathe_host::OnlinePlan::default()).unwrap();
+    let shelf = host.archive().shelf(&lathe_host::OnlinePlan::default()).unwrap();
     let long = "x".repeat(17_000);
     let made = shelf.create("T".to_owned(), long, "D".to_owned()).await.unwrap();
     let ask = |id: &str, rest: Value| {
