@@ -1,41 +1,39 @@
-//! Sessions: started, opened, resumed. `lookup.rs` lists and reads them.
+//! Sessions: started, opened, resumed. The archive lists and reads them.
+
+mod open;
+mod plan;
+mod ready;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use lathe_agent::{Actor, AgentError, Clock, Facts, Lakeview, LocalHandle, OpenReader, ProposedText, Setup};
+use lathe_agent::{Actor, Clock, Facts, OpenReader, Setup};
 use lathe_journal::{Journal, Reader};
-use lathe_model::{
-    Cassette, CassetteError, Form, HttpClient, ModelClient, Pace, Params, RecordingClient, ReplayClient,
-    Strictness, Variables,
-};
+use lathe_model::Variables;
 use lathe_policy::Gate;
 use lathe_protocol::{
-    Digest, Draft, EndingRule, Fact, LimitChanges, Limits, Mode, ModelChoice, PatchRule, Place, ReviewRule,
-    RunNo, Sandbox, SessionHandle, SessionId, SessionOpened, SessionOptions, ToolChoice, Toolset,
+    Draft, Fact, Limits, Place, ReviewRule, RunNo, Sandbox, SessionId, SessionOpened, SessionOptions,
+    ToolChoice,
 };
-use lathe_redact::{Redactor, secrets_in_address};
+use lathe_redact::Redactor;
 use lathe_shell::StartFolder;
 use lathe_tools::{Outputs, OutsideTool, Services, ShellPlan, Toolbox, Tracking};
 use lathe_workspace::LocalProcesses;
 use parking_lot::Mutex;
-use tokio::task::JoinHandle;
 
+pub use self::open::Session;
+pub use self::plan::{Attended, ModelSource, Overrides, SessionPlan};
+pub(crate) use self::ready::{Asking, Ready, environment, ready};
 use crate::archive::Archive;
 use crate::error::HostError;
 use crate::extras::Extras;
 use crate::facts::{SystemClock, facts, surroundings};
 use crate::graph::Graphs;
 use crate::home::Home;
-use crate::lakeview::{Summing, each_step};
+use crate::lakeview::each_step;
 use crate::models::Models;
-use crate::models::auth::Stored;
-use crate::models::guarded::GuardedClient;
-use crate::models::keys::{KeyRing, Marks};
-use crate::models::request::{self, FoundModel, ModelRequest};
-use crate::outfile::output_path;
 use crate::place::{
     exact_identity, fit_env, identity, name_toolset, new_id, opened_in, same_folder, shell_env,
     working_folder,
@@ -43,147 +41,12 @@ use crate::place::{
 use crate::rules::Rules;
 use crate::secrets::{found as found_secrets, project_texts, redactor as secrets};
 
-/// Where answers come from.
-#[derive(Debug, Clone)]
-#[allow(clippy::large_enum_variant)] // There is one per session; a box would only be one more word at every use.
-pub enum ModelSource {
-    Ask(ModelRequest),
-    Replay {
-        cassette: PathBuf,
-        pace: Pace,
-        strictness: Strictness,
-    },
-    /// A cassette held in memory.
-    Given {
-        cassette: String,
-        strictness: Strictness,
-    },
-    /// A cassette that is part of the program.
-    BuiltIn {
-        cassette: &'static str,
-        pace: Pace,
-    },
-}
-
-/// What a new session is to be.
-#[derive(Debug, Clone)]
-pub struct SessionPlan {
-    pub folder: PathBuf,
-    pub source: ModelSource,
-    pub mode: Mode,
-    /// Lathe's own, or a cassette's, if nothing is said.
-    pub toolset: Option<Toolset>,
-    pub limits: Limits,
-    pub ending: EndingRule,
-    pub patch: Option<PatchRule>,
-    pub tools: ToolChoice,
-    /// Where to write a cassette.
-    pub record: Option<PathBuf>,
-    pub attended: Attended,
-    pub extras: Extras,
-    /// See [`SessionOptions::own_model`].
-    pub own_model: bool,
-}
-
-/// Who is there while a session works.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Attended {
-    Nobody,
-    /// Somebody who answers the model's questions, but cannot be asked for leave.
-    Answers,
-    /// Somebody at a terminal.
-    Person,
-}
-
-/// What a resumed session is to be otherwise than before.
-#[derive(Debug, Clone)]
-pub struct Overrides {
-    pub source: ModelSource,
-    pub mode: Option<Mode>,
-    pub limits: LimitChanges,
-    pub record: Option<PathBuf>,
-    pub attended: Attended,
-    pub extras: Extras,
-    /// True if the session gets a model's address or key of its own now. What it had before stays recorded.
-    pub own_model: bool,
-}
-
 pub struct Host {
     archive: Archive,
     models: Models,
     rules: Rules,
     /// Tokens of summaries that are in no event, by session.
     pub(crate) unkept: Mutex<HashMap<SessionId, Arc<AtomicU64>>>,
-}
-
-/// A session that is open for writing in this process.
-pub struct Session {
-    pub id: SessionId,
-    /// The folder worked in.
-    pub workspace: String,
-    pub options: SessionOptions,
-    /// Whether a task was left unfinished.
-    pub unfinished: bool,
-    /// Whether there is something to go on with: an unfinished task, or one that ended without success.
-    pub can_go_on: bool,
-    /// How many tools the model has.
-    pub tools: usize,
-    pub tool_names: Vec<String>,
-    /// Takes out of what is shown what nobody is to see.
-    pub(crate) screen: Arc<Redactor>,
-    handle: LocalHandle,
-    actor: JoinHandle<Result<(), AgentError>>,
-    /// Reads the folder into the code graph; stops when the session is closed or dropped.
-    indexing: Option<lathe_graph::Background>,
-    /// Ignore files that its tools met and cannot use.
-    unread: lathe_search::UnreadRules,
-    lakeview: Result<Arc<Lakeview>, String>,
-    /// What sums up each step.
-    pub(crate) summing: Option<Summing>,
-}
-
-impl Session {
-    /// Who sums up its steps, or why nobody can.
-    pub fn lakeview(&self) -> Result<Arc<Lakeview>, String> {
-        self.lakeview.clone()
-    }
-
-    /// A sentence for each `.latheignore` below the folder that a tool met, that cannot be read, and that was not told before.
-    pub fn unread_ignore_files(&self) -> Vec<String> {
-        let root = Path::new(&self.workspace);
-        self.unread.unwarned(&root.canonicalize().unwrap_or_else(|_| root.to_owned()))
-    }
-
-    pub fn handle(&self) -> &dyn SessionHandle {
-        &self.handle
-    }
-
-    /// The text of a file that the call of an open question proposes, or what a person made of it.
-    pub async fn proposed(
-        &self,
-        question: lathe_protocol::Seq,
-        text: Option<String>,
-    ) -> Option<ProposedText> {
-        self.handle.proposed(question, text).await
-    }
-
-    /// The same, for whoever outlives a borrow.
-    pub fn shared_handle(&self) -> Arc<dyn SessionHandle> {
-        Arc::new(self.handle.clone())
-    }
-
-    /// Ends the session here; nothing it started is left running.
-    pub async fn close(self) -> Result<(), HostError> {
-        self.handle.close().await;
-        let ended = self.actor.await;
-        if let Some(indexing) = self.indexing {
-            let _ = tokio::task::spawn_blocking(|| indexing.stop()).await;
-        }
-        match ended {
-            Ok(ended) => Ok(ended?),
-            Err(error) => Err(HostError::Crashed(error.to_string())),
-        }
-    }
 }
 
 /// Where outputs of a session's calls lie while they are read again: the same place whenever it is gone on with.
@@ -209,16 +72,6 @@ struct Opening {
     attended: Attended,
     extras: Extras,
     outside: Vec<OutsideTool>,
-}
-
-/// The model of a session, ready to be asked.
-pub(crate) struct Ready {
-    pub(crate) client: Arc<dyn ModelClient>,
-    pub(crate) choice: ModelChoice,
-    pub(crate) toolset: Toolset,
-    pub(crate) key: Option<String>,
-    /// Secrets by the user's word.
-    pub(crate) known: Vec<(String, String)>,
 }
 
 impl Host {
@@ -485,94 +338,4 @@ pub(crate) fn beginning(reader: &Reader) -> Result<(SessionOpened, SessionOption
     });
     let options = changed.unwrap_or_else(|| opened.options.clone());
     Ok((opened, options))
-}
-
-/// Where a model is looked for, and for what.
-pub(crate) struct Asking<'a> {
-    pub(crate) variables: &'a Arc<Variables>,
-    pub(crate) stored: &'a Stored,
-    pub(crate) marks: &'a Marks,
-    pub(crate) workspace: &'a Path,
-    /// Secrets by the user's word.
-    pub(crate) known: &'a [(String, String)],
-}
-
-impl Asking<'_> {
-    /// The model of a request, as a session in this folder asks it.
-    pub(crate) fn find(&self, request: &ModelRequest) -> Result<FoundModel, HostError> {
-        let ring = KeyRing { env: &environment, stored: self.stored, marks: self.marks };
-        let mut found = request::find(request, &ring)?;
-        let Form { wire, params } = found.client.form;
-        let params = Params { cache_key: Some(self.cache_key()), ..(*params).clone() };
-        found.client.form = Form::new(wire, params);
-        Ok(found)
-    }
-
-    /// The same for every session in a folder: they begin alike, so they share what a provider has cached.
-    fn cache_key(&self) -> String {
-        let digest = Digest::of(self.workspace.display().to_string().as_bytes());
-        format!("lathe-{}", digest.short())
-    }
-}
-
-/// A variable of the environment, if something is in it.
-pub(crate) fn environment(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
-}
-
-pub(crate) fn ready(
-    source: &ModelSource,
-    toolset: Option<Toolset>,
-    record: Option<&Path>,
-    asking: &Asking<'_>,
-    before: Option<&ModelChoice>,
-) -> Result<Ready, HostError> {
-    let variables = asking.variables;
-    let replay = |cassette: Cassette, pace: Pace, strictness: Strictness| -> Result<Ready, HostError> {
-        let toolset = match toolset {
-            Some(asked) if asked != cassette.toolset() => {
-                return Err(HostError::OtherToolset { cassette: cassette.toolset(), asked });
-            }
-            Some(_) | None => cassette.toolset(),
-        };
-        let choice = ModelChoice {
-            provider: request::RECORDED.into(),
-            model: "recorded".into(),
-            base_url: None,
-            key: None,
-        };
-        let client = Arc::new(ReplayClient::new(cassette, Arc::clone(variables), pace, strictness));
-        let client = Arc::new(GuardedClient::new(client, secrets(None, asking.known)));
-        Ok(Ready { client, choice, toolset, key: None, known: asking.known.to_vec() })
-    };
-    let mut ready = match source {
-        ModelSource::Replay { cassette, pace, strictness } => {
-            replay(Cassette::load(cassette)?, *pace, *strictness)?
-        }
-        ModelSource::Given { cassette, strictness } => {
-            replay(Cassette::parse(cassette)?, Pace::Instant, *strictness)?
-        }
-        ModelSource::BuiltIn { cassette, pace } => {
-            replay(Cassette::parse(cassette)?, *pace, Strictness::Lenient)?
-        }
-        ModelSource::Ask(request) => {
-            let request = before.map_or_else(|| request.clone(), |choice| request.clone().or(choice));
-            let found = asking.find(&request)?;
-            let key = found.client.auth.key().map(str::to_owned);
-            // A password inside the address is a secret like the key.
-            let mut known = asking.known.to_vec();
-            let inside = secrets_in_address(&found.client.base_url);
-            known.extend(inside.into_iter().map(|secret| ("BASE_URL".to_owned(), secret)));
-            let client = Arc::new(HttpClient::new(found.client));
-            let client = Arc::new(GuardedClient::new(client, secrets(key.clone(), &known)));
-            Ready { client, choice: found.choice, toolset: toolset.unwrap_or(Toolset::Lathe), key, known }
-        }
-    };
-    if let Some(path) = record {
-        let real = output_path(path, asking.workspace)
-            .map_err(|source| CassetteError::Write { path: path.display().to_string(), source })?;
-        let recording = RecordingClient::create(&real, ready.toolset, ready.client, Arc::clone(variables))?;
-        ready.client = Arc::new(recording);
-    }
-    Ok(ready)
 }

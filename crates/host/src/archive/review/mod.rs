@@ -6,6 +6,8 @@
 //! taken out of the file if the file is still what the agent left; else that is a conflict, and nothing is touched. Both
 //! words are events, so every client sees them and a rejection can be undone like any other change.
 
+mod shapes;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -20,9 +22,8 @@ use lathe_protocol::{
 };
 use lathe_tools::recorded;
 use lathe_workspace::landing;
-use schemars::JsonSchema;
-use serde::Serialize;
 
+pub use self::shapes::{FileReview, HunkReview, ReviewWish, Reviewed};
 use crate::archive::Archive;
 use crate::archive::layouts::leave_repositories;
 use crate::error::HostError;
@@ -35,49 +36,6 @@ const CONTEXT: usize = 3;
 const SHOWN: usize = 2000;
 const TYPE: u32 = 0o170_000;
 const FILE: u32 = 0o100_000;
-
-/// A file that a session changed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct FileReview {
-    /// From the workspace on.
-    pub path: String,
-    /// `created`, `deleted` or `changed`.
-    pub change: &'static str,
-    pub binary: bool,
-    /// Somebody else changed it between two changes of the agent: the hunks hold that too.
-    pub mixed: bool,
-    pub hunks: Vec<HunkReview>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct HunkReview {
-    pub id: String,
-    /// Counted from 1; the line before for an empty side.
-    pub old_start: usize,
-    pub old_lines: usize,
-    pub new_start: usize,
-    pub new_lines: usize,
-    /// With ` `, `-` or `+` before each: the change, and up to three lines before and after it.
-    pub lines: Vec<String>,
-    /// The `@@` line for `lines`, lines around included. The numbers above are of the change alone.
-    pub header: String,
-    /// Lines that are left out of `lines` because there are too many; 0 where it is whole.
-    pub left_out: usize,
-    /// `pending`, `accepted` or `rejected`.
-    pub state: &'static str,
-}
-
-/// Which hunks are meant.
-#[derive(Debug, Clone, Default)]
-pub struct ReviewWish {
-    pub hunks: Vec<String>,
-    pub path: Option<String>,
-    pub all: bool,
-    pub run: Option<RunNo>,
-}
-
-/// What is to be written down: what was said, and what was done to the file.
-pub type Reviewed = (EditsReviewed, Vec<Change>);
 
 /// What became of one path.
 struct Edited {

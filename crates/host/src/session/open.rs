@@ -1,0 +1,82 @@
+//! A session that is open for writing in this process.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use lathe_agent::{AgentError, Lakeview, LocalHandle, ProposedText};
+use lathe_protocol::{SessionHandle, SessionId, SessionOptions};
+use lathe_redact::Redactor;
+use tokio::task::JoinHandle;
+
+use crate::error::HostError;
+use crate::lakeview::Summing;
+
+/// A session that is open for writing in this process.
+pub struct Session {
+    pub id: SessionId,
+    /// The folder worked in.
+    pub workspace: String,
+    pub options: SessionOptions,
+    /// Whether a task was left unfinished.
+    pub unfinished: bool,
+    /// Whether there is something to go on with: an unfinished task, or one that ended without success.
+    pub can_go_on: bool,
+    /// How many tools the model has.
+    pub tools: usize,
+    pub tool_names: Vec<String>,
+    /// Takes out of what is shown what nobody is to see.
+    pub(crate) screen: Arc<Redactor>,
+    pub(super) handle: LocalHandle,
+    pub(super) actor: JoinHandle<Result<(), AgentError>>,
+    /// Reads the folder into the code graph; stops when the session is closed or dropped.
+    pub(super) indexing: Option<lathe_graph::Background>,
+    /// Ignore files that its tools met and cannot use.
+    pub(super) unread: lathe_search::UnreadRules,
+    pub(super) lakeview: Result<Arc<Lakeview>, String>,
+    /// What sums up each step.
+    pub(crate) summing: Option<Summing>,
+}
+
+impl Session {
+    /// Who sums up its steps, or why nobody can.
+    pub fn lakeview(&self) -> Result<Arc<Lakeview>, String> {
+        self.lakeview.clone()
+    }
+
+    /// A sentence for each `.latheignore` below the folder that a tool met, that cannot be read, and that was not told before.
+    pub fn unread_ignore_files(&self) -> Vec<String> {
+        let root = Path::new(&self.workspace);
+        self.unread.unwarned(&root.canonicalize().unwrap_or_else(|_| root.to_owned()))
+    }
+
+    pub fn handle(&self) -> &dyn SessionHandle {
+        &self.handle
+    }
+
+    /// The text of a file that the call of an open question proposes, or what a person made of it.
+    pub async fn proposed(
+        &self,
+        question: lathe_protocol::Seq,
+        text: Option<String>,
+    ) -> Option<ProposedText> {
+        self.handle.proposed(question, text).await
+    }
+
+    /// An owned handle.
+    pub fn shared_handle(&self) -> Arc<dyn SessionHandle> {
+        Arc::new(self.handle.clone())
+    }
+
+    /// Ends the session here; nothing it started is left running.
+    pub async fn close(self) -> Result<(), HostError> {
+        self.handle.close().await;
+        let ended = self.actor.await;
+        if let Some(indexing) = self.indexing {
+            let _ = tokio::task::spawn_blocking(|| indexing.stop()).await;
+        }
+        match ended {
+            Ok(ended) => Ok(ended?),
+            Err(error) => Err(HostError::Crashed(error.to_string())),
+        }
+    }
+}
