@@ -43,7 +43,7 @@ pub(crate) async fn edited_text(
 async fn run(editor: &str, file: &Path, stops: &mut Stops) -> Result<(), NoText> {
     let modes = TerminalModes::save();
     // The variable may hold options after the program.
-    let mut child = tokio::process::Command::new("/bin/sh")
+    let mut child = tokio::process::Command::from(lathe_host::user_program("/bin/sh"))
         .args(["-c", &format!("{editor} \"$1\""), "sh"])
         .arg(file)
         .kill_on_drop(true)

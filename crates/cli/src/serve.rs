@@ -206,7 +206,7 @@ fn announce(bound: &Bound, home: &Path, as_json: bool, open: bool) {
                 return;
             }
         };
-        let mut command = std::process::Command::new(opener);
+        let mut command = lathe_host::user_program(opener);
         command.arg(&page).stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
         if command.stderr(std::process::Stdio::null()).spawn().is_err() {
             term::err(&format!("warning: no browser can be opened here ({opener} is not there)\n"));

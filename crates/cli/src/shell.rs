@@ -222,7 +222,7 @@ struct Words {
 impl Validator for Words {
     /// Asks bash whether the text is whole; it reads it and runs nothing.
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
-        let read = std::process::Command::new("/bin/bash").args(["-n", "-c", context.input()]).output();
+        let read = lathe_host::user_program("/bin/bash").args(["-n", "-c", context.input()]).output();
         let said = read.map(|read| String::from_utf8_lossy(&read.stderr).into_owned()).unwrap_or_default();
         let unfinished = ["unexpected end of file", "unexpected EOF", "delimited by end-of-file"];
         Ok(match unfinished.iter().any(|words| said.contains(words)) {

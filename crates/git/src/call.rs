@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use lathe_workspace::{Fence, Spawn, find_program, safe_path};
 
@@ -134,11 +134,7 @@ impl GitCall {
 
     /// The call as a command of the standard library, without input.
     pub fn command(&self) -> Command {
-        let mut command = Command::new(&self.program);
-        command.args(&self.arguments).current_dir(&self.cwd).env_clear().envs(self.env());
-        command.stdin(Stdio::null());
-        self.fence.apply(&mut command);
-        command
+        self.spawn().command()
     }
 
     /// The call for a workspace's processes.

@@ -78,7 +78,7 @@ pub struct TestRun {
 }
 
 fn run_tests(folder: &Path) -> Result<TestRun, HostError> {
-    let output = std::process::Command::new("/bin/bash")
+    let output = lathe_workspace::program_command("/bin/bash")
         .arg("tests/run.sh")
         .current_dir(folder)
         .stdin(std::process::Stdio::null())

@@ -76,7 +76,7 @@ pub use session::{Attended, Host, ModelSource, Overrides, Session, SessionPlan, 
 pub use shell::{PersonShell, ShellLine, ShellRun};
 pub use toolrun::{ToolDesk, ToolLook, ToolRun};
 pub use travel::{Difference, LivePlan, LiveReplay};
-pub use typed::{TerminalModes, ask_to_end, drop_typed, ignores_hangup};
+pub use typed::{TerminalModes, ask_to_end, drop_typed, ignores_hangup, user_program};
 
 pub use lathe_agent::{Divergence, Lakeview, ProposedText, Verified};
 pub use lathe_changes::{Kept, PutBack};

@@ -46,3 +46,8 @@ pub fn ignores_hangup() -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }
+
+/// A program that the person at the terminal asked for, as an editor or a browser.
+pub fn user_program(program: impl AsRef<std::ffi::OsStr>) -> std::process::Command {
+    lathe_workspace::program_command(program)
+}

@@ -29,7 +29,7 @@ pub use led::{ConfigPlaces, behind_protected};
 pub use local_files::{Incoming, LocalFiles, WalkBounds};
 pub use local_process::LocalProcesses;
 pub use pin::Pin;
-pub use process::{Boxed, Child, Ended, Pipes, Processes, Spawn};
+pub use process::{Boxed, Child, Ended, Pipes, Processes, Spawn, program_command};
 pub use programs::{absolute_path, find_program, safe_path};
 pub use protected::{is_protected, is_protected_ground, is_protected_in};
 pub use regular::{content_of, leads_nowhere, nowhere, open_regular, read_regular};

@@ -4,10 +4,11 @@
 //! works on this machine, in a jail or in a container. The seam is kept to what
 //! all three can do: three byte pipes, an exit, and an end to the whole tree.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::process::{Command, Stdio};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -23,6 +24,27 @@ pub struct Spawn {
     pub cwd: PathBuf,
     pub env: Vec<(OsString, OsString)>,
     pub fence: Fence,
+}
+
+impl Spawn {
+    /// This as a command of the standard library, without input, for what waits for it on a thread of its own.
+    pub fn command(&self) -> Command {
+        let (program, arguments) = self
+            .argv
+            .split_first()
+            .map_or((OsStr::new(""), &[][..]), |(program, rest)| (program.as_os_str(), rest));
+        let mut command = program_command(program);
+        command.args(arguments).current_dir(&self.cwd).env_clear().envs(self.env.iter().cloned());
+        command.stdin(Stdio::null());
+        self.fence.apply(&mut command);
+        command
+    }
+}
+
+/// A program that belongs to no session: one that a person asked for, as an editor, or one that Lathe itself uses. It gets the
+/// environment of this process. The processes of a session begin at [`Processes`] instead, where its walls are.
+pub fn program_command(program: impl AsRef<OsStr>) -> Command {
+    Command::new(program)
 }
 
 /// How a child ended.

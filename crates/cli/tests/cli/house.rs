@@ -185,6 +185,47 @@ fn only_one_file_compiles_globs_and_only_one_makes_walks() {
     assert!(!text(walks).contains(&["Gitignore", "Builder"].concat()));
 }
 
+/// Processes begin in few places, so that walls around them are built in few places. Written apart, so that this file does not
+/// find itself.
+#[test]
+fn only_four_crates_start_programs() {
+    let way = ["Command::n", "ew("].concat();
+    let mut found = Vec::new();
+    files(&root().join("crates"), ".rs", &mut found);
+    let odd: Vec<&PathBuf> = found
+        .iter()
+        .filter(|path| {
+            let below = path.strip_prefix(root().join("crates")).unwrap();
+            let mut parts = below.components().map(|part| part.as_os_str().to_string_lossy().into_owned());
+            let (name, folder) = (parts.next().unwrap(), parts.next().unwrap());
+            folder == "src" && !["workspace", "shell", "ax", "testkit"].contains(&name.as_str())
+        })
+        .filter(|path| std::fs::read_to_string(path).unwrap().contains(&way))
+        .collect();
+    assert_eq!(odd, Vec::<&PathBuf>::new(), "use a workspace's processes, or `program_command`");
+}
+
+/// The host opens sessions; what needs Lathe's folder alone belongs to one of its parts.
+#[test]
+fn the_host_stays_small() {
+    let mut found = Vec::new();
+    files(&root().join("crates/host/src"), ".rs", &mut found);
+    let mut methods = Vec::new();
+    for path in &found {
+        let text = std::fs::read_to_string(path).unwrap();
+        let lines = text.lines().count();
+        assert!(lines <= 400, "{} has {lines} lines", path.display());
+        for part in text.split("\nimpl Host {\n").skip(1) {
+            let body = part.split("\n}\n").next().unwrap();
+            let public = body
+                .lines()
+                .filter(|line| line.starts_with("    pub fn ") || line.starts_with("    pub async fn "));
+            methods.extend(public.map(|line| line.trim().to_owned()));
+        }
+    }
+    assert!((10..=15).contains(&methods.len()), "{methods:#?}");
+}
+
 fn files(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

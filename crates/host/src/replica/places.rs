@@ -3,9 +3,8 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use lathe_workspace::find_program;
+use lathe_workspace::{find_program, program_command};
 
 use super::{COPYING, PATH_MAX};
 use crate::error::HostError;
@@ -158,7 +157,7 @@ pub(super) fn set(file: &Path, key: &str, value: Option<&str>) -> Result<(), Hos
 
 pub(super) fn copied(from: &Path, to: &Path) -> Result<(), HostError> {
     let program = find_program("cp", from).unwrap_or_else(|| PathBuf::from("/bin/cp"));
-    let words = match Command::new(program).args(COPYING).arg(from).arg(to).output() {
+    let words = match program_command(program).args(COPYING).arg(from).arg(to).output() {
         Ok(output) if output.status.success() => return Ok(()),
         Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
         Err(error) => error.to_string(),
