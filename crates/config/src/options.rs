@@ -183,13 +183,13 @@ impl OptionRow {
         if fits { Ok(()) } else { Err(self.field.shape.expected()) }
     }
 
-    /// What was said on the command line.
+    /// This option as the command line gave it.
     pub fn flagged(&self, value: Value) -> Flag {
         let name = self.flag.as_ref().map_or_else(|| self.key.clone(), |flag| format!("--{}", flag.long));
         Flag::new(&*self.key, value, name)
     }
 
-    /// What was said in a request.
+    /// This option as a request gave it.
     pub fn asked(&self, value: Value) -> Flag {
         let name = self.member.as_ref().map_or(&self.key, |member| &member.name);
         Flag::new(&*self.key, value, name.clone())

@@ -1,4 +1,4 @@
-//! What the settings add to a session: checks, tools of programs, secrets, the project's trusted words.
+//! Additions of the settings to a session: checks, tools of programs, secrets, the project's trusted words.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ impl Settled {
         Some(path)
     }
 
-    /// The same as [`extras`](Self::extras), for a process that writes these files for the user while it works.
+    /// Additions for a process that writes these files for the user while it works.
     pub(crate) fn extras_with_outputs<'a>(&self, outputs: impl IntoIterator<Item = &'a Path>) -> Extras {
         let mut outputs: Vec<PathBuf> = outputs.into_iter().map(absolute).collect();
         if self.uses_trae && !outputs.is_empty() {
@@ -31,7 +31,7 @@ impl Settled {
         Extras { outputs, ..self.extras() }
     }
 
-    /// What the user's own files name, and what is trusted of the project's.
+    /// Additions that the user's own files name, and those of the project's that are trusted.
     pub fn extras(&self) -> Extras {
         let mut extras = self.own_extras();
         let fields = self.config.parts.iter().filter(|part| kind(part) == ItemKind::Field);
@@ -57,14 +57,14 @@ impl Settled {
         extras
     }
 
-    /// Whether a check stands in the project's file and not in the user's.
+    /// True if a check stands in the project's file and not in the user's.
     fn is_projects_check(&self, glob: &str) -> bool {
         let keys = [format!("check.{glob}"), format!("check.{glob:?}")];
         let origin = keys.iter().find_map(|key| self.config.origins.get(key));
         origin.is_some_and(|origin| matches!(origin.source, Source::Project(_)))
     }
 
-    /// Whether a domain stands in the project's file and not in the user's.
+    /// True if a domain stands in the project's file and not in the user's.
     fn is_projects_field(&self, domain: &str) -> bool {
         let keys = [format!("field.{domain}."), format!("field.{domain:?}.")];
         self.config.origins.iter().any(|(key, origin)| {
@@ -105,7 +105,7 @@ impl Settled {
     }
 }
 
-/// Where documents are kept. Only the user's own files may name a service.
+/// The place of documents. Only the user's own files may name a service.
 fn online(settings: &Settings) -> OnlinePlan {
     let section = &settings.online;
     let key = section.key_variable.as_ref().and_then(|name| std::env::var(name).ok());

@@ -6,7 +6,7 @@ use lathe_config::{Part, TraeValueKind, trae_values};
 use lathe_host::{Host, HostError, ItemKind, ItemState, Looked, ProjectLook, ProjectPart, shown_setting};
 use serde_json::json;
 
-/// Where a project's configuration stands.
+/// Path of a project's configuration.
 pub const PROJECT_FILE: &str = ".lathe/config.toml";
 
 /// Looks at a folder with the parts of its configuration that are known already.

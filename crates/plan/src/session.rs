@@ -12,7 +12,7 @@ use crate::model::{CassetteWish, review_rule, source};
 use crate::settle::Settled;
 use crate::wire::ConfigText;
 
-/// What a surface wants of a session. The settings say the rest.
+/// Wish of a surface for a session. The settings say the rest.
 #[derive(Debug, Clone)]
 pub struct Wish {
     /// The folder to work in.
@@ -22,7 +22,7 @@ pub struct Wish {
     /// A configuration file that a client of the server named.
     pub config_file: Option<ConfigText>,
     pub cassette: Option<CassetteWish>,
-    /// Where to write a cassette.
+    /// File to write a cassette to.
     pub record: Option<PathBuf>,
     /// Files that are written for the user while the session works.
     pub outputs: Vec<PathBuf>,
@@ -37,7 +37,7 @@ pub struct Wish {
     pub own_model: bool,
     /// The rules that edits are judged by; the settings decide if left out, and nothing is judged if they are empty.
     pub review: Option<ReviewRules>,
-    /// Who the agent is told to be.
+    /// Persona of the agent.
     pub persona: Option<Persona>,
 }
 
@@ -134,7 +134,7 @@ impl Settled {
         }
     }
 
-    /// What the settings and the wish add to a session.
+    /// Additions of the settings and the wish to a session.
     fn extras_of(&self, wish: &Wish) -> Extras {
         let mut extras = self.extras_with_outputs(wish.outputs.iter().map(PathBuf::as_path));
         // A recorded model answers every question itself.

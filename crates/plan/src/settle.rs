@@ -34,7 +34,7 @@ impl Person for Absent {
     fn tell_untrusted_trae(&self, _: &ProjectLook) {}
 }
 
-/// Where settings are looked for.
+/// Place that settings are looked for in.
 #[derive(Clone, Copy)]
 pub struct ConfigPlace<'a> {
     pub folder: &'a Path,

@@ -36,16 +36,16 @@ pub trait Plans: Send + Sync {
     fn plan(&self, wish: &Wish) -> Result<SessionPlan, String>;
     /// The plan by which a session that was left is opened again. It asks the model that it had.
     fn overrides(&self, folder: &Path, before: &SessionOptions) -> Result<Overrides, String>;
-    /// Where documents are kept.
+    /// The place of documents.
     fn online(&self) -> Result<OnlinePlan, String> {
         Ok(OnlinePlan::default())
     }
-    /// Where a model may be that a client names. An address of the owner's may be anywhere; the rest is outside.
+    /// Reach of a model that a client names. An address of the owner's may be anywhere; the rest is outside.
     fn reach(&self, base_url: &str) -> Reach {
         let _ = base_url;
         Reach::Outside
     }
-    /// Who named an address that came over the wire for this provider: the owner, with the owner's key for it, where the
+    /// Owner of an address that came over the wire for this provider: the owner, with the owner's key for it, where the
     /// configuration has the same one; else the wire, which has no key but its own.
     fn named_address(&self, provider: &str, base_url: &str) -> (AddressFrom, Option<String>) {
         let _ = (provider, base_url);
@@ -76,7 +76,7 @@ impl Configured {
         self.settled(self.host.home().path(), None, &self.flags)
     }
 
-    /// What a client gave, and where it says nothing, the flags of `serve`.
+    /// Options of a client, and where it says nothing, the flags of `serve`.
     fn joined(&self, wished: &Given) -> Given {
         let mut joined = wished.clone();
         let ours = &self.flags;

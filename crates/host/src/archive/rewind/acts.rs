@@ -1,4 +1,4 @@
-//! What sessions did to files, and how it is told when it is taken back.
+//! Acts of sessions on files, and how it is told when it is taken back.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::archive::claims::Claim;
 use crate::archive::restoring::shown;
 use crate::session::now;
 
-/// What calls after an event changed for good.
+/// Changes of calls after an event that stay.
 pub(super) fn lost_after(events: &[Event], end: Seq) -> Vec<String> {
     let later = events.iter().filter(|event| event.seq > end);
     later.flat_map(|event| event.fact.not_undoable()).collect()
