@@ -54,7 +54,7 @@ pub use facts::RememberedFacts;
 pub use graph::{Asked, Export, Graphs, QUESTIONS};
 pub use home::Home;
 pub use lakeview::{Keep, LakeviewPlan, SummingProgress};
-pub use lathe_tools::{CHANGED_BY_OTHERS, CheckRule, check_entry as check_tool_entry};
+pub use lathe_tools::CHANGED_BY_OTHERS;
 pub use limits::fit_limits;
 pub use models::Models;
 pub use models::auth::{KeyFrom, ProviderRow};
@@ -78,12 +78,12 @@ pub use toolrun::{ToolDesk, ToolLook, ToolRun};
 pub use travel::{Difference, LivePlan, LiveReplay};
 pub use typed::{TerminalModes, ask_to_end, drop_typed, ignores_hangup, user_program};
 
-pub use lathe_agent::{Divergence, Lakeview, ProposedText, Verified};
-pub use lathe_changes::{Kept, PutBack};
-pub use lathe_documents::{Document, Found, ServiceOptions, Version};
+pub use lathe_agent::{Lakeview, ProposedText};
+pub use lathe_changes::Kept;
+pub use lathe_documents::{Document, Found, Version};
 pub use lathe_journal::{SessionState, Summary};
-pub use lathe_model::{Outage, Pace, Params, Patience, Reach, Strictness};
-pub use lathe_policy::{Each, Entry, Item, ItemKind, ItemState, LineDecision, Said, visible};
+pub use lathe_model::{Pace, Reach, Strictness};
+pub use lathe_policy::{ItemKind, ItemState, LineDecision, Said, visible};
 pub use lathe_views::{
     Beside, By, CacheMeter, CostReport, CostRow, Cursor, LiveFrames, Projector, WireFrame, lakeview_line,
     masked_bytes, masked_file, wire_json,

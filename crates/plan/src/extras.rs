@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use lathe_config::{FieldSection, Settings, Source};
+use lathe_documents::ServiceOptions;
 use lathe_host::{
-    CheckRule, Discovery, Extras, FieldDomain, ItemKind, Notices, OnlinePlan, ServiceOptions,
-    trae_trajectories, trae_trajectory,
+    Discovery, Extras, FieldDomain, ItemKind, Notices, OnlinePlan, trae_trajectories, trae_trajectory,
 };
+use lathe_tools::CheckRule;
 
 use crate::model::{lakeview, review};
 use crate::project::kind;

@@ -4,10 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use lathe_config::{ModelSection, OnOutage, Settings};
-use lathe_host::{
-    AddressFrom, LakeviewPlan, ModelRequest, ModelSource, Outage, Pace, Params, Patience, ReviewPlan,
-    Strictness,
-};
+use lathe_host::{AddressFrom, LakeviewPlan, ModelRequest, ModelSource, ReviewPlan};
+use lathe_model::{Outage, Pace, Params, Patience, Strictness};
 use lathe_protocol::ReviewRule;
 
 use crate::settle::Settled;

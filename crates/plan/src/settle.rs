@@ -6,7 +6,7 @@ use lathe_config::{
     Config, ConfigErrors, Flag, Inputs, NamedFile, Origin, Part, Problem, ProjectFiles, Secret, Source,
     TrustedTrae, load,
 };
-use lathe_host::{Host, HostError, ProjectLook, check_tool_entry, provider_names, unread_ignore_file};
+use lathe_host::{Host, HostError, ProjectLook, provider_names, unread_ignore_file};
 use lathe_protocol::{Limits, ToolChoice, Toolset, listed};
 
 use crate::given::Given;
@@ -193,7 +193,7 @@ fn load_from(
         trusted: &trusted.parts,
         env: &|name| std::env::var(name).ok().filter(|value| !value.is_empty()),
         known_providers: &known_providers,
-        check_tool: &check_tool_entry,
+        check_tool: &lathe_tools::check_entry,
         flags,
     })
 }
