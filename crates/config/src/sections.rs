@@ -6,7 +6,7 @@
 //! Beside a field stand `x-env`, the variable that sets it, and who may set it: `x-user-only` is the reason why a
 //! project's file may not, `x-by-trust` says that it may with the user's trust in each entry, and `x-narrow-only` that it
 //! may only narrow what the user allows (a smaller number, `false`, a shorter list, a text where the user gives none).
-//! What surfaces offer of it stands there too: `x-flag` is its flag with the name of the value, `x-short` the short form,
+//! The forms that surfaces offer stand there too: `x-flag` is its flag with the name of the value, `x-short` the short form,
 //! `x-trae` Trae's short form of two letters, `x-on` the commands that have the flag, `x-flag-help` other words than the doc
 //! comment's, `x-unit` the form of a number, `x-member` its name in a request for a run, and `x-admin` marks a member that
 //! only admins may give. `options.rs` makes rows of these.

@@ -170,7 +170,7 @@ impl Archive {
         Ok(patch)
     }
 
-    /// What a session changed from its beginning to now, as a patch that `git apply -R` takes.
+    /// Changes of a session from its beginning to now, as a patch that `git apply -R` takes.
     pub fn session_patch(&self, id: &SessionId) -> Result<SessionPatch, HostError> {
         self.mend_left(id)?;
         let events = Reader::open(&self.home().sessions(), id, self.home().blobs()?)?.all()?;

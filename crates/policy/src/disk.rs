@@ -18,7 +18,7 @@ pub trait Disk: Send + Sync {
         true
     }
 
-    /// The same as [`Disk::expand`] with hidden names, as bash finds them with `dotglob`.
+    /// Names of [`Disk::expand`] and hidden ones besides, as bash finds them with `dotglob`.
     fn expand_with_hidden(&self, pattern: &str) -> Option<Vec<PathBuf>> {
         self.expand(pattern)
     }

@@ -28,7 +28,7 @@ pub struct Gate {
     pub headless: bool,
     /// What names mean on the disk.
     pub disk: OnDisk,
-    /// What earlier lines switched on in the shell.
+    /// Options that earlier lines switched on in the shell.
     pub switched: Switched,
 }
 

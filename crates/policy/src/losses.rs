@@ -25,7 +25,7 @@ pub struct Losses {
     pub work: bool,
     /// Branches, stashes or commits that nothing may name afterwards.
     pub refs: bool,
-    /// Whether patterns among these mean hidden names too.
+    /// True if patterns among these mean hidden names too.
     pub hidden: bool,
 }
 

@@ -51,7 +51,7 @@ const GUARDED: [&str; 24] = [
 /// Programs that one word may stand for, more than which are not looked at.
 const MOST: usize = 64;
 
-/// What a line says of where programs are.
+/// Places of programs that a line names.
 struct Given {
     /// The folders in which it looks for them.
     folders: Vec<String>,

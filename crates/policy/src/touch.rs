@@ -22,7 +22,7 @@ pub(crate) struct Touch {
     pub(crate) reads: bool,
     /// Whether only names are shown, and nothing that is in a file.
     pub(crate) names_only: bool,
-    /// Whether it counts for rules about paths alone: a program may or may not go through such a folder.
+    /// True if it counts for rules about paths alone: a program may or may not go through such a folder.
     pub(crate) for_rules: bool,
     /// Which files of a folder are meant.
     pub(crate) extent: Extent,

@@ -90,7 +90,7 @@ impl TreeRules {
         }
     }
 
-    /// What the ignore files say about a path itself, not about the folders above it.
+    /// Verdict of the ignore files about a path itself, not about the folders above it.
     pub(crate) fn matched(&self, path: &Path, is_folder: bool) -> Match<()> {
         let mut found = [const { Match::None }; KINDS.len()];
         let nearest = path.parent().and_then(|folder| self.level(folder));

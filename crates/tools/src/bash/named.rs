@@ -19,7 +19,7 @@ const READERS: &str = " : [ [[ apply_patch ask awk basename break case cat cd cm
 /// Programs that write nothing whatever their words are.
 const NEVER: &str = " : [ [[ basename cat comm cut dirname echo egrep fgrep grep head ls nl printf pwd rg seq tail test true wc ";
 
-/// What a command can do to a name.
+/// Effects that a command can have on a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum May {
     /// Anything, below it too.

@@ -77,7 +77,7 @@ impl Judge {
         Self { gate: Gate { here: Some(folder), ..self.gate }, ..self }
     }
 
-    /// The same judge for the session's shell: in the folder it is in, with the options that lines switched on.
+    /// This judge for the session's shell: in the folder it is in, with the options that lines switched on.
     pub fn in_shell(self, services: &Services) -> Self {
         let judge = self.at(services.cwd());
         Self { gate: Gate { switched: services.switched(), ..judge.gate }, ..judge }

@@ -44,5 +44,5 @@ pub struct ReviewWish {
     pub run: Option<RunNo>,
 }
 
-/// What is to be written down: what was said, and what was done to the file.
+/// Record to be written down: what was said, and what was done to the file.
 pub type Reviewed = (EditsReviewed, Vec<Change>);
