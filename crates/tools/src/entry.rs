@@ -56,7 +56,7 @@ pub(crate) fn entries(
         outside.clear();
     }
     let others = !outside.is_empty();
-    let built_in = faces(toolset).iter().chain(own.iter().copied()).map(Entry::built_in);
+    let built_in = faces(toolset).chain(own.iter().copied()).map(Entry::built_in);
     let joined = outside.into_iter().map(|tool| Entry::outside(tool, toolset));
     let mut entries: Vec<Entry> = Vec::new();
     for entry in built_in.chain(joined).chain(others.then(|| Entry::caller(toolset))) {

@@ -3,16 +3,13 @@
 use lathe_protocol::{Kind, Raw, ToolSpec, Toolset};
 use serde_json::Value;
 
+use crate::built_in::lathe_faces;
+use crate::call::{FaceForm, TypedCall, face_call};
 use crate::outcome::Data;
 use crate::preview::Preview;
 use crate::problem::Problem;
-use crate::{
-    ask, bash, code, data, done, edit, gemini, glob, list, memory, modify, online, patch, review, search,
-    think, todo, trae, view, write,
-};
-
-/// Arguments as the tool wants them, with the canonical name of the tool they are for.
-pub(crate) type Adapted = (&'static str, Value);
+use crate::schema::schema_of;
+use crate::{bash, data, edit, gemini, glob, list, patch, review, search, todo, trae, view, write};
 
 /// From the arguments, what was shown, and the text a person made of it.
 pub(crate) type Modify = fn(Value, &Preview, &str) -> Option<Value>;
@@ -27,13 +24,63 @@ pub(crate) struct Face {
     pub(crate) description: &'static str,
     pub(crate) schema: fn() -> Raw,
     pub(crate) checks: Checks,
-    pub(crate) adapt: fn(Value) -> Result<Adapted, Problem>,
+    /// Reads the arguments, by the type that the schema is of.
+    pub(crate) read: fn(Value) -> Result<TypedCall, Problem>,
     /// The arguments for what a person made of the proposed text.
     pub(crate) modify: Option<Modify>,
     pub(crate) voice: Voice,
 }
 
 impl Face {
+    /// A tool of the `lathe` toolset, by its own words.
+    pub(crate) const fn lathe<F: FaceForm>(
+        name: &'static str,
+        display: &'static str,
+        kind: Kind,
+        description: &'static str,
+    ) -> Self {
+        Self::of::<F>(name, display, kind, description, Voice::lathe(CAP))
+    }
+
+    /// A tool in a toolset. `F` gives the schema, reads the arguments, and makes the call of them.
+    pub(crate) const fn of<F: FaceForm>(
+        name: &'static str,
+        display: &'static str,
+        kind: Kind,
+        description: &'static str,
+        voice: Voice,
+    ) -> Self {
+        Self {
+            name,
+            display,
+            aliases: &[],
+            kind,
+            description,
+            schema: schema_of::<F>,
+            checks: Checks::Own,
+            read: face_call::<F>,
+            modify: None,
+            voice,
+        }
+    }
+
+    pub(crate) const fn or(self, aliases: &'static [&'static str]) -> Self {
+        Self { aliases, ..self }
+    }
+
+    pub(crate) const fn checked(self, checks: Checks) -> Self {
+        Self { checks, ..self }
+    }
+
+    pub(crate) const fn modified_by(self, modify: Modify) -> Self {
+        Self { modify: Some(modify), ..self }
+    }
+
+    /// Shows at most about so many bytes of foreign text.
+    pub(crate) const fn capped(self, cap: usize) -> Self {
+        Self { voice: Voice { cap, ..self.voice }, ..self }
+    }
+
     /// Tells whether its result is markdown. Gemini CLI takes what it reads from a file for that too.
     pub(crate) fn markdown(&self) -> bool {
         match self.kind {
@@ -51,6 +98,9 @@ impl Face {
         }
     }
 }
+
+/// Bytes of foreign text that a tool of the `lathe` toolset shows, if it does not say another number.
+const CAP: usize = 16_000;
 
 /// Who says that arguments do not fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,200 +127,14 @@ impl Voice {
 }
 
 /// The faces of a toolset, in the order in which the model is told of them.
-pub(crate) fn faces(toolset: Toolset) -> &'static [Face] {
+pub(crate) fn faces(toolset: Toolset) -> Box<dyn Iterator<Item = &'static Face>> {
     match toolset {
-        Toolset::Lathe => &LATHE,
-        Toolset::Trae => &trae::FACES,
-        Toolset::Gemini => &gemini::FACES,
-        Toolset::Bash => &bash::ONE,
+        Toolset::Lathe => Box::new(lathe_faces()),
+        Toolset::Trae => Box::new(trae::FACES.iter()),
+        Toolset::Gemini => Box::new(gemini::FACES.iter()),
+        Toolset::Bash => Box::new(bash::ONE.iter()),
     }
 }
-
-/// Tools that only some sessions have: those with rules for reviews, and those with documents. They have one name everywhere.
-pub(crate) static REVIEW: Face = Face {
-    name: "quality_review",
-    display: "Review",
-    aliases: &["quality_review_tool"],
-    kind: Kind::Think,
-    description: include_str!("review/lathe.md"),
-    schema: crate::schema::schema_of::<review::Arguments>,
-    checks: Checks::Own,
-    adapt: |arguments| Ok((review::ID, arguments)),
-    modify: None,
-    voice: Voice::lathe(16_000),
-};
-
-pub(crate) static ONLINE: Face = Face {
-    name: "online_doc_tool",
-    display: "Documents",
-    aliases: &[],
-    kind: Kind::Fetch,
-    description: include_str!("online/lathe.md"),
-    schema: crate::schema::schema_of::<online::Arguments>,
-    checks: Checks::Own,
-    adapt: |arguments| Ok((online::ID, arguments)),
-    modify: None,
-    voice: Voice::lathe(20_000),
-};
-
-static LATHE: [Face; 13] = [
-    Face {
-        name: "bash",
-        display: "Shell",
-        aliases: &[],
-        kind: Kind::Execute,
-        description: include_str!("bash/lathe.md"),
-        schema: crate::schema::schema_of::<bash::Arguments>,
-        checks: Checks::Own,
-        adapt: |arguments| Ok((bash::ID, arguments)),
-        modify: None,
-        voice: Voice::lathe(30_000),
-    },
-    Face {
-        name: "view",
-        display: "View",
-        aliases: &[],
-        kind: Kind::Read,
-        description: include_str!("view/lathe.md"),
-        schema: crate::schema::schema_of::<view::LatheArguments>,
-        checks: Checks::Own,
-        adapt: view::adapt_lathe,
-        modify: None,
-        voice: Voice::lathe(48_000),
-    },
-    Face {
-        name: "search",
-        display: "Search",
-        aliases: &[],
-        kind: Kind::Search,
-        description: include_str!("search/lathe.md"),
-        schema: crate::schema::schema_of::<search::Arguments>,
-        checks: Checks::Own,
-        adapt: |arguments| Ok((search::ID, arguments)),
-        modify: None,
-        voice: Voice::lathe(24_000),
-    },
-    Face {
-        name: "glob",
-        display: "Glob",
-        aliases: &[],
-        kind: Kind::Search,
-        description: include_str!("glob/lathe.md"),
-        schema: crate::schema::schema_of::<glob::Arguments>,
-        checks: Checks::Own,
-        adapt: |arguments| Ok((glob::ID, arguments)),
-        modify: None,
-        voice: Voice::lathe(16_000),
-    },
-    Face {
-        name: "code",
-        display: "Code",
-        aliases: &[],
-        kind: Kind::Search,
-        description: include_str!("code/lathe.md"),
-        schema: crate::schema::schema_of::<code::Arguments>,
-        checks: Checks::Own,
-        adapt: |arguments| Ok((code::ID, arguments)),
-        modify: None,
-        voice: Voice::lathe(48_000),
-    },
-    Face {
-        name: "edit",
-        display: "Edit",
-        aliases: &[],
-        kind: Kind::Edit,
-        description: include_str!("edit/lathe.md"),
-        schema: crate::schema::schema_of::<edit::Arguments>,
-        checks: Checks::Own,
-        adapt: |arguments| Ok((edit::ID, arguments)),
-        modify: Some(modify::edit),
-        voice: Voice::lathe(16_000),
-    },
-    Face {
-        name: "write",
-        display: "Write",
-        aliases: &[],
-        kind: Kind::Edit,
-        description: include_str!("write/lathe.md"),
-        schema: crate::schema::schema_of::<write::LatheArguments>,
-        checks: Checks::Own,
-        adapt: write::adapt_lathe,
-        modify: Some(modify::write),
-        voice: Voice::lathe(16_000),
-    },
-    Face {
-        name: "apply_patch",
-        display: "Patch",
-        aliases: &[],
-        kind: Kind::Edit,
-        description: include_str!("patch/lathe.md"),
-        schema: crate::schema::schema_of::<patch::Arguments>,
-        checks: Checks::Own,
-        adapt: |arguments| Ok((patch::ID, arguments)),
-        modify: None,
-        voice: Voice::lathe(16_000),
-    },
-    Face {
-        name: "think",
-        display: "Think",
-        aliases: &[],
-        kind: Kind::Think,
-        description: include_str!("think/lathe.md"),
-        schema: crate::schema::schema_of::<think::LatheArguments>,
-        checks: Checks::Own,
-        adapt: think::adapt_lathe,
-        modify: None,
-        voice: Voice::lathe(16_000),
-    },
-    Face {
-        name: "todo",
-        display: "Todo",
-        aliases: &[],
-        kind: Kind::Think,
-        description: include_str!("todo/lathe.md"),
-        schema: crate::schema::schema_of::<todo::Arguments>,
-        checks: Checks::Own,
-        adapt: |arguments| Ok((todo::ID, arguments)),
-        modify: None,
-        voice: Voice::lathe(16_000),
-    },
-    Face {
-        name: "remember",
-        display: "Remember",
-        aliases: &[],
-        kind: Kind::Think,
-        description: include_str!("memory/lathe.md"),
-        schema: crate::schema::schema_of::<memory::LatheArguments>,
-        checks: Checks::Own,
-        adapt: memory::adapt_lathe,
-        modify: Some(modify::memory),
-        voice: Voice::lathe(16_000),
-    },
-    Face {
-        name: "ask_user",
-        display: "Ask",
-        aliases: &[],
-        kind: Kind::Communicate,
-        description: include_str!("ask/lathe.md"),
-        schema: crate::schema::schema_of::<ask::LatheArguments>,
-        checks: Checks::Own,
-        adapt: ask::adapt_lathe,
-        modify: None,
-        voice: Voice::lathe(16_000),
-    },
-    Face {
-        name: "task_done",
-        display: "Done",
-        aliases: &[],
-        kind: Kind::Other,
-        description: include_str!("done/lathe.md"),
-        schema: crate::schema::schema_of::<done::Arguments>,
-        checks: Checks::Own,
-        adapt: |arguments| Ok((done::ID, arguments)),
-        modify: None,
-        voice: Voice::lathe(16_000),
-    },
-];
 
 /// Lathe's own words for what tools return. Foreign text stands between tags, so the model can tell it from ours.
 pub(crate) fn words(outcome: &Data, cap: usize) -> String {
@@ -324,18 +188,18 @@ mod tests {
     use lathe_policy::{all_tool_names, tool_names};
 
     use super::*;
-    use crate::commands::COMMANDS;
+    use crate::built_in::{commands, special_faces};
 
     /// Rules name tools by the gate's table: a face or command that is missing there could not be denied by its name.
     #[test]
     fn every_name_of_every_toolset_and_command_is_in_the_gates_table() {
         let mut faces: Vec<&Face> = Toolset::ALL.iter().flat_map(|toolset| faces(*toolset)).collect();
-        faces.extend([&REVIEW, &ONLINE]);
+        faces.extend(special_faces(|_| true));
         let mut names: BTreeSet<&str> = faces
             .iter()
             .flat_map(|face| [face.name].into_iter().chain(face.aliases.iter().copied()))
             .collect();
-        for command in &COMMANDS {
+        for command in commands() {
             let own = [command.name].into_iter().chain(command.aliases.iter().copied());
             names.extend(own.clone());
             for name in own.filter(|name| *name != "done" || command.tool == "done") {

@@ -1,6 +1,6 @@
 //! Tools: what the model can do, implemented once and spoken in the words of each toolset.
 //!
-//! A `Tool` turns arguments into an `Invocation`, which knows its effects before it runs and returns data, not prose. A
+//! The parameters of a tool become an `Invocation`, which knows its effects before it runs and returns data, not prose. A
 //! `Face` gives it the name, schema and words of one toolset. The [`Toolbox`] joins both: it prepares a call so that the
 //! gate can look at it, and runs it with the permit the gate gave.
 //!
@@ -8,6 +8,8 @@
 
 mod ask;
 mod bash;
+mod built_in;
+mod call;
 mod caller;
 mod check;
 mod ckg;
@@ -46,6 +48,7 @@ mod search;
 mod secure;
 mod selection;
 mod services;
+mod soft;
 mod syntax;
 mod think;
 mod todo;

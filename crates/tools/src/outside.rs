@@ -1,7 +1,6 @@
 //! Tools that are not Lathe's own: discovered by a command, or offered by a server. They join the toolset after the built-in
 //! ones, pass the same gate, and answer with text.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use lathe_policy::{OwnCommand, Permit};
@@ -12,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::outcome::{Data, Outcome};
 use crate::problem::Problem;
-use crate::tool::{Invocation, RunContext, Tool};
+use crate::tool::{Invocation, RunContext};
 
 /// Whoever runs tools that are not ours.
 pub trait Provider: Send + Sync {
@@ -139,14 +138,15 @@ impl OutsideTool {
     }
 }
 
-impl Tool for OutsideTool {
-    fn id(&self) -> &'static str {
+impl OutsideTool {
+    /// The canonical name of every tool that is not Lathe's own.
+    pub(crate) fn id(&self) -> &'static str {
         "outside"
     }
 
-    fn build(&self, arguments: Value, _: &Path) -> Result<Box<dyn Invocation>, Problem> {
+    pub(crate) fn build(&self, arguments: &Value) -> Result<Box<dyn Invocation>, Problem> {
         let arguments =
-            Raw::from_serialize(&arguments).map_err(|error| Problem::Arguments(error.to_string()))?;
+            Raw::from_serialize(arguments).map_err(|error| Problem::Arguments(error.to_string()))?;
         Ok(Box::new(Call { tool: self.clone(), arguments }))
     }
 }

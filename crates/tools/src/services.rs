@@ -18,6 +18,7 @@ use lathe_workspace::{Files, Processes};
 use parking_lot::Mutex;
 
 use crate::bash::{LateChanges, LeftLine};
+use crate::built_in::special_faces;
 use crate::check::Checks;
 use crate::commands::{AgentCommands, LineContext};
 use crate::face::Face;
@@ -175,11 +176,7 @@ impl Services {
     /// The tools that this session has and others have not. One tool for everything, and Gemini's, stay as they are.
     pub(crate) fn own_faces(&self, toolset: Toolset) -> Vec<&'static Face> {
         match toolset {
-            Toolset::Lathe | Toolset::Trae => {
-                let review = self.reviewer.as_ref().map(|_| &crate::face::REVIEW);
-                let online = self.documents.as_ref().map(|_| &crate::face::ONLINE);
-                review.into_iter().chain(online).collect()
-            }
+            Toolset::Lathe | Toolset::Trae => special_faces(|is_met| is_met(self)).collect(),
             Toolset::Gemini | Toolset::Bash => Vec::new(),
         }
     }

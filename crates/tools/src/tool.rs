@@ -1,4 +1,4 @@
-//! The two traits of a tool, and what it is given to run.
+//! A call that is ready to run, and what it is given to run.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,14 +16,6 @@ use crate::outputs::Handle;
 use crate::preview::Preview;
 use crate::problem::Problem;
 use crate::services::{LiveOutput, Services};
-
-/// Something the model can call, by its canonical name.
-pub(crate) trait Tool: Send + Sync {
-    fn id(&self) -> &'static str;
-
-    /// Checks the arguments and names what they would do. Nothing has happened yet.
-    fn build(&self, arguments: Value, root: &Path) -> Result<Box<dyn Invocation>, Problem>;
-}
 
 /// A call with good arguments.
 pub(crate) trait Invocation: Send + Sync {

@@ -1,7 +1,5 @@
 //! The toolbox of a session: finds the face a call names, prepares it for the gate, runs it, and words its result.
 
-use std::collections::HashMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -15,22 +13,20 @@ use lathe_shell::CommandHost;
 use parking_lot::RwLock;
 use serde_json::Value;
 
-use crate::commands::{AgentCommands, COMMANDS, Command, FieldTools};
+use crate::built_in::{commands as all_commands, special_faces};
+use crate::call::{Ground, ToolSetup};
+use crate::commands::{AgentCommands, Command, FieldTools};
 use crate::entry::ToolAbout;
 use crate::entry::{Entry, Source, entries};
-use crate::face::{Face, ONLINE, REVIEW, Voice, faces};
+use crate::face::{Face, Voice, faces};
 use crate::finish::finish;
 use crate::outside::{OutsideTool, domains};
 use crate::preview::Preview;
 use crate::problem::Problem;
 use crate::selection::{Known, Selection, is_shell};
 use crate::services::Services;
-use crate::tool::{Invocation, RunContext, ShellLine, Tool};
-use crate::{
-    ask, bash, caller, ckg, code, data, done, edit, glob, list, many, memory, online, patch, review, search,
-    think, todo, trae, view, write,
-};
-use crate::{outputs, placeholder};
+use crate::tool::{Invocation, RunContext, ShellLine};
+use crate::{bash, caller, outputs, placeholder};
 
 /// The setting that takes tools and commands away.
 const EXCLUDE: &str = "tools.exclude";
@@ -43,7 +39,7 @@ const WAIT: &str = "wait_for_previous";
 
 pub struct Toolbox {
     toolset: Toolset,
-    tools: Arc<Tools>,
+    setup: ToolSetup,
     entries: Vec<Entry>,
     /// Words about the domains of field commands, for the one tool.
     domains: String,
@@ -51,55 +47,6 @@ pub struct Toolbox {
     later: RwLock<Vec<OutsideTool>>,
     selection: Selection,
     services: Arc<Services>,
-}
-
-/// The built-in tools by their canonical names.
-pub(crate) struct Tools(HashMap<&'static str, Box<dyn Tool>>);
-
-impl Tools {
-    fn built_in(services: &Services) -> Self {
-        let online = services.documents.as_ref().and_then(|documents| documents.host()).map(str::to_owned);
-        Self::of(services.plan.memory.clone(), online)
-    }
-
-    /// The tools with the file of the user's facts, and the host of documents.
-    pub(crate) fn of(memory: Option<std::path::PathBuf>, online: Option<String>) -> Self {
-        let all: [Box<dyn Tool>; 20] = [
-            Box::new(bash::BashTool),
-            Box::new(view::ViewTool),
-            Box::new(edit::EditTool),
-            Box::new(write::WriteTool),
-            Box::new(think::ThinkTool),
-            Box::new(done::DoneTool),
-            Box::new(trae::CheckTool),
-            Box::new(search::SearchTool),
-            Box::new(glob::GlobTool),
-            Box::new(list::ListTool),
-            Box::new(many::ManyTool),
-            Box::new(todo::TodoTool),
-            Box::new(memory::MemoryTool { user: memory }),
-            Box::new(ask::AskTool),
-            Box::new(data::DataTool),
-            Box::new(patch::PatchTool),
-            Box::new(code::CodeTool),
-            Box::new(ckg::CkgTool),
-            Box::new(review::ReviewTool),
-            Box::new(online::OnlineTool { host: online }),
-        ];
-        Self(all.into_iter().map(|tool| (tool.id(), tool)).collect())
-    }
-
-    pub(crate) fn build(
-        &self,
-        id: &str,
-        arguments: Value,
-        root: &Path,
-    ) -> Result<Box<dyn Invocation>, Problem> {
-        match self.0.get(id) {
-            Some(tool) => tool.build(arguments, root),
-            None => Err(Problem::Arguments(format!("there is no tool {id}"))),
-        }
-    }
 }
 
 /// A call that is ready to be decided on and run.
@@ -167,13 +114,16 @@ impl Toolbox {
         outside: Vec<OutsideTool>,
     ) -> Self {
         let selection = Selection(choice);
-        let tools = Arc::new(Tools::built_in(&services));
+        let setup = ToolSetup {
+            memory: services.plan.memory.clone(),
+            documents: services.documents.as_ref().and_then(|documents| documents.host()).map(str::to_owned),
+        };
         if toolset.has_commands() {
-            services.offer(commands(&tools, &services, &selection, outside.clone()));
+            services.offer(commands(&setup, &services, &selection, outside.clone()));
         }
         let domains = if toolset == Toolset::Bash { domains(&outside) } else { String::new() };
         let entries = entries(toolset, &services.own_faces(toolset), &selection, outside);
-        Self { toolset, tools, entries, domains, later: RwLock::default(), selection, services }
+        Self { toolset, setup, entries, domains, later: RwLock::default(), selection, services }
     }
 
     pub fn services(&self) -> &Arc<Services> {
@@ -182,13 +132,13 @@ impl Toolbox {
 
     /// What the model is told of a toolset, always in the same order and bytes.
     pub fn specs(toolset: Toolset) -> Vec<ToolSpec> {
-        faces(toolset).iter().map(Face::spec).collect()
+        faces(toolset).map(Face::spec).collect()
     }
 
     /// The tools that only some sessions have.
     pub fn special_specs(toolset: Toolset) -> Vec<ToolSpec> {
         match toolset {
-            Toolset::Lathe | Toolset::Trae => vec![REVIEW.spec(), ONLINE.spec()],
+            Toolset::Lathe | Toolset::Trae => special_faces(|_| true).map(Face::spec).collect(),
             Toolset::Gemini | Toolset::Bash => Vec::new(),
         }
     }
@@ -256,7 +206,7 @@ impl Toolbox {
         let entry = match entry.source {
             Source::BuiltIn(_) | Source::Outside(_) => entry,
             Source::Caller => {
-                let (name, arguments) = caller::named(value);
+                let (name, arguments) = caller::named(value).map_err(problem)?;
                 let Some(tool) = self.outside(&name) else {
                     return Err(failed(ToolErrorKind::ToolNotRegistered, self.unknown(&name)));
                 };
@@ -309,13 +259,15 @@ impl Toolbox {
         let (root, given) = (&self.services.root, value.clone());
         match &entry.source {
             Source::Outside(tool) => {
-                Ok(Built { id: tool.id(), invocation: tool.build(value, root)?, arguments: vec![given] })
+                Ok(Built { id: tool.id(), invocation: tool.build(&given)?, arguments: vec![given] })
             }
             Source::Caller => Err(Problem::Arguments("name: a tool cannot call itself".to_owned())),
             Source::BuiltIn(face) => {
-                let (id, own) = (face.adapt)(value)?;
-                let arguments = if own == given { vec![given] } else { vec![given, own.clone()] };
-                Ok(Built { id, invocation: self.tools.build(id, own, root)?, arguments })
+                let call = (face.read)(value)?;
+                let own = call.is_translated().then(|| call.json()).filter(|own| *own != given);
+                let arguments = std::iter::once(given).chain(own).collect();
+                let ground = Ground { root, setup: &self.setup };
+                Ok(Built { id: call.tool(), invocation: call.build(&ground)?, arguments })
             }
         }
     }
@@ -472,7 +424,7 @@ pub fn exclude(rules: Rulebook, list: &[String]) -> Rulebook {
 
 /// The tools as commands of the session's shell.
 fn commands(
-    tools: &Arc<Tools>,
+    setup: &ToolSetup,
     services: &Arc<Services>,
     selection: &Selection,
     outside: Vec<OutsideTool>,
@@ -481,10 +433,10 @@ fn commands(
         !selection.has(&Known { name: command.name, aliases: command.aliases, kind: command.kind })
     };
     AgentCommands {
-        tools: Arc::clone(tools),
+        setup: setup.clone(),
         field: Arc::new(FieldTools::new(outside)),
         services: Arc::downgrade(services),
-        without: COMMANDS.iter().filter(hidden).map(|command| command.name).collect(),
+        without: all_commands().filter(hidden).map(|command| command.name).collect(),
     }
 }
 

@@ -1,19 +1,31 @@
 //! Questions to the user.
 
-use std::path::Path;
-
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, Effects, Lane, Question, QuestionKind};
+use lathe_protocol::{Boxed, Effects, Kind, Lane, Question, QuestionKind, QuestionOption};
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
-use crate::face::Adapted;
+use crate::built_in::BuiltIn;
+use crate::call::{CommandForm, FaceForm, Ground, Parameters, TypedCall};
+use crate::commands::Command;
+use crate::face::Face;
 use crate::outcome::{Data, Outcome};
 use crate::problem::Problem;
-use crate::tool::{Invocation, RunContext, Tool, arguments};
+use crate::tool::{Invocation, RunContext};
 
 pub(crate) const ID: &str = "ask";
+
+/// The tool in the list of all.
+pub(crate) static TOOL: BuiltIn = BuiltIn {
+    face: Some(Face::lathe::<LatheArguments>("ask_user", "Ask", Kind::Communicate, include_str!("lathe.md"))),
+    command: Some(
+        Command::of::<Words>("ask", ID, Kind::Communicate, "Ask the user a question; the answer is printed.")
+            .or(&["ask_user"])
+            .reading(&["question"], Some("options"))
+            .input("question"),
+    ),
+    only_if: None,
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -25,28 +37,50 @@ pub(crate) struct LatheArguments {
     options: Option<Vec<String>>,
 }
 
-pub(crate) fn adapt_lathe(value: Value) -> Result<Adapted, Problem> {
-    let LatheArguments { question, options } = arguments(value)?;
-    let options = options.unwrap_or_default();
-    let kind = if options.is_empty() { "text" } else { "choice" };
-    let options: Vec<Value> = options.into_iter().map(|label| json!({ "label": label })).collect();
-    Ok((ID, json!({ "questions": [{ "question": question, "type": kind, "options": options }] })))
-}
-
-#[derive(Deserialize)]
-struct Arguments {
-    questions: Vec<Question>,
-}
-
-pub(crate) struct AskTool;
-
-impl Tool for AskTool {
-    fn id(&self) -> &'static str {
-        ID
+impl FaceForm for LatheArguments {
+    fn call(self) -> Result<TypedCall, Problem> {
+        let labels = self.options.unwrap_or_default();
+        let kind = if labels.is_empty() { QuestionKind::Text } else { QuestionKind::Choice };
+        let option = |label| QuestionOption { label, description: String::new() };
+        let question = Question {
+            question: self.question,
+            header: String::new(),
+            kind,
+            options: labels.into_iter().map(option).collect(),
+            multi_select: false,
+            placeholder: String::new(),
+        };
+        Ok(TypedCall::new(Arguments { questions: vec![question] }))
     }
+}
 
-    fn build(&self, value: Value, _: &Path) -> Result<Box<dyn Invocation>, Problem> {
-        let Arguments { questions } = arguments(value)?;
+/// The parameters of the tool, made by a face.
+#[derive(Serialize)]
+pub(crate) struct Arguments {
+    pub(crate) questions: Vec<Question>,
+}
+
+/// The words of the command in the shell.
+#[derive(Deserialize, JsonSchema)]
+struct Words {
+    /// The question, with all the user must know to answer it.
+    question: String,
+    /// Two to four answers to choose from, if there are such.
+    options: Option<Vec<String>>,
+}
+
+impl CommandForm for Words {
+    fn calls(self) -> Result<Vec<TypedCall>, Problem> {
+        let Self { question, options } = self;
+        LatheArguments { question, options }.calls()
+    }
+}
+
+impl Parameters for Arguments {
+    const TOOL: &'static str = ID;
+
+    fn invocation(self, _: &Ground<'_>) -> Result<Box<dyn Invocation>, Problem> {
+        let Arguments { questions } = self;
         if questions.is_empty() || questions.len() > 4 {
             return Err(Problem::Arguments("questions: give 1 to 4".to_owned()));
         }

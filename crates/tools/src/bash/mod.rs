@@ -18,24 +18,26 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use lathe_changes::{Compared, TreeChange};
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, Effects, ToolErrorKind};
+use lathe_protocol::{Boxed, Effects, Kind, ToolErrorKind};
 use lathe_shell::{
     CommandCall, CommandHost as _, CommandIo, Deadline, Input, LineClock, LineEnd, LineExit, LineLimits,
     LiveChunk, Output, Said, Shell, ShellError,
 };
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 use self::others::Certain;
+use crate::built_in::BuiltIn;
+use crate::call::{Ground, Parameters};
 use crate::commands::{AgentCommands, LineContext};
+use crate::face::Face;
 use crate::outcome::{Data, Outcome, ShellData};
 use crate::outputs;
 use crate::preview::Preview;
 use crate::problem::Problem;
 use crate::secure;
-use crate::tool::{Invocation, RunContext, ShellLine, Tool, arguments};
+use crate::tool::{Invocation, RunContext, ShellLine};
 
 pub(crate) use late::LeftLine;
 pub use late::{LateChanges, ran_in_background};
@@ -46,40 +48,45 @@ pub(crate) use printed::{Printed, shares};
 
 pub(crate) const ID: &str = "bash";
 
+/// The tool in the list of all.
+pub(crate) static TOOL: BuiltIn = BuiltIn {
+    face: Some(
+        Face::lathe::<Arguments>("bash", "Shell", Kind::Execute, include_str!("lathe.md")).capped(30_000),
+    ),
+    command: None,
+    only_if: None,
+};
+
 /// Bytes kept of each stream of one command.
 const KEEP: u64 = 64 << 20;
 
 /// Seconds a call may ask for at most.
 const LONGEST: u32 = 3600;
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Arguments {
     /// The command: any bash, also several lines.
     #[serde(default)]
-    command: Option<String>,
+    pub(crate) command: Option<String>,
     /// Seconds after which it is killed; 120 if left out.
     #[serde(default)]
     #[schemars(range(min = 1, max = 3600))]
-    timeout: Option<u32>,
+    pub(crate) timeout: Option<u32>,
     /// Start a fresh shell first; the command may be left out.
     #[serde(default)]
-    restart: Option<bool>,
+    pub(crate) restart: Option<bool>,
     /// The folder to run it in, without going there for good. Only other toolsets speak of it.
     #[serde(default)]
     #[schemars(skip)]
-    folder: Option<String>,
+    pub(crate) folder: Option<String>,
 }
 
-pub(crate) struct BashTool;
+impl Parameters for Arguments {
+    const TOOL: &'static str = ID;
 
-impl Tool for BashTool {
-    fn id(&self) -> &'static str {
-        ID
-    }
-
-    fn build(&self, value: Value, _: &Path) -> Result<Box<dyn Invocation>, Problem> {
-        let Arguments { command, timeout, restart, folder } = arguments(value)?;
+    fn invocation(self, _: &Ground<'_>) -> Result<Box<dyn Invocation>, Problem> {
+        let Arguments { command, timeout, restart, folder } = self;
         let fresh = restart.unwrap_or(false);
         let command = command.filter(|command| !command.trim().is_empty());
         if fresh && command.is_none() {

@@ -3,33 +3,26 @@
 //! Its words are those of the three-layer design: plain output, `[stderr]` apart, the exit code when it is not zero, and a
 //! way on where the command was not known or was misused. A silent failure is said to be one, which there it was not.
 
-use lathe_protocol::{Kind, Raw};
+use lathe_protocol::Kind;
 use lathe_shell::LineExit;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
 
-use super::{ID, shares, state};
-use crate::face::{Adapted, Checks, Face, Voice};
+use super::{shares, state};
+use crate::call::{FaceForm, TypedCall};
+use crate::face::{Face, Voice};
 use crate::outcome::{Data, ShellData};
 use crate::problem::Problem;
-use crate::schema::schema_of;
-use crate::tool::arguments;
 
 const NAME: &str = "Bash";
 
-pub(crate) static ONE: [Face; 1] = [Face {
-    name: NAME,
-    display: "Bash",
-    aliases: &[],
-    kind: Kind::Execute,
-    description: include_str!("one.md"),
-    schema,
-    checks: Checks::Own,
-    adapt,
-    modify: None,
-    voice: Voice { render, words: Problem::words, cap: 50_000 },
-}];
+pub(crate) static ONE: [Face; 1] = [Face::of::<Arguments>(
+    NAME,
+    "Bash",
+    Kind::Execute,
+    include_str!("one.md"),
+    Voice { render, words: Problem::words, cap: 50_000 },
+)];
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -42,23 +35,21 @@ struct Arguments {
     restart: Option<bool>,
 }
 
-fn schema() -> Raw {
-    schema_of::<Arguments>()
-}
-
-fn adapt(value: Value) -> Result<Adapted, Problem> {
-    let Arguments { command, restart } = arguments(value)?;
-    if let Some(command) = &command
-        && command
-            .trim_start()
-            .strip_prefix(NAME)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\n', '(']))
-    {
-        return Err(Problem::Arguments(
-            "Bash is the name of this tool, not a command. Give the command itself: {\"command\": \"ls -la\"}, or {\"command\": \"view src/main.rs\"}. For a nested shell write it small: bash -c '...'".to_owned(),
-        ));
+impl FaceForm for Arguments {
+    fn call(self) -> Result<TypedCall, Problem> {
+        let Self { command, restart } = self;
+        if let Some(command) = &command
+            && command
+                .trim_start()
+                .strip_prefix(NAME)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\n', '(']))
+        {
+            return Err(Problem::Arguments(
+                "Bash is the name of this tool, not a command. Give the command itself: {\"command\": \"ls -la\"}, or {\"command\": \"view src/main.rs\"}. For a nested shell write it small: bash -c '...'".to_owned(),
+            ));
+        }
+        Ok(TypedCall::new(super::Arguments { command, restart, ..super::Arguments::default() }))
     }
-    Ok((ID, json!({ "command": command, "restart": restart })))
 }
 
 /// What a model is told that calls a command as if it were a tool.
@@ -221,11 +212,12 @@ mod tests {
 
     #[test]
     fn the_name_of_the_tool_is_no_command() {
+        let call = |command: &str| Arguments { command: Some(command.to_owned()), restart: None }.call();
         for command in ["Bash", "Bash ls", "Bash(command=\"ls\")", " Bash\tls"] {
-            assert!(adapt(json!({ "command": command })).is_err(), "{command}");
+            assert!(call(command).is_err(), "{command}");
         }
         for command in ["bash -c ls", "Bashful", "ls"] {
-            assert!(adapt(json!({ "command": command })).is_ok(), "{command}");
+            assert!(call(command).is_ok(), "{command}");
         }
     }
 }

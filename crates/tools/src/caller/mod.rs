@@ -5,17 +5,18 @@
 
 use lathe_protocol::Raw;
 use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::problem::Problem;
 use crate::schema::schema_of;
+use crate::tool::arguments;
 
 pub(crate) const NAME: &str = "call_tool";
 
 pub(crate) const DESCRIPTION: &str = include_str!("lathe.md");
 
-// Only read for its schema, by which the arguments are checked.
-#[derive(JsonSchema)]
-#[allow(dead_code)]
+#[derive(Deserialize, JsonSchema)]
 struct Arguments {
     /// The name of the tool.
     name: String,
@@ -28,8 +29,7 @@ pub(crate) fn schema() -> Raw {
 }
 
 /// The tool that is called, and its arguments.
-pub(crate) fn named(mut value: Value) -> (String, Value) {
-    let name = value.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let arguments = value.get_mut("arguments").map(Value::take);
-    (name, arguments.unwrap_or_else(|| Value::Object(Map::new())))
+pub(crate) fn named(value: Value) -> Result<(String, Value), Problem> {
+    let Arguments { name, arguments } = arguments(value)?;
+    Ok((name, Value::Object(arguments.unwrap_or_default())))
 }

@@ -1,77 +1,133 @@
 //! Trae's three searches in the code graph, in its words.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use lathe_graph::{CkgSearch, ckg};
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, Effects};
+use lathe_protocol::{Boxed, Effects, Kind};
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use crate::built_in::BuiltIn;
+use crate::call::{CommandForm, FaceForm, Ground, Parameters, TypedCall};
 use crate::code::with_graph;
-use crate::face::Adapted;
+use crate::commands::Command;
 use crate::outcome::{Data, Outcome};
 use crate::problem::Problem;
-use crate::tool::{Invocation, RunContext, Tool, arguments};
+use crate::soft::{Soft, with_null};
+use crate::tool::{Invocation, RunContext};
 
 pub(crate) const ID: &str = "ckg";
 
-// Only read for its schema: Trae's checks come with Trae's words, below.
-#[derive(JsonSchema)]
-#[schemars(rename_all = "snake_case")]
-// The names are Trae's.
-#[allow(dead_code, clippy::enum_variant_names)]
-pub(crate) enum TraeCommand {
-    SearchFunction,
-    SearchClass,
-    SearchClassMethod,
+/// The tool in the list of all.
+pub(crate) static TOOL: BuiltIn = BuiltIn {
+    face: None,
+    command: Some(
+        Command::of::<Words>(
+            "ckg",
+            ID,
+            Kind::Search,
+            "Find functions, classes and methods by name in the code knowledge graph.",
+        )
+        .reading(&["command", "identifier", "path"], None)
+        .paths(&["path"]),
+    ),
+    only_if: None,
+};
+
+/// One of the three searches. The names are Trae's.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+enum SearchName {
+    #[serde(rename = "search_function")]
+    Function,
+    #[serde(rename = "search_class")]
+    Class,
+    #[serde(rename = "search_class_method")]
+    ClassMethod,
 }
 
-#[derive(JsonSchema)]
-#[allow(dead_code)]
+impl SearchName {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Function => "search_function",
+            Self::Class => "search_class",
+            Self::ClassMethod => "search_class_method",
+        }
+    }
+}
+
+/// Trae's parameters. What is wrong with them is said in Trae's words.
+#[derive(Deserialize, JsonSchema)]
 pub(crate) struct TraeArguments {
     /// The command to run: `search_function`, `search_class` or `search_class_method`.
-    command: TraeCommand,
+    #[schemars(with = "SearchName")]
+    command: Soft<String>,
     /// The path to the codebase.
-    path: String,
+    path: Soft<String>,
     /// The exact name of the function or class to search for.
-    identifier: String,
+    identifier: Soft<String>,
     /// Whether to print the body of the function or class; true if left out.
+    #[serde(default, deserialize_with = "with_null")]
+    #[schemars(with = "Option<bool>")]
+    print_body: Option<Value>,
+}
+
+impl FaceForm for TraeArguments {
+    fn call(self) -> Result<TypedCall, Problem> {
+        let given = |text: Soft<String>, name: &str| {
+            text.get().ok_or_else(|| Problem::Arguments(format!("No {name} provided for the ckg tool")))
+        };
+        let command = given(self.command, "command")?;
+        let path = given(self.path, "path")?;
+        let identifier = given(self.identifier, "identifier")?;
+        // Null means false, as in Trae.
+        let print_body = self.print_body.is_none_or(|given| given.as_bool().unwrap_or(false));
+        Ok(TypedCall::new(Arguments { command, path, identifier, print_body }))
+    }
+}
+
+/// The words of the command in the shell.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Words {
+    /// What to look for.
+    command: SearchName,
+    /// Name of the function, method or class.
+    identifier: String,
+    /// Folder of the codebase; the workspace if left out.
+    #[serde(default)]
+    path: Option<String>,
+    /// Print the bodies too.
+    #[serde(default)]
     print_body: Option<bool>,
 }
 
-pub(crate) fn adapt_trae(value: Value) -> Result<Adapted, Problem> {
-    let wrong = |text: String| Err(Problem::Arguments(text));
-    let text = |key: &str| value.get(key).and_then(Value::as_str);
-    let Some(command) = text("command") else { return wrong("No command provided for the ckg tool".into()) };
-    let Some(path) = text("path") else { return wrong("No path provided for the ckg tool".into()) };
-    let Some(identifier) = text("identifier") else {
-        return wrong("No identifier provided for the ckg tool".into());
-    };
-    // Null means false, as in Trae.
-    let body = value.get("print_body").is_none_or(|given| given.as_bool().unwrap_or(false));
-    Ok((ID, json!({ "command": command, "path": path, "identifier": identifier, "print_body": body })))
-}
-
-#[derive(Deserialize)]
-struct Arguments {
-    command: String,
-    path: String,
-    identifier: String,
-    print_body: bool,
-}
-
-pub(crate) struct CkgTool;
-
-impl Tool for CkgTool {
-    fn id(&self) -> &'static str {
-        ID
+impl CommandForm for Words {
+    fn calls(self) -> Result<Vec<TypedCall>, Problem> {
+        Ok(vec![TypedCall::new(Arguments {
+            command: self.command.as_str().to_owned(),
+            path: self.path.unwrap_or_else(|| ".".to_owned()),
+            identifier: self.identifier,
+            print_body: self.print_body.unwrap_or(true),
+        })])
     }
+}
 
-    fn build(&self, value: Value, root: &Path) -> Result<Box<dyn Invocation>, Problem> {
-        let Arguments { command, path, identifier, print_body } = arguments(value)?;
-        let folder: PathBuf = root.join(&path).components().collect();
+/// The parameters of the tool, made by a face or a command.
+#[derive(Serialize)]
+pub(crate) struct Arguments {
+    pub(crate) command: String,
+    pub(crate) path: String,
+    pub(crate) identifier: String,
+    pub(crate) print_body: bool,
+}
+
+impl Parameters for Arguments {
+    const TOOL: &'static str = ID;
+
+    fn invocation(self, ground: &Ground<'_>) -> Result<Box<dyn Invocation>, Problem> {
+        let Arguments { command, path, identifier, print_body } = self;
+        let folder: PathBuf = ground.root.join(&path).components().collect();
         Ok(Box::new(Ckg { command, path, folder, identifier, print_body }))
     }
 }

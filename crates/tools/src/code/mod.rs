@@ -8,19 +8,41 @@ use lathe_graph::{Graph, GraphError, Limits, ask, language_of};
 use lathe_policy::Permit;
 use lathe_protocol::{Boxed, Effects, Kind};
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 
+use crate::built_in::BuiltIn;
+use crate::call::{Ground, Parameters};
+use crate::commands::Command as ShellCommand;
+use crate::face::Face;
 use crate::hidden::Hidden;
 use crate::outcome::{Data, Outcome};
 use crate::problem::Problem;
-use crate::tool::{Invocation, RunContext, Tool, arguments};
+use crate::tool::{Invocation, RunContext};
 
 pub(crate) const ID: &str = "code";
 
+/// The tool in the list of all.
+pub(crate) static TOOL: BuiltIn = BuiltIn {
+    face: Some(
+        Face::lathe::<Arguments>("code", "Code", Kind::Search, include_str!("lathe.md")).capped(48_000),
+    ),
+    command: Some(
+        ShellCommand::of::<Arguments>(
+            "code",
+            ID,
+            Kind::Search,
+            "Ask the code graph: definitions, references, callers, tests, a map, what a diff can reach.",
+        )
+        .noted(include_str!("notes.md"))
+        .reading(&["command", "target"], None)
+        .input("target"),
+    ),
+    only_if: None,
+};
+
 const BUDGET: usize = 2000;
 
-#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Command {
     Find,
@@ -54,7 +76,7 @@ impl Command {
     }
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Arguments {
     /// What to ask.
@@ -66,31 +88,27 @@ pub(crate) struct Arguments {
     budget: Option<usize>,
 }
 
-pub(crate) struct CodeTool;
+impl Parameters for Arguments {
+    const TOOL: &'static str = ID;
 
-impl Tool for CodeTool {
-    fn id(&self) -> &'static str {
-        ID
-    }
-
-    fn build(&self, value: Value, root: &Path) -> Result<Box<dyn Invocation>, Problem> {
-        let Arguments { command, target, budget } = arguments(value)?;
+    fn invocation(self, ground: &Ground<'_>) -> Result<Box<dyn Invocation>, Problem> {
+        let Arguments { command, target, budget } = self;
         let target = target.unwrap_or_default();
         if target.trim().is_empty() && !matches!(command, Command::Map) {
             return Err(Problem::Arguments(format!("target: `{}` needs one", command.name())));
         }
         let budget = budget.unwrap_or(BUDGET).clamp(100, 12_000);
-        Ok(Box::new(Code { root: root.to_owned(), command, target, budget }))
+        Ok(Box::new(Code { root: ground.root.to_owned(), command, target, budget }))
     }
-}
 
-/// A file that a line names is one of the folder the line is in.
-pub(crate) fn from_folder(arguments: &mut Value, folder: &Path) {
-    let is_file = matches!(arguments["command"].as_str(), Some("outline" | "imports"));
-    let Some(target) = arguments["target"].as_str().filter(|_| is_file) else { return };
-    let path = folder.join(target);
-    if path.is_file() {
-        arguments["target"] = Value::String(path.display().to_string());
+    /// A file that a line names is one of the folder that the line is in.
+    fn resolve(&mut self, folder: &Path) {
+        let is_file = matches!(self.command, Command::Outline | Command::Imports);
+        let Some(target) = self.target.as_ref().filter(|_| is_file) else { return };
+        let path = folder.join(target);
+        if path.is_file() {
+            self.target = Some(path.display().to_string());
+        }
     }
 }
 

@@ -10,23 +10,22 @@ use super::context::Judge;
 use super::table::{self, Base, Command};
 use super::typed::{Grammar, Request};
 use super::without_limit;
+use crate::call::{Ground, ToolSetup, TypedCall};
 use crate::outside::OutsideTool;
-use crate::tool::Tool as _;
-use crate::toolbox::Tools;
 
 /// Stands for a word that shows only when the line runs.
 const LATER: &str = "known-only-later";
 
 /// The commands of the agent, for decisions only.
 pub struct CommandCheck {
-    tools: Tools,
+    setup: ToolSetup,
     field: Vec<OutsideTool>,
 }
 
 impl CommandCheck {
     /// The commands with the user's file of facts, and the field commands that are declared.
     pub fn new(memory: Option<PathBuf>, field: Vec<OutsideTool>) -> Self {
-        Self { tools: Tools::of(memory, None), field }
+        Self { setup: ToolSetup { memory, documents: None }, field }
     }
 
     /// Decides about each command of the agent in a line, and about the line by the strictest of them.
@@ -79,8 +78,7 @@ impl CommandCheck {
                 (judge.command(name, &words, &call, granted), effects)
             };
         if let Some(found) = self.field.iter().find(|tool| tool.command() == asked.name) {
-            let arguments = Value::Object(Map::new());
-            let Ok(invocation) = found.build(arguments, folder) else { return Vec::new() };
+            let Ok(invocation) = found.build(&Value::Object(Map::new())) else { return Vec::new() };
             return vec![decided(found.id(), &found.names(), (found.kind, &[]), invocation.effects(), &[])];
         }
         let Some(command) = table::find(&asked.name) else { return Vec::new() };
@@ -95,8 +93,8 @@ impl CommandCheck {
             };
             vec![decided(command.tool, &[], (command.kind, &[]), effects, &[])]
         };
-        let adapted = match adapted(command, &words, asked) {
-            Read::Calls(adapted) => adapted,
+        let calls = match read(command, &words, asked) {
+            Read::Calls(calls) => calls,
             // A mistake in the words, or help: nothing is done.
             Read::Nothing if known => return Vec::new(),
             Read::Nothing | Read::Unclear => return by_kind(),
@@ -106,11 +104,11 @@ impl CommandCheck {
             Base::Root => &judge.gate.root,
         };
         let mut all = Vec::new();
-        for (id, mut arguments) in adapted {
-            if id == crate::code::ID {
-                crate::code::from_folder(&mut arguments, folder);
-            }
-            match self.tools.build(id, arguments.clone(), base) {
+        let ground = Ground { root: base, setup: &self.setup };
+        for mut call in calls {
+            call.resolve(folder);
+            let (id, arguments) = (call.tool(), call.json());
+            match call.build(&ground) {
                 Ok(invocation) => {
                     let (effects, kinds) = (invocation.effects(), invocation.kinds());
                     all.push(decided(id, &[], (command.kind, &kinds), effects, &[arguments]));
@@ -123,7 +121,7 @@ impl CommandCheck {
 }
 
 /// Reads the words of a command, as when it runs.
-fn adapted(command: &Command, words: &[String], asked: &Asked) -> Read {
+fn read(command: &Command, words: &[String], asked: &Asked) -> Read {
     let schema = (command.schema)().to_value().unwrap_or_default();
     let grammar = Grammar::of(&schema, command.short, command.positions, command.rest);
     let Ok(Request::Run(mut given)) = grammar.read(words) else { return Read::Nothing };
@@ -144,15 +142,15 @@ fn adapted(command: &Command, words: &[String], asked: &Asked) -> Read {
         return Read::Nothing;
     }
     without_limit(command, &mut given.arguments);
-    match (command.adapt)(given.arguments) {
-        Ok(adapted) => Read::Calls(adapted),
+    match command.calls(given.arguments) {
+        Ok(calls) => Read::Calls(calls),
         Err(_) => Read::Unclear,
     }
 }
 
 /// The meaning of the words of a command.
 enum Read {
-    Calls(Vec<crate::face::Adapted>),
+    Calls(Vec<TypedCall>),
     /// No call: they ask for help, or are wrong.
     Nothing,
     /// A call that only its input tells of.

@@ -13,7 +13,6 @@ use serde_json::Value;
 use super::typed::{Grammar, Request};
 use super::{AgentCommands, Running, code, help};
 use crate::outside::OutsideTool;
-use crate::tool::Tool;
 
 /// Names of the layers a field command can belong to.
 const LAYERS: [&str; 3] = ["field", "mcp", "skill"];
@@ -118,7 +117,7 @@ impl AgentCommands {
         if let Err(wrong) = crate::validate::check(&schema, &arguments) {
             return running.misused(&format!("Validation errors:\n{wrong}"), &grammar).await;
         }
-        let invocation = match found.build(arguments.clone(), &running.call.cwd) {
+        let invocation = match found.build(&arguments) {
             Ok(invocation) => invocation,
             Err(problem) => return running.problem(&problem).await,
         };

@@ -4,7 +4,6 @@
 //! checked again at this point, with what its words came to: that is the only place where it is certain which file is
 //! meant. What it did is written down as a child of the call whose line it stands in.
 
-mod blocks;
 mod bytes;
 mod checked;
 mod context;
@@ -25,7 +24,8 @@ use lathe_protocol::{Boxed, CommandRan, Decision, Digest, Effects, Kind, Raw, Ve
 use lathe_shell::{Caller, CommandCall, CommandHost, CommandIo, Input, Output};
 use serde_json::{Map, Value};
 
-use crate::face::Adapted;
+use crate::built_in::commands as all_commands;
+use crate::call::{Ground, ToolSetup, TypedCall};
 use crate::finish::recorded;
 use crate::outcome::Outcome;
 use crate::outputs;
@@ -34,7 +34,6 @@ use crate::problem::Problem;
 use crate::services::Services;
 use crate::syntax;
 use crate::tool::{Invocation, RunContext, Wanted};
-use crate::toolbox::Tools;
 use table::Base;
 use typed::{Given, Request};
 use words::words;
@@ -44,7 +43,7 @@ pub use context::{ANSWERS, Fresh, Judge, Judged, Ledger, Notebook, Recalled};
 pub(crate) use context::{JUDGED, LineContext};
 pub(crate) use field::FieldTools;
 pub use own::built_in_commands;
-pub(crate) use table::{COMMANDS, Command};
+pub(crate) use table::Command;
 pub(crate) use typed::Grammar;
 
 /// Bytes of standard input a command takes.
@@ -63,7 +62,7 @@ mod code {
 /// The commands of one session.
 #[derive(Clone)]
 pub(crate) struct AgentCommands {
-    pub(crate) tools: Arc<Tools>,
+    pub(crate) setup: ToolSetup,
     pub(crate) field: Arc<FieldTools>,
     pub(crate) services: Weak<Services>,
     /// Commands whose tool the session does not have.
@@ -112,7 +111,7 @@ struct Left {
 
 impl AgentCommands {
     pub(crate) fn offered(&self) -> impl Iterator<Item = &'static Command> {
-        table::COMMANDS.iter().filter(|command| !self.without.contains(&command.name))
+        all_commands().filter(|command| !self.without.contains(&command.name))
     }
 
     async fn answer(&self, call: CommandCall, mut io: CommandIo) -> u8 {
@@ -195,49 +194,46 @@ impl AgentCommands {
         (command, grammar): (&Command, &Grammar),
         arguments: Map<String, Value>,
     ) -> u8 {
-        let adapted = match (command.adapt)(arguments) {
-            Ok(adapted) => adapted,
+        let calls = match command.calls(arguments) {
+            Ok(calls) => calls,
             Err(Problem::Arguments(missing)) if missing.starts_with("Missing required parameter") => {
                 return running.misused(&format!("Validation errors:\n{missing}"), grammar).await;
             }
             Err(problem) => return running.problem(&problem).await,
         };
-        let several = adapted.len() > 1;
+        let several = calls.len() > 1;
         let mut worst = 0;
-        for (id, arguments) in adapted {
-            if several && let Some(path) = arguments.get("path").and_then(Value::as_str) {
+        for call in calls {
+            if several && let Some(path) = call.heading() {
                 let title = format!("==> {path} <==\n");
                 running.say(title).await;
             }
-            let code = self.one(running, command, (id, arguments)).await;
+            let code = self.one(running, command, call).await;
             worst = worst.max(code);
         }
         worst
     }
 
-    async fn one(&self, running: &mut Running, command: &Command, adapted: Adapted) -> u8 {
+    async fn one(&self, running: &mut Running, command: &Command, mut call: TypedCall) -> u8 {
         let base = match command.base {
             Base::Caller => running.call.cwd.clone(),
             Base::Root => running.line.context.services.root.clone(),
         };
-        let (id, mut arguments) = adapted;
-        if id == crate::code::ID {
-            crate::code::from_folder(&mut arguments, &running.call.cwd);
-        }
-        let invocation = match self.tools.build(id, arguments.clone(), &base) {
+        call.resolve(&running.call.cwd);
+        let (id, given, literal) = (call.tool(), [call.json()], call.literal());
+        let ground = Ground { root: &base, setup: &self.setup };
+        let invocation = match call.build(&ground) {
             Ok(invocation) => invocation,
             Err(problem) => return running.problem(&problem).await,
         };
-        let given = [arguments.clone()];
         let outcome = match running.allowed(id, invocation, command.kind, &given).await {
             Ok(outcome) => outcome,
             Err(code) => return code,
         };
         // What is no regular expression is looked for as it stands.
         if let Err(Problem::Pattern(_)) = &outcome.data
-            && let Value::Object(mut arguments) = arguments
-            && arguments.insert("literal".to_owned(), Value::Bool(true)) != Some(Value::Bool(true))
-            && let Ok(invocation) = self.tools.build(id, Value::Object(arguments), &base)
+            && let Some(literal) = literal
+            && let Ok(invocation) = literal.build(&ground)
         {
             return match running.allowed(id, invocation, command.kind, &given).await {
                 Ok(outcome) => running.told(outcome).await,

@@ -4,11 +4,12 @@ use lathe_policy::OwnCommand;
 use lathe_protocol::Kind;
 
 use super::AgentCommands;
-use super::table::{COMMANDS, Command};
+use super::table::Command;
+use crate::built_in::commands;
 
 /// Every built-in command of the agent, for the gate.
 pub fn built_in_commands() -> Vec<OwnCommand> {
-    COMMANDS.iter().flat_map(own_commands).chain(SHELLS_OWN.map(shells_own)).collect()
+    commands().flat_map(own_commands).chain(SHELLS_OWN.map(shells_own)).collect()
 }
 
 /// Commands by which the shell tells of itself.

@@ -2,26 +2,47 @@
 
 mod loose;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use lathe_edit::data::{DataError, Document, Kind, Layout};
 use lathe_edit::{Text, rewrite};
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, Digest, Effects, SeenFile};
+use lathe_protocol::{Boxed, Digest, Effects, Kind as ToolKind, SeenFile};
 use lathe_workspace::{Expect, FileKind, FileOp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::built_in::BuiltIn;
+use crate::call::{CommandForm, Ground, Parameters, TypedCall};
+use crate::commands::Command;
 use crate::commit::commit;
 use crate::outcome::{Data, DataData, DataDone, Outcome};
 use crate::preview::Preview;
 use crate::problem::{Doing, Problem};
-use crate::tool::{Invocation, RunContext, Tool, absolute, arguments, shown};
+use crate::tool::{Invocation, RunContext, absolute, shown};
 use crate::view::LARGEST;
 
 pub(crate) const ID: &str = "data";
+
+/// The tool in the list of all.
+pub(crate) static TOOL: BuiltIn = BuiltIn {
+    face: None,
+    command: Some(
+        Command::of::<Words>(
+            "json_edit",
+            ID,
+            ToolKind::Edit,
+            "View, set, add or remove values of a JSON, TOML or YAML file by JSONPath.",
+        )
+        .noted(include_str!("notes.md"))
+        .reading(&["operation", "file_path", "json_path", "value"], None)
+        .input("value")
+        .in_callers_folder(&["file_path"]),
+    ),
+    only_if: None,
+};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -32,28 +53,49 @@ pub(crate) enum Operation {
     Remove,
 }
 
-/// Canonical arguments, made by the face.
-#[derive(Deserialize)]
-struct Arguments {
-    operation: Operation,
-    path: String,
-    json_path: Option<String>,
-    #[serde(default)]
-    value: Value,
-    pretty: bool,
+/// The parameters of the tool, made by a face.
+#[derive(Serialize)]
+pub(crate) struct Arguments {
+    pub(crate) operation: Operation,
+    pub(crate) path: String,
+    pub(crate) json_path: Option<String>,
+    pub(crate) value: Value,
+    pub(crate) pretty: bool,
 }
 
-pub(crate) struct DataTool;
+/// The words of the command in the shell.
+#[derive(Deserialize, JsonSchema)]
+struct Words {
+    /// What to do.
+    operation: Operation,
+    /// JSON, TOML or YAML file.
+    file_path: String,
+    /// Which values, as a JSONPath: `$.a.b`, `$..name`.
+    #[serde(default)]
+    json_path: Option<String>,
+    /// The new value, as JSON; what is no JSON is a text.
+    #[serde(default)]
+    value: Option<Value>,
+    /// Format the whole file anew, instead of keeping it as it is.
+    #[serde(default)]
+    pretty_print: Option<bool>,
+}
 
-impl Tool for DataTool {
-    fn id(&self) -> &'static str {
-        ID
+impl CommandForm for Words {
+    fn calls(self) -> Result<Vec<TypedCall>, Problem> {
+        let Self { operation, file_path: path, json_path, value, pretty_print } = self;
+        let (value, pretty) = (value.unwrap_or_default(), pretty_print.unwrap_or(false));
+        Ok(vec![TypedCall::new(Arguments { operation, path, json_path, value, pretty })])
     }
+}
 
-    fn build(&self, value: Value, root: &Path) -> Result<Box<dyn Invocation>, Problem> {
-        let Arguments { operation, path, json_path, value, pretty } = arguments(value)?;
-        let path = absolute(root, &path);
-        Ok(Box::new(Edit { shown: shown(root, &path), path, operation, json_path, value, pretty }))
+impl Parameters for Arguments {
+    const TOOL: &'static str = ID;
+
+    fn invocation(self, ground: &Ground<'_>) -> Result<Box<dyn Invocation>, Problem> {
+        let Arguments { operation, path, json_path, value, pretty } = self;
+        let path = absolute(ground.root, &path);
+        Ok(Box::new(Edit { shown: shown(ground.root, &path), path, operation, json_path, value, pretty }))
     }
 }
 

@@ -1,36 +1,51 @@
 //! `task_done`: the model says that the task is done. It is judged after all calls beside it.
 
-use std::path::Path;
-
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, Effects, Lane};
+use lathe_protocol::{Boxed, Effects, Kind, Lane};
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 
+use crate::built_in::BuiltIn;
+use crate::call::{Ground, Parameters};
+use crate::commands::Command;
+use crate::face::Face;
 use crate::outcome::{Data, Outcome};
 use crate::problem::Problem;
-use crate::tool::{Invocation, RunContext, Tool, arguments};
+use crate::tool::{Invocation, RunContext};
 
 pub(crate) const ID: &str = "done";
 
-#[derive(Deserialize, JsonSchema)]
+/// The tool in the list of all.
+pub(crate) static TOOL: BuiltIn = BuiltIn {
+    face: Some(Face::lathe::<Arguments>("task_done", "Done", Kind::Other, include_str!("lathe.md"))),
+    command: Some(
+        Command::of::<Arguments>(
+            "task_done",
+            ID,
+            Kind::Other,
+            "Say that the task is done, with what was done and how it was verified.",
+        )
+        .or(&["done"])
+        .noted(include_str!("notes.md"))
+        .reading(&["summary"], None)
+        .input("summary"),
+    ),
+    only_if: None,
+};
+
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Arguments {
     /// What was done and how it was verified, for the user: a few sentences.
     #[serde(default)]
-    summary: Option<String>,
+    pub(crate) summary: Option<String>,
 }
 
-pub(crate) struct DoneTool;
+impl Parameters for Arguments {
+    const TOOL: &'static str = ID;
 
-impl Tool for DoneTool {
-    fn id(&self) -> &'static str {
-        ID
-    }
-
-    fn build(&self, value: Value, _: &Path) -> Result<Box<dyn Invocation>, Problem> {
-        let Arguments { summary } = arguments(value)?;
+    fn invocation(self, _: &Ground<'_>) -> Result<Box<dyn Invocation>, Problem> {
+        let Arguments { summary } = self;
         Ok(Box::new(Done { summary: summary.unwrap_or_default() }))
     }
 }

@@ -1,8 +1,10 @@
 //! Changes inside a file: a text replaced, or text inserted after a line.
 
+mod blocks;
+
 use std::borrow::Cow;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use lathe_edit::{
@@ -10,21 +12,46 @@ use lathe_edit::{
     number_lines, replace_loosely,
 };
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, Digest, Effects};
+use lathe_protocol::{Boxed, Digest, Effects, Kind};
 use lathe_workspace::{Expect, FileKind, FileOp};
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 
+use crate::built_in::BuiltIn;
+use crate::call::{CommandForm, Ground, Parameters, TypedCall};
+use crate::commands::Command;
 use crate::commit::commit_known;
+use crate::face::Face;
+use crate::modify;
 use crate::outcome::{Data, EditKind, EditedData, Outcome, Snippet};
 use crate::preview::Preview;
 use crate::problem::{Doing, Problem};
 use crate::syntax;
-use crate::tool::{Invocation, RunContext, Tool, absolute, arguments, shown};
+use crate::tool::{Invocation, RunContext, absolute, shown};
 use crate::view::{LARGEST, Lines, clip, lines_of};
 
 pub(crate) const ID: &str = "edit";
+
+/// The tool in the list of all.
+pub(crate) static TOOL: BuiltIn = BuiltIn {
+    face: Some(
+        Face::lathe::<Arguments>("edit", "Edit", Kind::Edit, include_str!("lathe.md"))
+            .modified_by(modify::edit),
+    ),
+    command: Some(
+        Command::of::<Words>(
+            "edit",
+            ID,
+            Kind::Edit,
+            "Replace a text in a file: exactly one place, or all with --replace-all.",
+        )
+        .noted(include_str!("notes.md"))
+        .reading(&["file_path", "old_string", "new_string"], None)
+        .input("blocks")
+        .in_callers_folder(&["file_path"]),
+    ),
+    only_if: None,
+};
 
 /// Lines shown before and after a change.
 const AROUND: usize = 4;
@@ -32,46 +59,89 @@ const AROUND: usize = 4;
 /// Places shown of an edit in many.
 const SNIPPETS: usize = 3;
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Arguments {
     /// File to change; relative paths are relative to the workspace.
-    path: String,
+    pub(crate) path: String,
     /// Text to replace, exactly as it stands in the file, with enough lines around it to be unique.
     #[serde(default)]
-    old_str: Option<String>,
+    pub(crate) old_str: Option<String>,
     /// Text to put in its place; empty deletes.
-    new_str: String,
+    pub(crate) new_str: String,
     /// Replace every occurrence of old_str instead of one.
     #[serde(default)]
-    replace_all: Option<bool>,
+    pub(crate) replace_all: Option<bool>,
     /// Instead of old_str: insert new_str after this line; 0 is the beginning of the file.
     #[serde(default)]
-    insert_line: Option<i64>,
+    pub(crate) insert_line: Option<i64>,
     /// How often old_str must stand in the file. Only other toolsets speak of it.
     #[serde(default)]
     #[schemars(skip)]
-    expected: Option<usize>,
+    pub(crate) expected: Option<usize>,
     /// Take a text that is nearly the same, where nothing else fits.
     #[serde(default)]
     #[schemars(skip)]
-    fuzzy: Option<bool>,
+    pub(crate) fuzzy: Option<bool>,
     /// The file ends with a line break afterwards if and only if it did before.
     #[serde(default)]
     #[schemars(skip)]
-    keep_end: Option<bool>,
+    pub(crate) keep_end: Option<bool>,
 }
 
-pub(crate) struct EditTool;
+/// The words of the command in the shell.
+#[derive(Deserialize, JsonSchema)]
+struct Words {
+    /// File to change.
+    file_path: String,
+    /// Text to replace, exactly as it stands in the file; it must stand there once.
+    #[serde(default)]
+    old_string: Option<String>,
+    /// Text to put in its place; an empty word deletes.
+    #[serde(default)]
+    new_string: Option<String>,
+    /// Replace every occurrence.
+    #[serde(default)]
+    replace_all: Option<bool>,
+    /// Instead of old_string: insert new_string after this line; 0 is the beginning.
+    #[serde(default)]
+    insert_line: Option<i64>,
+    /// Search/replace blocks; read from standard input where old_string and new_string are left out.
+    #[serde(default)]
+    blocks: Option<String>,
+}
 
-impl Tool for EditTool {
-    fn id(&self) -> &'static str {
-        ID
+impl CommandForm for Words {
+    fn calls(self) -> Result<Vec<TypedCall>, Problem> {
+        let Self { file_path: path, old_string, new_string, replace_all, insert_line, blocks } = self;
+        match (old_string, new_string, blocks) {
+            (None, None, Some(text)) => blocks::calls(&path, &text),
+            (old_str, Some(new_str), None) => Ok(vec![TypedCall::new(Arguments {
+                path,
+                old_str,
+                new_str,
+                replace_all,
+                insert_line,
+                ..Arguments::default()
+            })]),
+            (Some(_), None, _) => {
+                Err(Problem::Arguments("Missing required parameter: new_string".to_owned()))
+            }
+            (None, None, None) => {
+                Err(Problem::Arguments("Missing required parameter: old_string".to_owned()))
+            }
+            (_, Some(_), Some(_)) => {
+                Err(Problem::Arguments("give either old_string and new_string, or blocks".to_owned()))
+            }
+        }
     }
+}
 
-    fn build(&self, value: Value, root: &Path) -> Result<Box<dyn Invocation>, Problem> {
-        let Arguments { path, old_str, new_str, replace_all, insert_line, expected, fuzzy, keep_end } =
-            arguments(value)?;
+impl Parameters for Arguments {
+    const TOOL: &'static str = ID;
+
+    fn invocation(self, ground: &Ground<'_>) -> Result<Box<dyn Invocation>, Problem> {
+        let Arguments { path, old_str, new_str, replace_all, insert_line, expected, fuzzy, keep_end } = self;
         let change = match (old_str, insert_line) {
             (Some(old), None) => {
                 let how = match (replace_all.unwrap_or(false), expected) {
@@ -87,9 +157,9 @@ impl Tool for EditTool {
                 return Err(Problem::Arguments("give either old_str or insert_line".to_owned()));
             }
         };
-        let path = absolute(root, &path);
+        let path = absolute(ground.root, &path);
         let keep_end = keep_end.unwrap_or(false);
-        Ok(Box::new(Edit { shown: shown(root, &path), path, new: new_str, change, keep_end }))
+        Ok(Box::new(Edit { shown: shown(ground.root, &path), path, new: new_str, change, keep_end }))
     }
 }
 

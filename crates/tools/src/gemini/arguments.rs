@@ -1,17 +1,21 @@
 //! Gemini CLI's parameters, turned into those of Lathe's tools.
 
+use lathe_protocol::{Question, QuestionKind, QuestionOption};
 use schemars::JsonSchema;
-use serde_json::{Map, Value, json};
+use serde::Deserialize;
+use serde_json::Value;
 
-use crate::face::Adapted;
+use crate::call::{FaceForm, TypedCall};
 use crate::preview::Preview;
 use crate::problem::Problem;
-use crate::{ask, bash, edit, glob, list, many, memory, search, todo, view, write};
+use crate::search::Respect;
+use crate::soft::Soft;
+use crate::{ask, bash, edit, glob, list, many, memory, search, view, write};
 
-// These types are only read for their schemas, by which the arguments are checked before they come here.
+// The arguments are checked by the schemas of these types before they are read. Fields without a place in the schema are
+// the names of later versions.
 
-#[derive(JsonSchema)]
-#[allow(dead_code)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct ReadFile {
     /// The path of the file to read.
     file_path: String,
@@ -19,10 +23,15 @@ pub(super) struct ReadFile {
     offset: Option<f64>,
     /// Optional: how many lines to read.
     limit: Option<f64>,
+    #[serde(default)]
+    #[schemars(skip)]
+    start_line: Soft<f64>,
+    #[serde(default)]
+    #[schemars(skip)]
+    end_line: Soft<f64>,
 }
 
-#[derive(JsonSchema)]
-#[allow(dead_code)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct Replace {
     /// The path of the file to change.
     file_path: String,
@@ -33,10 +42,12 @@ pub(super) struct Replace {
     /// How many occurrences are to be replaced; 1 if left out.
     #[schemars(range(min = 1))]
     expected_replacements: Option<f64>,
+    #[serde(default)]
+    #[schemars(skip)]
+    allow_multiple: Soft<bool>,
 }
 
-#[derive(JsonSchema)]
-#[allow(dead_code)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct WriteFile {
     /// The path of the file to write.
     file_path: String,
@@ -44,19 +55,21 @@ pub(super) struct WriteFile {
     content: String,
 }
 
-#[derive(JsonSchema)]
-#[allow(dead_code)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct Shell {
     /// The exact bash command to run.
     command: String,
     /// What the command does, in a few words, for the user.
-    description: Option<String>,
+    #[serde(rename = "description")]
+    _description: Option<String>,
     /// The folder to run it in, if not the current one.
     dir_path: Option<String>,
+    #[serde(default)]
+    #[schemars(skip)]
+    is_background: Soft<bool>,
 }
 
-#[derive(JsonSchema)]
-#[allow(dead_code)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct Filtering {
     /// Optional: whether `.gitignore` counts; true if left out.
     respect_git_ignore: Option<bool>,
@@ -64,8 +77,7 @@ pub(super) struct Filtering {
     respect_gemini_ignore: Option<bool>,
 }
 
-#[derive(JsonSchema)]
-#[allow(dead_code)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct ListDirectory {
     /// The path of the folder to list.
     dir_path: String,
@@ -73,10 +85,15 @@ pub(super) struct ListDirectory {
     ignore: Option<Vec<String>>,
     /// Optional: whether ignore files count.
     file_filtering_options: Option<Filtering>,
+    #[serde(default)]
+    #[schemars(skip)]
+    respect_git_ignore: Soft<bool>,
+    #[serde(default)]
+    #[schemars(skip)]
+    respect_gemini_ignore: Soft<bool>,
 }
 
-#[derive(JsonSchema)]
-#[allow(dead_code)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct SearchText {
     /// The regular expression to look for.
     pattern: String,
@@ -84,10 +101,54 @@ pub(super) struct SearchText {
     dir_path: Option<String>,
     /// Optional: a glob the files must match, for example `*.js` or `src/**`.
     include: Option<String>,
+    #[serde(default)]
+    #[schemars(skip)]
+    path: Soft<String>,
+    #[serde(default)]
+    #[schemars(skip)]
+    include_pattern: Soft<String>,
+    #[serde(default)]
+    #[schemars(skip)]
+    case_sensitive: Soft<bool>,
+    #[serde(default)]
+    #[schemars(skip)]
+    fixed_strings: Soft<bool>,
+    #[serde(default)]
+    #[schemars(skip)]
+    names_only: Soft<bool>,
+    #[serde(default)]
+    #[schemars(skip)]
+    no_ignore: Soft<bool>,
+    #[serde(default)]
+    #[schemars(skip)]
+    context: Soft<f64>,
+    #[serde(default)]
+    #[schemars(skip)]
+    before: Soft<f64>,
+    #[serde(default)]
+    #[schemars(skip)]
+    after: Soft<f64>,
+    #[serde(default)]
+    #[schemars(skip)]
+    exclude_pattern: Soft<String>,
+    #[serde(default)]
+    #[schemars(skip)]
+    max_matches_per_file: Soft<f64>,
+    #[serde(default)]
+    #[schemars(skip)]
+    total_max_matches: Soft<f64>,
+    #[serde(default)]
+    #[schemars(skip)]
+    file_filtering_options: Soft<Filtering>,
+    #[serde(default)]
+    #[schemars(skip)]
+    respect_git_ignore: Soft<bool>,
+    #[serde(default)]
+    #[schemars(skip)]
+    respect_gemini_ignore: Soft<bool>,
 }
 
-#[derive(JsonSchema)]
-#[allow(dead_code)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct Glob {
     /// The pattern, for example `**/*.py`.
     pattern: String,
@@ -99,10 +160,15 @@ pub(super) struct Glob {
     respect_git_ignore: Option<bool>,
     /// Optional: whether `.geminiignore` counts; true if left out.
     respect_gemini_ignore: Option<bool>,
+    #[serde(default)]
+    #[schemars(skip)]
+    path: Soft<String>,
+    #[serde(default)]
+    #[schemars(skip)]
+    file_filtering_options: Soft<Filtering>,
 }
 
-#[derive(JsonSchema)]
-#[allow(dead_code)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct ReadMany {
     /// Paths or globs of the files to read, from the workspace on.
     #[schemars(length(min = 1))]
@@ -110,60 +176,57 @@ pub(super) struct ReadMany {
     /// Optional: globs of files to leave out.
     exclude: Option<Vec<String>>,
     /// Optional: look into folders below; `**` in a pattern does.
-    recursive: Option<bool>,
+    #[serde(rename = "recursive")]
+    _recursive: Option<bool>,
     /// Optional: leave out what is commonly of no interest, as `node_modules`; true if left out.
-    #[schemars(rename = "useDefaultExcludes")]
+    #[serde(rename = "useDefaultExcludes")]
     use_default_excludes: Option<bool>,
     /// Optional: whether ignore files count.
     file_filtering_options: Option<Filtering>,
+    #[serde(default)]
+    #[schemars(skip)]
+    respect_git_ignore: Soft<bool>,
+    #[serde(default)]
+    #[schemars(skip)]
+    respect_gemini_ignore: Soft<bool>,
 }
 
-#[derive(JsonSchema)]
-#[allow(dead_code)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct SaveMemory {
     /// The fact to remember: one clear sentence that stands for itself.
     fact: String,
+    #[serde(default)]
+    #[schemars(skip)]
+    modified_content: Soft<String>,
 }
 
-#[derive(JsonSchema)]
-#[allow(dead_code)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct AskUser {
     /// One to four questions.
     #[schemars(length(min = 1, max = 4))]
-    questions: Vec<Question>,
+    questions: Vec<AskedQuestion>,
 }
 
-#[derive(JsonSchema)]
-#[schemars(rename_all = "lowercase")]
-#[allow(dead_code)]
-pub(super) enum QuestionType {
-    Choice,
-    Text,
-    YesNo,
-}
-
-#[derive(JsonSchema)]
-#[allow(dead_code)]
-pub(super) struct Choice {
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct AskedOption {
     /// The answer, in a few words.
     label: String,
     /// What it means.
     description: Option<String>,
 }
 
-#[derive(JsonSchema)]
-#[allow(dead_code)]
-pub(super) struct Question {
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct AskedQuestion {
     /// The question itself.
     question: String,
     /// One or two words above it.
     header: Option<String>,
     /// What sort of answer is wanted; `text` if left out.
-    r#type: Option<QuestionType>,
+    r#type: Option<QuestionKind>,
     /// For `choice`: two to four answers to choose from.
-    options: Option<Vec<Choice>>,
+    options: Option<Vec<AskedOption>>,
     /// For `choice`: more than one may be chosen.
-    #[schemars(rename = "multiSelect")]
+    #[serde(rename = "multiSelect")]
     multi_select: Option<bool>,
     /// For `text`: an example of an answer.
     placeholder: Option<String>,
@@ -173,41 +236,46 @@ fn wrong<T>(text: impl Into<String>) -> Result<T, Problem> {
     Err(Problem::Schema(text.into()))
 }
 
-/// What was given, for a look by name.
-struct Given(Map<String, Value>);
-
-impl Given {
-    fn new(value: Value) -> Self {
-        match value {
-            Value::Object(object) => Self(object),
-            _ => Self(Map::new()),
-        }
+/// A path, which may not be empty.
+fn path(name: &str, path: String) -> Result<String, Problem> {
+    match path.is_empty() {
+        true => wrong(format!("The '{name}' parameter must be non-empty.")),
+        false => Ok(path),
     }
+}
 
-    fn text(&self, name: &str) -> &str {
-        self.0.get(name).and_then(Value::as_str).unwrap_or_default()
+/// A whole number: schemas of Gemini CLI say `number` for all of them.
+fn whole(name: &str, number: Option<f64>) -> Result<Option<i64>, Problem> {
+    match number {
+        None => Ok(None),
+        #[allow(clippy::cast_possible_truncation)]
+        Some(number) if number.fract() == 0.0 && number.abs() < 1e15 => Ok(Some(number as i64)),
+        Some(_) => wrong(format!("params/{name} must be a whole number")),
     }
+}
 
-    /// A path, which may not be empty.
-    fn path(&self, name: &str) -> Result<&str, Problem> {
-        match self.text(name) {
-            "" => wrong(format!("The '{name}' parameter must be non-empty.")),
-            path => Ok(path),
-        }
-    }
+/// A number of things; one below zero is none.
+fn count(name: &str, number: Soft<f64>) -> Result<Option<usize>, Problem> {
+    Ok(whole(name, number.get())?.and_then(|number| usize::try_from(number).ok()))
+}
 
-    /// A whole number: schemas of Gemini CLI say `number` for all of them.
-    fn number(&self, name: &str) -> Result<Option<i64>, Problem> {
-        match self.0.get(name).and_then(Value::as_f64) {
-            None => Ok(None),
-            #[allow(clippy::cast_possible_truncation)]
-            Some(number) if number.fract() == 0.0 && number.abs() < 1e15 => Ok(Some(number as i64)),
-            Some(_) => wrong(format!("params/{name} must be a whole number")),
-        }
-    }
+/// An optional folder, by its name or its later one.
+fn folder(dir_path: Option<String>, path: Soft<String>) -> Option<String> {
+    dir_path.or(path.get()).filter(|folder| !folder.is_empty())
+}
 
-    fn flag(&self, name: &str) -> bool {
-        self.0.get(name).and_then(Value::as_bool).unwrap_or(false)
+fn filled(text: String) -> Option<String> {
+    Some(text).filter(|text| !text.is_empty())
+}
+
+/// Which ignore files count, each kind by itself: as the options say, else the parameters beside them.
+fn respect(options: Option<Filtering>, git: Option<bool>, gemini: Option<bool>) -> Respect {
+    let (first_git, first_gemini) =
+        options.map_or((None, None), |options| (options.respect_git_ignore, options.respect_gemini_ignore));
+    Respect {
+        git: first_git.or(git).unwrap_or(true),
+        gemini: first_gemini.or(gemini).unwrap_or(true),
+        start: true,
     }
 }
 
@@ -217,76 +285,86 @@ const LARGEST: u64 = 20 << 20;
 /// Bytes of a picture that is text.
 const LARGEST_SVG: u64 = 1 << 20;
 
-pub(super) fn read_file(value: Value) -> Result<Adapted, Problem> {
-    let given = Given::new(value);
-    let path = given.path("file_path")?;
-    let (offset, limit) = (given.number("offset")?, given.number("limit")?);
-    if offset.is_some_and(|offset| offset < 0) {
-        return wrong("Offset must be a non-negative number");
+impl FaceForm for ReadFile {
+    fn call(self) -> Result<TypedCall, Problem> {
+        let path = path("file_path", self.file_path)?;
+        let (offset, limit) = (whole("offset", self.offset)?, whole("limit", self.limit)?);
+        if offset.is_some_and(|offset| offset < 0) {
+            return wrong("Offset must be a non-negative number");
+        }
+        if limit.is_some_and(|limit| limit <= 0) {
+            return wrong("Limit must be a positive number");
+        }
+        let (mut first, mut last) = (offset.map(|offset| offset + 1), None);
+        if let Some(limit) = limit {
+            last = Some(first.unwrap_or(1).saturating_add(limit - 1));
+        }
+        // The later spelling: both from 1, both included.
+        if let Some(start) = whole("start_line", self.start_line.get())? {
+            first = Some(start);
+        }
+        if let Some(end) = whole("end_line", self.end_line.get())? {
+            last = Some(end);
+        }
+        if first.is_some_and(|first| first < 1) {
+            return wrong("start_line must be at least 1");
+        }
+        if let (Some(first), Some(last)) = (first, last)
+            && last < first
+        {
+            return wrong("start_line cannot be greater than end_line");
+        }
+        // A window of a larger file costs nothing; of a picture it is worth nothing.
+        let is_picture = path.to_ascii_lowercase().ends_with(".svg");
+        let most = match (first, last) {
+            _ if is_picture => Some(LARGEST_SVG),
+            (None, None) => Some(LARGEST),
+            _ => None,
+        };
+        Ok(TypedCall::new(view::Arguments {
+            path,
+            first,
+            last,
+            most,
+            respect_ignore: true,
+            only_files: true,
+            leave_ignored: false,
+        }))
     }
-    if limit.is_some_and(|limit| limit <= 0) {
-        return wrong("Limit must be a positive number");
-    }
-    let (mut first, mut last) = (offset.map(|offset| offset + 1), None);
-    if let Some(limit) = limit {
-        last = Some(first.unwrap_or(1).saturating_add(limit - 1));
-    }
-    // The later spelling: both from 1, both included.
-    if let Some(start) = given.number("start_line")? {
-        first = Some(start);
-    }
-    if let Some(end) = given.number("end_line")? {
-        last = Some(end);
-    }
-    if first.is_some_and(|first| first < 1) {
-        return wrong("start_line must be at least 1");
-    }
-    if let (Some(first), Some(last)) = (first, last)
-        && last < first
-    {
-        return wrong("start_line cannot be greater than end_line");
-    }
-    // A window of a larger file costs nothing; of a picture it is worth nothing.
-    let is_picture = path.to_ascii_lowercase().ends_with(".svg");
-    let most = match (first, last) {
-        _ if is_picture => Some(LARGEST_SVG),
-        (None, None) => Some(LARGEST),
-        _ => None,
-    };
-    Ok((
-        view::ID,
-        json!({
-            "path": path, "first": first, "last": last, "most": most, "respect_ignore": true, "only_files": true,
-        }),
-    ))
 }
 
-pub(super) fn replace(value: Value) -> Result<Adapted, Problem> {
-    let given = Given::new(value);
-    let path = given.path("file_path")?;
-    let (old, new) = (given.text("old_string"), given.text("new_string"));
-    if old.is_empty() {
-        return Ok((write::ID, json!({ "path": path, "content": new, "overwrite": "never" })));
+impl FaceForm for Replace {
+    fn call(self) -> Result<TypedCall, Problem> {
+        let path = path("file_path", self.file_path)?;
+        if self.old_string.is_empty() {
+            let content = write::Content::Text(self.new_string);
+            let overwrite = write::Overwrite::Never;
+            return Ok(TypedCall::new(write::Arguments { path, content, overwrite, as_is: false }));
+        }
+        let expected = whole("expected_replacements", self.expected_replacements)?;
+        let expected = expected.filter(|expected| *expected > 1);
+        Ok(TypedCall::new(edit::Arguments {
+            path,
+            old_str: Some(self.old_string),
+            new_str: self.new_string,
+            replace_all: Some(self.allow_multiple.is_set()),
+            expected: expected.and_then(|expected| usize::try_from(expected).ok()),
+            fuzzy: Some(true),
+            keep_end: Some(true),
+            ..edit::Arguments::default()
+        }))
     }
-    let expected = given.number("expected_replacements")?;
-    Ok((
-        edit::ID,
-        json!({
-            "path": path,
-            "old_str": old,
-            "new_str": new,
-            "replace_all": given.flag("allow_multiple"),
-            "expected": expected.filter(|expected| *expected > 1),
-            "fuzzy": true,
-            "keep_end": true,
-        }),
-    ))
 }
 
-pub(super) fn write_file(value: Value) -> Result<Adapted, Problem> {
-    let given = Given::new(value);
-    let path = given.path("file_path")?;
-    Ok((write::ID, json!({ "path": path, "content": given.text("content"), "overwrite": "unseen" })))
+impl FaceForm for WriteFile {
+    fn call(self) -> Result<TypedCall, Problem> {
+        Ok(TypedCall::new(write::Arguments {
+            path: path("file_path", self.file_path)?,
+            content: write::Content::Text(self.content),
+            overwrite: write::Overwrite::Unseen,
+            as_is: false,
+        }))
+    }
 }
 
 /// What the model would have had to write.
@@ -312,128 +390,103 @@ pub(super) fn modify_replace(value: Value, preview: &Preview, proposed: &str) ->
     Some(Value::Object(given))
 }
 
-pub(super) fn shell(value: Value) -> Result<Adapted, Problem> {
-    let given = Given::new(value);
-    let command = given.text("command");
-    if command.trim().is_empty() {
-        return wrong("Command cannot be empty.");
-    }
-    let folder = Some(given.text("dir_path")).filter(|folder| !folder.is_empty());
-    let command =
-        if given.flag("is_background") { format!("{{ {command}\n}} &") } else { command.to_owned() };
-    Ok((bash::ID, json!({ "command": command, "folder": folder })))
-}
-
-impl Given {
-    /// An optional folder.
-    fn folder(&self) -> Option<&str> {
-        let given = self.0.get("dir_path").or_else(|| self.0.get("path"));
-        given.and_then(Value::as_str).filter(|folder| !folder.is_empty())
-    }
-
-    /// The same for a call that may lift git's ignore files by another word too.
-    fn respect_unless(&self, lifts_git: bool) -> Value {
-        let mut respect = self.respect();
-        if lifts_git {
-            respect["git"] = Value::Bool(false);
+impl FaceForm for Shell {
+    fn call(self) -> Result<TypedCall, Problem> {
+        if self.command.trim().is_empty() {
+            return wrong("Command cannot be empty.");
         }
-        respect
-    }
-
-    /// Which ignore files count, each kind by itself.
-    fn respect(&self) -> Value {
-        let options = self.0.get("file_filtering_options").and_then(Value::as_object);
-        let says = |name: &str| {
-            options
-                .and_then(|options| options.get(name))
-                .or_else(|| self.0.get(name))
-                .and_then(Value::as_bool)
+        let command = match self.is_background.is_set() {
+            true => format!("{{ {}\n}} &", self.command),
+            false => self.command,
         };
-        let [git, gemini] =
-            ["respect_git_ignore", "respect_gemini_ignore"].map(|name| says(name).unwrap_or(true));
-        json!({ "git": git, "gemini": gemini, "start": true })
-    }
-
-    fn list(&self, name: &str) -> Vec<&str> {
-        self.0.get(name).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
+        let folder = self.dir_path.and_then(filled);
+        Ok(TypedCall::new(bash::Arguments { command: Some(command), folder, ..bash::Arguments::default() }))
     }
 }
 
-pub(super) fn list_directory(value: Value) -> Result<Adapted, Problem> {
-    let given = Given::new(value);
-    let path = given.path("dir_path")?;
-    let arguments = json!({
-        "path": path,
-        "ignore": given.list("ignore"),
-        "respect": given.respect(),
-    });
-    Ok((list::ID, arguments))
-}
-
-pub(super) fn search(value: Value) -> Result<Adapted, Problem> {
-    let given = Given::new(value);
-    let count =
-        |name: &str| given.number(name).map(|number| number.and_then(|number| usize::try_from(number).ok()));
-    let include =
-        ["include", "include_pattern"].map(|name| given.text(name)).into_iter().find(|text| !text.is_empty());
-    let arguments = json!({
-        "pattern": given.path("pattern")?,
-        "path": given.folder(),
-        "glob": include,
-        "ignore_case": !given.flag("case_sensitive"),
-        "literal": given.flag("fixed_strings"),
-        "files_only": given.flag("names_only"),
-        "respect": given.respect_unless(given.flag("no_ignore")),
-        "hidden": true,
-        "context": count("context")?,
-        "before": count("before")?,
-        "after": count("after")?,
-        "without": Some(given.text("exclude_pattern")).filter(|text| !text.is_empty()),
-        "per_file": count("max_matches_per_file")?,
-        "limit": count("total_max_matches")?.unwrap_or(20_000),
-    });
-    Ok((search::ID, arguments))
-}
-
-pub(super) fn glob(value: Value) -> Result<Adapted, Problem> {
-    let given = Given::new(value);
-    if given.text("pattern").trim().is_empty() {
-        return wrong("The 'pattern' parameter cannot be empty.");
+impl FaceForm for ListDirectory {
+    fn call(self) -> Result<TypedCall, Problem> {
+        let (git, gemini) = (self.respect_git_ignore.get(), self.respect_gemini_ignore.get());
+        Ok(TypedCall::new(list::Arguments {
+            path: path("dir_path", self.dir_path)?,
+            ignore: self.ignore.unwrap_or_default(),
+            respect: respect(self.file_filtering_options, git, gemini),
+        }))
     }
-    let arguments = json!({
-        "pattern": given.text("pattern"),
-        "path": given.folder(),
-        "case_sensitive": given.flag("case_sensitive"),
-        "hidden": true,
-        "respect": given.respect(),
-        "count_ignored": true,
-        "limit": 2000,
-    });
-    Ok((glob::ID, arguments))
 }
 
-pub(super) fn read_many(value: Value) -> Result<Adapted, Problem> {
-    let given = Given::new(value);
-    let arguments = json!({
-        "include": given.list("include"),
-        "exclude": given.list("exclude"),
-        "default_excludes": given.0.get("useDefaultExcludes").and_then(Value::as_bool).unwrap_or(true),
-        "respect": given.respect(),
-    });
-    Ok((many::ID, arguments))
+impl FaceForm for SearchText {
+    fn call(self) -> Result<TypedCall, Problem> {
+        let (git, gemini) = (self.respect_git_ignore.get(), self.respect_gemini_ignore.get());
+        let mut respect = respect(self.file_filtering_options.get(), git, gemini);
+        respect.git &= !self.no_ignore.is_set();
+        let include = self.include.and_then(filled).or(self.include_pattern.get().and_then(filled));
+        Ok(TypedCall::new(search::Arguments {
+            pattern: path("pattern", self.pattern)?,
+            path: folder(self.dir_path, self.path),
+            glob: include,
+            ignore_case: Some(!self.case_sensitive.is_set()),
+            literal: Some(self.fixed_strings.is_set()),
+            files_only: Some(self.names_only.is_set()),
+            respect: Some(respect),
+            hidden: Some(true),
+            context: count("context", self.context)?,
+            before: count("before", self.before)?,
+            after: count("after", self.after)?,
+            without: self.exclude_pattern.get().and_then(filled),
+            per_file: count("max_matches_per_file", self.max_matches_per_file)?,
+            limit: Some(count("total_max_matches", self.total_max_matches)?.unwrap_or(20_000)),
+            ..search::Arguments::default()
+        }))
+    }
+}
+
+impl FaceForm for Glob {
+    fn call(self) -> Result<TypedCall, Problem> {
+        if self.pattern.trim().is_empty() {
+            return wrong("The 'pattern' parameter cannot be empty.");
+        }
+        let options = self.file_filtering_options.get();
+        Ok(TypedCall::new(glob::Arguments {
+            pattern: self.pattern,
+            path: folder(self.dir_path, self.path),
+            case_sensitive: Some(self.case_sensitive.unwrap_or(false)),
+            hidden: Some(true),
+            respect: Some(respect(options, self.respect_git_ignore, self.respect_gemini_ignore)),
+            count_ignored: Some(true),
+            limit: Some(2000),
+            ..glob::Arguments::default()
+        }))
+    }
+}
+
+impl FaceForm for ReadMany {
+    fn call(self) -> Result<TypedCall, Problem> {
+        let (git, gemini) = (self.respect_git_ignore.get(), self.respect_gemini_ignore.get());
+        Ok(TypedCall::new(many::Arguments {
+            include: self.include,
+            exclude: self.exclude.unwrap_or_default(),
+            default_excludes: self.use_default_excludes.unwrap_or(true),
+            respect: respect(self.file_filtering_options, git, gemini),
+        }))
+    }
 }
 
 /// The section of the seed.
 const MEMORIES: &str = "## Gemini Added Memories";
 
-pub(super) fn save_memory(value: Value) -> Result<Adapted, Problem> {
-    let given = Given::new(value);
-    let modified = given.0.get("modified_content").and_then(Value::as_str);
-    let fact = given.text("fact");
-    if fact.trim().is_empty() {
-        return wrong("Parameter \"fact\" must be a non-empty string.");
+impl FaceForm for SaveMemory {
+    fn call(self) -> Result<TypedCall, Problem> {
+        if self.fact.trim().is_empty() {
+            return wrong("Parameter \"fact\" must be a non-empty string.");
+        }
+        Ok(TypedCall::new(memory::Arguments {
+            fact: self.fact,
+            scope: memory::Scope::User,
+            heading: MEMORIES,
+            modified: self.modified_content.get(),
+        }))
     }
-    Ok((memory::ID, json!({ "fact": fact, "scope": "user", "heading": MEMORIES, "modified": modified })))
 }
 
 /// The whole file as the person made it.
@@ -444,10 +497,26 @@ pub(super) fn modify_memory(value: Value, _: &Preview, proposed: &str) -> Option
     Some(Value::Object(given))
 }
 
-pub(super) fn write_todos(value: Value) -> Result<Adapted, Problem> {
-    Ok((todo::ID, value))
+impl FaceForm for AskUser {
+    fn call(self) -> Result<TypedCall, Problem> {
+        let questions = self.questions.into_iter().map(AskedQuestion::question).collect();
+        Ok(TypedCall::new(ask::Arguments { questions }))
+    }
 }
 
-pub(super) fn ask_user(value: Value) -> Result<Adapted, Problem> {
-    Ok((ask::ID, value))
+impl AskedQuestion {
+    fn question(self) -> Question {
+        let option = |AskedOption { label, description }| QuestionOption {
+            label,
+            description: description.unwrap_or_default(),
+        };
+        Question {
+            question: self.question,
+            header: self.header.unwrap_or_default(),
+            kind: self.r#type.unwrap_or_default(),
+            options: self.options.unwrap_or_default().into_iter().map(option).collect(),
+            multi_select: self.multi_select.unwrap_or(false),
+            placeholder: self.placeholder.unwrap_or_default(),
+        }
+    }
 }

@@ -7,64 +7,95 @@ use lathe_policy::Permit;
 use lathe_protocol::{Boxed, Effects, Kind};
 use lathe_search::{Ignored, NameQuery, Scope, find_files};
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 
+use crate::built_in::BuiltIn;
+use crate::call::{CommandForm, Ground, Parameters, TypedCall};
+use crate::commands::Command;
+use crate::face::Face;
 use crate::hidden::Hidden;
 use crate::outcome::{Data, FilesData, Outcome};
 use crate::problem::Problem;
 use crate::search::Respect;
 use crate::search::{problem, real, stoppable};
-use crate::tool::{Invocation, RunContext, Tool, absolute, arguments, counted, shown};
+use crate::tool::{Invocation, RunContext, absolute, counted, shown};
 use crate::view::visible_name;
 
 pub(crate) const ID: &str = "glob";
 
+/// The tool in the list of all.
+pub(crate) static TOOL: BuiltIn = BuiltIn {
+    face: Some(Face::lathe::<Arguments>("glob", "Glob", Kind::Search, include_str!("lathe.md"))),
+    command: Some(
+        Command::of::<Words>("glob", ID, Kind::Search, "Find files by name, newest first.")
+            .reading(&["pattern", "path"], None)
+            .in_callers_folder(&["path"]),
+    ),
+    only_if: None,
+};
+
 /// Files named when no limit is given.
 const FILES: usize = 200;
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Arguments {
     /// The pattern, from the folder on: `**/*.rs`, `src/*/mod.rs`.
-    pattern: String,
+    pub(crate) pattern: String,
     /// Folder to look in; the workspace if left out.
     #[serde(default)]
-    path: Option<String>,
+    pub(crate) path: Option<String>,
     /// Look at hidden and ignored files too.
     #[serde(default)]
-    all: Option<bool>,
+    pub(crate) all: Option<bool>,
     // What only other toolsets speak of.
     #[serde(default)]
     #[schemars(skip)]
-    case_sensitive: Option<bool>,
+    pub(crate) case_sensitive: Option<bool>,
     #[serde(default)]
     #[schemars(skip)]
-    hidden: Option<bool>,
+    pub(crate) hidden: Option<bool>,
     #[serde(default)]
     #[schemars(skip)]
-    respect: Option<Respect>,
+    pub(crate) respect: Option<Respect>,
     #[serde(default)]
     #[schemars(skip)]
-    limit: Option<usize>,
+    pub(crate) limit: Option<usize>,
     #[serde(default)]
     #[schemars(skip)]
-    count_ignored: Option<bool>,
+    pub(crate) count_ignored: Option<bool>,
 }
 
-pub(crate) struct GlobTool;
+/// The words of the command in the shell.
+#[derive(Deserialize, JsonSchema)]
+struct Words {
+    /// The pattern, from the folder on: `**/*.rs`, `src/*/mod.rs`. Quote it, or bash expands it first.
+    pattern: String,
+    /// Folder to look in; the current one if left out.
+    path: Option<String>,
+    /// Look at hidden and ignored files too.
+    all: Option<bool>,
+    /// Files to name at most; 200 if left out, all of them in a pipe.
+    #[schemars(with = "Option<i64>")]
+    limit: Option<usize>,
+}
 
-impl Tool for GlobTool {
-    fn id(&self) -> &'static str {
-        ID
+impl CommandForm for Words {
+    fn calls(self) -> Result<Vec<TypedCall>, Problem> {
+        let Self { pattern, path, all, limit } = self;
+        Ok(vec![TypedCall::new(Arguments { pattern, path, all, limit, ..Arguments::default() })])
     }
+}
 
-    fn build(&self, value: Value, root: &Path) -> Result<Box<dyn Invocation>, Problem> {
-        let given: Arguments = arguments(value)?;
+impl Parameters for Arguments {
+    const TOOL: &'static str = ID;
+
+    fn invocation(self, ground: &Ground<'_>) -> Result<Box<dyn Invocation>, Problem> {
+        let given = self;
         if given.pattern.trim().is_empty() {
             return Err(Problem::Arguments("pattern: it must not be empty".to_owned()));
         }
-        let start = absolute(root, given.path.as_deref().unwrap_or("."));
+        let start = absolute(ground.root, given.path.as_deref().unwrap_or("."));
         let flag = |flag: Option<bool>| flag.unwrap_or(false);
         let all = flag(given.all);
         let scope = Scope {
@@ -80,7 +111,7 @@ impl Tool for GlobTool {
             count_ignored: flag(given.count_ignored),
             now: SystemTime::now(),
         };
-        Ok(Box::new(Glob { shown: shown(root, &start), start, scope, query }))
+        Ok(Box::new(Glob { shown: shown(ground.root, &start), start, scope, query }))
     }
 }
 

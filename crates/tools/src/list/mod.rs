@@ -1,47 +1,79 @@
 //! The names in one folder.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use globset::GlobSet;
 use lathe_policy::Permit;
 use lathe_protocol::{Boxed, Effects, Kind};
 use lathe_search::{GlobStyle, Ignored, glob_set, ignored_names, is_ignored};
 use lathe_workspace::FileKind;
-use serde::Deserialize;
-use serde_json::Value;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
+use crate::built_in::BuiltIn;
+use crate::call::{CommandForm, Ground, Parameters, TypedCall};
+use crate::commands::Command;
 use crate::hidden::ReadPlace;
 use crate::outcome::{Data, Listed, ListingData, Outcome};
 use crate::problem::{Doing, Problem};
 use crate::search::Respect;
-use crate::tool::{Invocation, RunContext, Tool, absolute, arguments, shown};
+use crate::tool::{Invocation, RunContext, absolute, shown};
 
 pub(crate) const ID: &str = "list";
 
-/// Canonical arguments, made by the face.
-#[derive(Deserialize)]
-struct Arguments {
-    path: String,
+/// The tool in the list of all.
+pub(crate) static TOOL: BuiltIn = BuiltIn {
+    face: None,
+    command: Some(
+        Command::of::<Words>("list", ID, Kind::Read, "Name what is in a folder, folders first.")
+            .reading(&["path"], None)
+            .in_callers_folder(&["path"]),
+    ),
+    only_if: None,
+};
+
+/// The parameters of the tool, made by a face.
+#[derive(Serialize)]
+pub(crate) struct Arguments {
+    pub(crate) path: String,
     /// Globs of names to leave out.
-    #[serde(default)]
-    ignore: Vec<String>,
+    pub(crate) ignore: Vec<String>,
     /// Which ignore files count.
-    respect: Respect,
+    pub(crate) respect: Respect,
 }
 
-pub(crate) struct ListTool;
+/// The words of the command in the shell.
+#[derive(Deserialize, JsonSchema)]
+struct Words {
+    /// Folder; the current one if left out.
+    #[serde(default)]
+    path: Option<String>,
+    /// Names to leave out, as globs.
+    #[serde(default)]
+    ignore: Option<Vec<String>>,
+    /// List ignored names too.
+    #[serde(default)]
+    all: Option<bool>,
+}
 
-impl Tool for ListTool {
-    fn id(&self) -> &'static str {
-        ID
+impl CommandForm for Words {
+    fn calls(self) -> Result<Vec<TypedCall>, Problem> {
+        let path = self.path.unwrap_or_else(|| ".".to_owned());
+        let counts = !self.all.unwrap_or(false);
+        let respect = Respect { git: counts, gemini: counts, start: false };
+        Ok(vec![TypedCall::new(Arguments { path, ignore: self.ignore.unwrap_or_default(), respect })])
     }
+}
 
-    fn build(&self, value: Value, root: &Path) -> Result<Box<dyn Invocation>, Problem> {
-        let Arguments { path, ignore, respect } = arguments(value)?;
+impl Parameters for Arguments {
+    const TOOL: &'static str = ID;
+
+    fn invocation(self, ground: &Ground<'_>) -> Result<Box<dyn Invocation>, Problem> {
+        let Arguments { path, ignore, respect } = self;
         let ignore = glob_set(&ignore, GlobStyle::default());
         let ignore = ignore.map_err(|error| Problem::Arguments(format!("ignore: {error}")))?;
-        let path = absolute(root, &path);
-        Ok(Box::new(List { shown: shown(root, &path), path, ignore, respect: respect.into() }))
+        let path = absolute(ground.root, &path);
+        Ok(Box::new(List { shown: shown(ground.root, &path), path, ignore, respect: respect.into() }))
     }
 }
 

@@ -9,14 +9,14 @@ use lathe_policy::Permit;
 use lathe_protocol::{Boxed, Digest, Effects, Kind, SeenFile};
 use lathe_search::{Ignored, NameQuery, Scope, SearchError, find_files};
 use lathe_workspace::{FileKind, Files};
-use serde::Deserialize;
-use serde_json::Value;
+use serde::Serialize;
 
+use crate::call::{Ground, Parameters};
 use crate::hidden::{Hidden, ReadPlace, is_below};
 use crate::outcome::{Attached, Data, ManyData, ManyFile, Outcome};
 use crate::problem::Problem;
 use crate::search::{Respect, real, stoppable};
-use crate::tool::{Invocation, RunContext, Tool, arguments};
+use crate::tool::{Invocation, RunContext};
 use crate::view::{Media, document_text, media};
 
 pub(crate) const ID: &str = "many";
@@ -43,31 +43,33 @@ const EXCLUDED: [&str; 10] = [
     "**/target/**",
 ];
 
-/// Canonical arguments, made by the face.
-#[derive(Deserialize)]
-struct Arguments {
-    include: Vec<String>,
-    exclude: Vec<String>,
-    default_excludes: bool,
-    respect: Respect,
+/// The parameters of the tool, made by a face.
+#[derive(Serialize)]
+pub(crate) struct Arguments {
+    pub(crate) include: Vec<String>,
+    pub(crate) exclude: Vec<String>,
+    pub(crate) default_excludes: bool,
+    pub(crate) respect: Respect,
 }
 
-pub(crate) struct ManyTool;
+impl Parameters for Arguments {
+    const TOOL: &'static str = ID;
 
-impl Tool for ManyTool {
-    fn id(&self) -> &'static str {
-        ID
-    }
-
-    fn build(&self, value: Value, root: &Path) -> Result<Box<dyn Invocation>, Problem> {
-        let Arguments { include, mut exclude, default_excludes, respect } = arguments(value)?;
+    fn invocation(self, ground: &Ground<'_>) -> Result<Box<dyn Invocation>, Problem> {
+        let Arguments { include, mut exclude, default_excludes, respect } = self;
         if default_excludes {
             exclude.extend(EXCLUDED.map(str::to_owned));
         }
         let (outside, include) =
-            include.into_iter().partition::<Vec<_>, _>(|pattern| Outside::is(pattern, root));
-        let outside = outside.iter().map(|pattern| Outside::of(pattern, root)).collect();
-        Ok(Box::new(Many { root: root.to_owned(), include, outside, exclude, ignored: respect.into() }))
+            include.into_iter().partition::<Vec<_>, _>(|pattern| Outside::is(pattern, ground.root));
+        let outside = outside.iter().map(|pattern| Outside::of(pattern, ground.root)).collect();
+        Ok(Box::new(Many {
+            root: ground.root.to_owned(),
+            include,
+            outside,
+            exclude,
+            ignored: respect.into(),
+        }))
     }
 }
 

@@ -1,25 +1,44 @@
 //! Facts to remember beyond the session: lines of a section in a file the user can read and edit.
 
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use lathe_blobs::{Durable, replace};
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, Digest, Effects};
+use lathe_protocol::{Boxed, Digest, Effects, Kind};
 use lathe_workspace::{Expect, FileOp, WorkspaceError};
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 
+use crate::built_in::BuiltIn;
+use crate::call::{CommandForm, FaceForm, Ground, Parameters, TypedCall};
+use crate::commands::Command;
 use crate::commit::{Committed, commit};
-use crate::face::Adapted;
+use crate::face::Face;
+use crate::modify;
 use crate::outcome::{Data, Outcome, RememberedData};
 use crate::preview::Preview;
 use crate::problem::{Doing, Problem};
-use crate::tool::{Invocation, RunContext, Tool, arguments};
+use crate::tool::{Invocation, RunContext};
 
 pub(crate) const ID: &str = "memory";
+
+/// The tool in the list of all.
+pub(crate) static TOOL: BuiltIn = BuiltIn {
+    face: Some(
+        Face::lathe::<LatheArguments>("remember", "Remember", Kind::Think, include_str!("lathe.md"))
+            .modified_by(modify::memory),
+    ),
+    command: Some(
+        Command::of::<Words>("memory", ID, Kind::Think, "Remember a fact beyond this session.")
+            .or(&["remember"])
+            .reading(&["fact"], None)
+            .input("fact"),
+    ),
+    only_if: None,
+};
 
 /// The section of Lathe's own toolset.
 const HEADING: &str = "## Lathe Added Memories";
@@ -27,7 +46,7 @@ const HEADING: &str = "## Lathe Added Memories";
 /// Where the facts of a project are kept.
 const PROJECT_FILE: &str = "AGENTS.md";
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Scope {
     User,
@@ -48,42 +67,52 @@ pub(crate) struct LatheArguments {
     modified: Option<String>,
 }
 
-pub(crate) fn adapt_lathe(value: Value) -> Result<Adapted, Problem> {
-    let LatheArguments { fact, scope, modified } = arguments(value)?;
-    let scope = if scope == Some(Scope::Project) { "project" } else { "user" };
-    Ok((ID, json!({ "fact": fact, "scope": scope, "heading": HEADING, "modified": modified })))
-}
-
-/// Canonical arguments, made by the face.
-#[derive(Deserialize)]
-struct Arguments {
-    fact: String,
-    scope: Scope,
-    heading: String,
-    /// The whole file as a person made it of the proposal.
-    #[serde(default)]
-    modified: Option<String>,
-}
-
-pub(crate) struct MemoryTool {
-    /// The file of the user's facts; none where there is no place for it.
-    pub(crate) user: Option<PathBuf>,
-}
-
-impl Tool for MemoryTool {
-    fn id(&self) -> &'static str {
-        ID
+impl FaceForm for LatheArguments {
+    fn call(self) -> Result<TypedCall, Problem> {
+        let Self { fact, scope, modified } = self;
+        let scope = scope.unwrap_or(Scope::User);
+        Ok(TypedCall::new(Arguments { fact, scope, heading: HEADING, modified }))
     }
+}
 
-    fn build(&self, value: Value, root: &Path) -> Result<Box<dyn Invocation>, Problem> {
-        let Arguments { fact, scope, heading, modified } = arguments(value)?;
+/// The parameters of the tool, made by a face.
+#[derive(Serialize)]
+pub(crate) struct Arguments {
+    pub(crate) fact: String,
+    pub(crate) scope: Scope,
+    pub(crate) heading: &'static str,
+    /// The whole file as a person made it of the proposal.
+    pub(crate) modified: Option<String>,
+}
+
+/// The words of the command in the shell.
+#[derive(Deserialize, JsonSchema)]
+struct Words {
+    /// One short sentence that will be true and useful later.
+    fact: String,
+    /// `user` for what holds everywhere (the default), `project` for this repository.
+    scope: Option<Scope>,
+}
+
+impl CommandForm for Words {
+    fn calls(self) -> Result<Vec<TypedCall>, Problem> {
+        let Self { fact, scope } = self;
+        LatheArguments { fact, scope, modified: None }.calls()
+    }
+}
+
+impl Parameters for Arguments {
+    const TOOL: &'static str = ID;
+
+    fn invocation(self, ground: &Ground<'_>) -> Result<Box<dyn Invocation>, Problem> {
+        let Arguments { fact, scope, heading, modified } = self;
         let fact = fact.trim_start_matches(|c: char| c == '-' || c.is_whitespace()).trim_end();
         let fact = fact.replace(['\n', '\r'], " ");
         if fact.is_empty() {
             return Err(Problem::Arguments("Parameter \"fact\" must be a non-empty string.".to_owned()));
         }
-        let path = match (scope, &self.user) {
-            (Scope::Project, _) => root.join(PROJECT_FILE),
+        let path = match (scope, &ground.setup.memory) {
+            (Scope::Project, _) => ground.root.join(PROJECT_FILE),
             (Scope::User, Some(path)) => path.clone(),
             (Scope::User, None) => {
                 return Err(Problem::Memory("there is no place for the user's facts".to_owned()));
@@ -96,7 +125,7 @@ impl Tool for MemoryTool {
 struct Remember {
     fact: String,
     scope: Scope,
-    heading: String,
+    heading: &'static str,
     modified: Option<String>,
     path: PathBuf,
 }
@@ -131,7 +160,7 @@ impl Remember {
     }
 
     fn proposed(&self, current: &str) -> String {
-        self.modified.clone().unwrap_or_else(|| with_fact(current, &self.heading, &self.fact))
+        self.modified.clone().unwrap_or_else(|| with_fact(current, self.heading, &self.fact))
     }
 
     /// The file as it is; one that does not exist is empty.

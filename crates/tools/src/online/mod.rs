@@ -3,20 +3,31 @@
 //! Where they are kept is behind a seam: a store of Lathe's own, or a service the user names. The strings are those of the
 //! server fork, matched to the letter.
 
-use std::path::Path;
-
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, Effects, Lane, ToolErrorKind};
+use lathe_protocol::{Boxed, Effects, Kind, Lane, ToolErrorKind};
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use crate::built_in::BuiltIn;
+use crate::call::{Ground, Parameters};
+use crate::face::Face;
 use crate::outcome::{Data, Outcome};
 use crate::problem::Problem;
-use crate::tool::{Invocation, RunContext, Tool, arguments};
+use crate::tool::{Invocation, RunContext};
 
 pub(crate) const ID: &str = "online";
+
+/// The tool in the list of all.
+pub(crate) static TOOL: BuiltIn = BuiltIn {
+    face: Some(
+        Face::lathe::<Arguments>("online_doc_tool", "Documents", Kind::Fetch, include_str!("lathe.md"))
+            .capped(20_000),
+    ),
+    command: None,
+    only_if: Some(|services| services.documents.is_some()),
+};
 
 /// Characters of a document that the model is shown.
 const SHOWN: usize = 16_000;
@@ -63,7 +74,7 @@ pub trait Documents: Send + Sync {
     ) -> Boxed<'a, Result<DocumentAnswer, String>>;
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Verb {
     Create,
@@ -71,7 +82,7 @@ enum Verb {
     Edit,
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Arguments {
     /// What to do.
@@ -90,17 +101,11 @@ pub(crate) struct Arguments {
     document_id: Option<String>,
 }
 
-pub(crate) struct OnlineTool {
-    pub(crate) host: Option<String>,
-}
+impl Parameters for Arguments {
+    const TOOL: &'static str = ID;
 
-impl Tool for OnlineTool {
-    fn id(&self) -> &'static str {
-        ID
-    }
-
-    fn build(&self, value: Value, _: &Path) -> Result<Box<dyn Invocation>, Problem> {
-        let Arguments { command, title, content, description, document_id } = arguments(value)?;
+    fn invocation(self, ground: &Ground<'_>) -> Result<Box<dyn Invocation>, Problem> {
+        let Arguments { command, title, content, description, document_id } = self;
         let need = |value: Option<String>, name: &str| {
             let given = value.filter(|text| !text.trim().is_empty());
             given.ok_or_else(|| Problem::Arguments(format!("`{name}` is needed for this command")))
@@ -118,7 +123,7 @@ impl Tool for OnlineTool {
                 title: title.filter(|title| !title.trim().is_empty()),
             },
         };
-        Ok(Box::new(Asked { ask, host: self.host.clone() }))
+        Ok(Box::new(Asked { ask, host: ground.setup.documents.clone() }))
     }
 }
 

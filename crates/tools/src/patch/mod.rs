@@ -10,37 +10,55 @@ use lathe_policy::Permit;
 use lathe_protocol::{Boxed, Digest, Effects, Kind, ToolErrorKind};
 use lathe_workspace::{Expect, FileKind, FileOp, WorkspaceError};
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 
+use crate::built_in::BuiltIn;
+use crate::call::{Ground, Parameters};
+use crate::commands::Command;
 use crate::commit::commit;
+use crate::face::Face;
 use crate::outcome::{Data, Outcome, PatchedData, PatchedFile};
 use crate::preview::Preview;
 use crate::problem::{Doing, Problem, places};
-use crate::tool::{Invocation, RunContext, Tool, absolute, arguments, shown};
+use crate::tool::{Invocation, RunContext, absolute, shown};
 use crate::view::LARGEST;
 
 pub(crate) const ID: &str = "patch";
 
-#[derive(Deserialize, JsonSchema)]
+/// The tool in the list of all.
+pub(crate) static TOOL: BuiltIn = BuiltIn {
+    face: Some(Face::lathe::<Arguments>("apply_patch", "Patch", Kind::Edit, include_str!("lathe.md"))),
+    command: Some(
+        Command::of::<Arguments>(
+            "apply_patch",
+            ID,
+            Kind::Edit,
+            "Apply a patch to files, all of it or nothing; the patch comes from standard input.",
+        )
+        .noted(include_str!("notes.md"))
+        .reading(&["patch"], None)
+        .input("patch")
+        .in_callers_folder(&[]),
+    ),
+    only_if: None,
+};
+
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Arguments {
     /// The patch. Paths are relative to the workspace.
-    patch: String,
+    pub(crate) patch: String,
 }
 
-pub(crate) struct PatchTool;
+impl Parameters for Arguments {
+    const TOOL: &'static str = ID;
 
-impl Tool for PatchTool {
-    fn id(&self) -> &'static str {
-        ID
-    }
-
-    fn build(&self, value: Value, root: &Path) -> Result<Box<dyn Invocation>, Problem> {
-        let Arguments { patch } = arguments(value)?;
+    fn invocation(self, ground: &Ground<'_>) -> Result<Box<dyn Invocation>, Problem> {
+        let Arguments { patch } = self;
         let patch = Patch::parse(&patch).map_err(|error| Problem::Arguments(error.to_string()))?;
-        let paths = patch.paths().into_iter().map(|path| (path.to_owned(), absolute(root, path))).collect();
-        Ok(Box::new(Apply { patch, paths, root: root.to_owned() }))
+        let paths =
+            patch.paths().into_iter().map(|path| (path.to_owned(), absolute(ground.root, path))).collect();
+        Ok(Box::new(Apply { patch, paths, root: ground.root.to_owned() }))
     }
 }
 

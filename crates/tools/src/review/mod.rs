@@ -7,18 +7,30 @@
 use std::path::Path;
 
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, Change, Effects, Lane, Reviewed};
+use lathe_protocol::{Boxed, Change, Effects, Kind, Lane, Reviewed};
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
+use crate::built_in::BuiltIn;
+use crate::call::{Ground, Parameters};
+use crate::face::Face;
 use crate::outcome::{Data, Outcome};
 use crate::problem::Problem;
 use crate::services::Services;
-use crate::tool::{Invocation, RunContext, Tool, arguments};
+use crate::tool::{Invocation, RunContext};
 
 pub const ID: &str = "review";
+
+/// The tool in the list of all.
+pub(crate) static TOOL: BuiltIn = BuiltIn {
+    face: Some(
+        Face::lathe::<Arguments>("quality_review", "Review", Kind::Think, include_str!("lathe.md"))
+            .or(&["quality_review_tool"]),
+    ),
+    command: None,
+    only_if: Some(|services| services.reviewer.is_some()),
+};
 
 /// Bytes of a diff that are shown to the judge.
 const SHOWN: usize = 60_000;
@@ -43,7 +55,7 @@ pub trait Reviewer: Send + Sync {
     fn review<'a>(&'a self, ask: ReviewAsk, cancel: &'a CancellationToken) -> Boxed<'a, Reviewed>;
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Arguments {
     /// The file that was edited.
@@ -60,21 +72,17 @@ pub(crate) struct Arguments {
     quality_review_rules: String,
 }
 
-pub(crate) struct ReviewTool;
+impl Parameters for Arguments {
+    const TOOL: &'static str = ID;
 
-impl Tool for ReviewTool {
-    fn id(&self) -> &'static str {
-        ID
-    }
-
-    fn build(&self, value: Value, _: &Path) -> Result<Box<dyn Invocation>, Problem> {
+    fn invocation(self, _: &Ground<'_>) -> Result<Box<dyn Invocation>, Problem> {
         let Arguments {
             file_path,
             edited_snippet,
             tool_calls_file_text,
             tool_results_result,
             quality_review_rules,
-        } = arguments(value)?;
+        } = self;
         Ok(Box::new(Asked {
             ask: ReviewAsk {
                 path: file_path,

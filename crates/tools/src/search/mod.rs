@@ -9,16 +9,45 @@ use lathe_protocol::{Boxed, Effects, Kind};
 use lathe_search::{Case, Found, Ignored, LineKind, Scope, SearchError, TextQuery, find_text};
 use lathe_workspace::FileKind;
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 
+use crate::built_in::BuiltIn;
+use crate::call::{Ground, Parameters, TypedCall};
+use crate::commands::Command;
+use crate::face::Face;
 use crate::hidden::{Hidden, ReadPlace};
 use crate::outcome::{Data, FoundData, Outcome};
 use crate::problem::{Doing, Problem};
-use crate::tool::{Invocation, RunContext, Tool, absolute, arguments, counted, shown};
+use crate::tool::{Invocation, RunContext, absolute, counted, shown};
 use crate::view::visible_name;
 
 pub(crate) const ID: &str = "search";
+
+/// The tool in the list of all.
+pub(crate) static TOOL: BuiltIn = BuiltIn {
+    face: Some(
+        Face::lathe::<Arguments>("search", "Search", Kind::Search, include_str!("lathe.md")).capped(24_000),
+    ),
+    command: Some(
+        Command::of::<Arguments>(
+            "search",
+            ID,
+            Kind::Search,
+            "Find lines by regular expression, ignore files respected: `path:line:text`.",
+        )
+        .noted(include_str!("notes.md"))
+        .short(&[
+            ('i', "ignore_case"),
+            ('l', "files_only"),
+            ('F', "literal"),
+            ('C', "context"),
+            ('g', "glob"),
+        ])
+        .reading(&["pattern", "path"], None)
+        .in_callers_folder(&["path"]),
+    ),
+    only_if: None,
+};
 
 /// Matching lines shown when no limit is given.
 const MATCHES: usize = 100;
@@ -26,75 +55,75 @@ const MATCHES: usize = 100;
 /// Characters shown of a line.
 const LINE: usize = 500;
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Arguments {
     /// What to look for: a regular expression, or plain text with `literal`.
-    pattern: String,
+    pub(crate) pattern: String,
     /// File or folder to look in; the workspace if left out.
     #[serde(default)]
-    path: Option<String>,
+    pub(crate) path: Option<String>,
     /// Only files that match this glob, for example `*.py` or `src/**`.
     #[serde(default)]
-    glob: Option<String>,
+    pub(crate) glob: Option<String>,
     /// Only files of this type, by ripgrep's names: `rust`, `py`, `ts`...
     #[serde(default, rename = "type")]
-    kind: Option<String>,
+    pub(crate) kind: Option<String>,
     /// Take the pattern as plain text.
     #[serde(default)]
-    literal: Option<bool>,
+    pub(crate) literal: Option<bool>,
     #[serde(default)]
     /// Do not tell upper from lower case.
-    ignore_case: Option<bool>,
+    pub(crate) ignore_case: Option<bool>,
     /// Let a match go over several lines.
     #[serde(default)]
-    multiline: Option<bool>,
+    pub(crate) multiline: Option<bool>,
     /// Lines to show before and after each match.
     #[serde(default)]
-    context: Option<usize>,
+    pub(crate) context: Option<usize>,
     /// Only name the files.
     #[serde(default)]
-    files_only: Option<bool>,
+    pub(crate) files_only: Option<bool>,
     /// Look into hidden and ignored files too.
     #[serde(default)]
-    all: Option<bool>,
+    pub(crate) all: Option<bool>,
     /// Matching lines to show at most; 100 if left out.
     #[serde(default)]
-    limit: Option<usize>,
+    pub(crate) limit: Option<usize>,
     // What only other toolsets speak of.
     #[serde(default)]
     #[schemars(skip)]
-    exclude: Option<String>,
+    pub(crate) exclude: Option<String>,
     /// Lines that match this too are left out.
     #[serde(default)]
     #[schemars(skip)]
-    without: Option<String>,
+    pub(crate) without: Option<String>,
     #[serde(default)]
     #[schemars(skip)]
-    per_file: Option<usize>,
+    pub(crate) per_file: Option<usize>,
     #[serde(default)]
     #[schemars(skip)]
-    before: Option<usize>,
+    pub(crate) before: Option<usize>,
     #[serde(default)]
     #[schemars(skip)]
-    after: Option<usize>,
+    pub(crate) after: Option<usize>,
     #[serde(default)]
     #[schemars(skip)]
-    hidden: Option<bool>,
+    pub(crate) hidden: Option<bool>,
     #[serde(default)]
     #[schemars(skip)]
-    respect: Option<Respect>,
+    pub(crate) respect: Option<Respect>,
     /// A file is no folder to look in.
     #[serde(default)]
     #[schemars(skip)]
-    folder_only: Option<bool>,
+    pub(crate) folder_only: Option<bool>,
 }
 
 /// Which ignore files a call respects, in the canonical arguments of file tools.
-#[derive(Debug, Clone, Copy, Deserialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Respect {
-    git: bool,
-    gemini: bool,
+    pub(crate) git: bool,
+    pub(crate) gemini: bool,
     /// Whether a place that is named is left out too.
     #[serde(default)]
     pub(crate) start: bool,
@@ -112,22 +141,18 @@ impl From<Respect> for Ignored {
     }
 }
 
-pub(crate) struct SearchTool;
+impl Parameters for Arguments {
+    const TOOL: &'static str = ID;
 
-impl Tool for SearchTool {
-    fn id(&self) -> &'static str {
-        ID
-    }
-
-    fn build(&self, value: Value, root: &Path) -> Result<Box<dyn Invocation>, Problem> {
-        let given: Arguments = arguments(value)?;
+    fn invocation(self, ground: &Ground<'_>) -> Result<Box<dyn Invocation>, Problem> {
+        let given = self;
         if given.pattern.is_empty() {
             return Err(Problem::Arguments("pattern: it must not be empty".to_owned()));
         }
         if given.limit == Some(0) {
             return Err(Problem::Arguments("limit: it must be at least 1".to_owned()));
         }
-        let start = absolute(root, given.path.as_deref().unwrap_or("."));
+        let start = absolute(ground.root, given.path.as_deref().unwrap_or("."));
         let flag = |flag: Option<bool>| flag.unwrap_or(false);
         let around = given.context.unwrap_or(0).min(200);
         let all = flag(given.all);
@@ -153,8 +178,13 @@ impl Tool for SearchTool {
             without: given.without,
             names_only: flag(given.files_only),
         };
-        let shown = shown(root, &start);
+        let shown = shown(ground.root, &start);
         Ok(Box::new(Search { shown, start, scope, query, folder_only: flag(given.folder_only) }))
+    }
+
+    fn literal(&self) -> Option<TypedCall> {
+        let is_pattern = self.literal != Some(true);
+        is_pattern.then(|| TypedCall::new(Self { literal: Some(true), ..self.clone() }))
     }
 }
 

@@ -3,20 +3,31 @@
 //! The tool itself keeps nothing: how many thoughts there were is in its memory, which the session hands back at the next
 //! call, so a resumed session counts on.
 
-use std::path::Path;
-
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, Effects, Lane, Raw};
+use lathe_protocol::{Boxed, Effects, Kind, Lane, Raw};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
-use crate::face::Adapted;
+use crate::built_in::BuiltIn;
+use crate::call::{FaceForm, Ground, Parameters, TypedCall};
+use crate::commands::Command;
+use crate::face::Face;
 use crate::outcome::{Data, Outcome, ThoughtData};
 use crate::problem::Problem;
-use crate::tool::{Invocation, RunContext, Tool, arguments};
+use crate::tool::{Invocation, RunContext};
 
 pub(crate) const ID: &str = "think";
+
+/// The tool in the list of all.
+pub(crate) static TOOL: BuiltIn = BuiltIn {
+    face: Some(Face::lathe::<LatheArguments>("think", "Think", Kind::Think, include_str!("lathe.md"))),
+    command: Some(
+        Command::of::<LatheArguments>("think", ID, Kind::Think, "Write a thought down. It changes nothing.")
+            .reading(&["thought"], None)
+            .input("thought"),
+    ),
+    only_if: None,
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -26,25 +37,21 @@ pub(crate) struct LatheArguments {
 }
 
 /// One thought is one number more; nothing else has to be said.
-pub(crate) fn adapt_lathe(value: Value) -> Result<Adapted, Problem> {
-    let LatheArguments { thought } = arguments(value)?;
-    Ok((ID, json!({ "thought": thought })))
+impl FaceForm for LatheArguments {
+    fn call(self) -> Result<TypedCall, Problem> {
+        Ok(TypedCall::new(Arguments { thought: self.thought, ..Arguments::default() }))
+    }
 }
 
-/// Canonical arguments: already checked by the face.
-#[derive(Deserialize)]
-struct Arguments {
-    thought: String,
-    #[serde(default)]
-    thought_number: Option<i64>,
-    #[serde(default)]
-    total_thoughts: Option<i64>,
-    #[serde(default)]
-    next_thought_needed: bool,
-    #[serde(default)]
-    branch_from_thought: Option<i64>,
-    #[serde(default)]
-    branch_id: Option<String>,
+/// The parameters of the tool, checked by the face that makes them.
+#[derive(Default, Serialize)]
+pub(crate) struct Arguments {
+    pub(crate) thought: String,
+    pub(crate) thought_number: Option<i64>,
+    pub(crate) total_thoughts: Option<i64>,
+    pub(crate) next_thought_needed: bool,
+    pub(crate) branch_from_thought: Option<i64>,
+    pub(crate) branch_id: Option<String>,
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -53,15 +60,11 @@ struct Memory {
     branches: Vec<String>,
 }
 
-pub(crate) struct ThinkTool;
+impl Parameters for Arguments {
+    const TOOL: &'static str = ID;
 
-impl Tool for ThinkTool {
-    fn id(&self) -> &'static str {
-        ID
-    }
-
-    fn build(&self, value: Value, _: &Path) -> Result<Box<dyn Invocation>, Problem> {
-        Ok(Box::new(Thought { arguments: arguments(value)? }))
+    fn invocation(self, _: &Ground<'_>) -> Result<Box<dyn Invocation>, Problem> {
+        Ok(Box::new(Thought { arguments: self }))
     }
 }
 

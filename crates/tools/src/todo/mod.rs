@@ -1,18 +1,38 @@
 //! A list of steps the model keeps for itself and shows to the user.
 
-use std::path::Path;
-
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, Effects, Raw};
+use lathe_protocol::{Boxed, Effects, Kind, Raw};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use crate::built_in::BuiltIn;
+use crate::call::{CommandForm, Ground, Parameters, TypedCall};
+use crate::commands::Command;
+use crate::face::Face;
 use crate::outcome::{Data, Outcome};
 use crate::problem::Problem;
-use crate::tool::{Invocation, RunContext, Tool, arguments};
+use crate::tool::{Invocation, RunContext, arguments};
 
 pub(crate) const ID: &str = "todo";
+
+/// The tool in the list of all.
+pub(crate) static TOOL: BuiltIn = BuiltIn {
+    face: Some(Face::lathe::<Arguments>("todo", "Todo", Kind::Think, include_str!("lathe.md"))),
+    command: Some(
+        Command::of::<Words>(
+            "todo",
+            ID,
+            Kind::Think,
+            "Keep the list of steps: show it, or replace it by a new one.",
+        )
+        .or(&["TodoWrite"])
+        .noted(include_str!("notes.md"))
+        .reading(&[], Some("todos"))
+        .input("todos"),
+    ),
+    only_if: None,
+};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -45,25 +65,18 @@ pub(crate) struct Todo {
     pub(crate) status: Status,
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Arguments {
     /// The whole list, in its order; it replaces the last one.
-    todos: Vec<Todo>,
+    pub(crate) todos: Vec<Todo>,
 }
 
-pub(crate) struct TodoTool;
+impl Parameters for Arguments {
+    const TOOL: &'static str = ID;
 
-impl Tool for TodoTool {
-    fn id(&self) -> &'static str {
-        ID
-    }
-
-    fn build(&self, value: Value, _: &Path) -> Result<Box<dyn Invocation>, Problem> {
-        if value.get("show").is_some() {
-            return Ok(Box::new(Show));
-        }
-        let Arguments { todos } = arguments(value)?;
+    fn invocation(self, _: &Ground<'_>) -> Result<Box<dyn Invocation>, Problem> {
+        let Arguments { todos } = self;
         if todos.iter().any(|todo| todo.description.trim().is_empty()) {
             return Err(Problem::Arguments("Each todo must have a non-empty description string".to_owned()));
         }
@@ -98,6 +111,18 @@ impl Invocation for Write {
     }
 }
 
+/// The parameters of a look at the list.
+#[derive(Serialize)]
+struct ShowArguments {}
+
+impl Parameters for ShowArguments {
+    const TOOL: &'static str = ID;
+
+    fn invocation(self, _: &Ground<'_>) -> Result<Box<dyn Invocation>, Problem> {
+        Ok(Box::new(Show))
+    }
+}
+
 /// The list as it is.
 struct Show;
 
@@ -120,27 +145,44 @@ impl Invocation for Show {
 }
 
 /// The words of the command: a JSON list, or one step a line with its mark.
-pub(crate) fn adapt_words(given: &Map<String, Value>) -> Result<Value, Problem> {
-    let lines: Vec<&str> = match given.get("todos") {
-        None => return Ok(json!({ "show": true })),
-        Some(Value::Array(todos)) if todos.iter().all(Value::is_object) => {
-            return Ok(json!({ "todos": described(todos.clone()) }));
-        }
-        Some(Value::Array(todos)) => todos.iter().filter_map(Value::as_str).flat_map(str::lines).collect(),
-        Some(Value::String(text)) if text.trim_start().starts_with(['{', '"']) || text.contains("[{") => {
-            return match serde_json::from_str(text) {
-                Ok(Value::Object(object)) => Ok(Value::Object(object)),
-                Ok(Value::Array(list)) => Ok(json!({ "todos": described(list) })),
-                Ok(_) => Err(Problem::Arguments("todos: a JSON list is wanted".to_owned())),
-                Err(error) => Err(Problem::Arguments(format!("todos: {error}"))),
-            };
-        }
-        Some(Value::String(text)) => text.lines().collect(),
-        Some(_) => return Err(Problem::Arguments("todos: a list is wanted".to_owned())),
-    };
-    let lines = lines.into_iter().map(str::trim).filter(|line| !line.is_empty());
-    let todos: Result<Vec<Value>, Problem> = lines.map(step).collect();
-    Ok(json!({ "todos": todos? }))
+#[derive(Deserialize, JsonSchema)]
+struct Words {
+    /// The whole list, in its order, as JSON or as one step a word: `[x] done`, `[>] in progress`, `[ ] to do`. Left out,
+    /// it is read from standard input, one step a line; without that the list is shown.
+    #[schemars(with = "Option<Vec<String>>")]
+    todos: Option<Value>,
+}
+
+impl CommandForm for Words {
+    fn calls(self) -> Result<Vec<TypedCall>, Problem> {
+        let lines: Vec<&str> = match &self.todos {
+            None => return Ok(vec![TypedCall::new(ShowArguments {})]),
+            Some(Value::Array(todos)) if todos.iter().all(Value::is_object) => {
+                return listed(described(todos.clone()));
+            }
+            Some(Value::Array(todos)) => {
+                todos.iter().filter_map(Value::as_str).flat_map(str::lines).collect()
+            }
+            Some(Value::String(text)) if text.trim_start().starts_with(['{', '"']) || text.contains("[{") => {
+                return match serde_json::from_str(text) {
+                    Ok(Value::Object(object)) => arguments::<Arguments>(Value::Object(object))?.calls(),
+                    Ok(Value::Array(list)) => listed(described(list)),
+                    Ok(_) => Err(Problem::Arguments("todos: a JSON list is wanted".to_owned())),
+                    Err(error) => Err(Problem::Arguments(format!("todos: {error}"))),
+                };
+            }
+            Some(Value::String(text)) => text.lines().collect(),
+            Some(_) => return Err(Problem::Arguments("todos: a list is wanted".to_owned())),
+        };
+        let lines = lines.into_iter().map(str::trim).filter(|line| !line.is_empty());
+        let todos: Result<Vec<Todo>, Problem> = lines.map(step).collect();
+        Arguments { todos: todos? }.calls()
+    }
+}
+
+/// Steps that came as JSON.
+fn listed(todos: Vec<Value>) -> Result<Vec<TypedCall>, Problem> {
+    arguments::<Arguments>(json!({ "todos": todos }))?.calls()
 }
 
 /// Steps as other agents write them: `content` is the description, and there is no second form of it.
@@ -157,22 +199,22 @@ fn described(mut todos: Vec<Value>) -> Vec<Value> {
 }
 
 /// `[x] text`, with or without a dash or a number before it.
-fn step(line: &str) -> Result<Value, Problem> {
+fn step(line: &str) -> Result<Todo, Problem> {
     let bare = line.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-' | '*' | ' '));
     let marked = bare.strip_prefix('[').and_then(|rest| rest.split_once(']'));
     let (status, text) = match marked {
-        Some((" " | "" | "pending", text)) => ("pending", text),
-        Some(("x" | "X" | "completed", text)) => ("completed", text),
-        Some((">" | "~" | "in_progress", text)) => ("in_progress", text),
-        Some(("-" | "cancelled", text)) => ("cancelled", text),
-        Some(("!" | "blocked", text)) => ("blocked", text),
+        Some((" " | "" | "pending", text)) => (Status::Pending, text),
+        Some(("x" | "X" | "completed", text)) => (Status::Completed, text),
+        Some((">" | "~" | "in_progress", text)) => (Status::InProgress, text),
+        Some(("-" | "cancelled", text)) => (Status::Cancelled, text),
+        Some(("!" | "blocked", text)) => (Status::Blocked, text),
         Some((mark, _)) => {
             let words = format!("todos: `[{mark}]` is none of `[ ]`, `[x]`, `[>]`, `[-]`, `[!]`");
             return Err(Problem::Arguments(words));
         }
-        None => ("pending", line),
+        None => (Status::Pending, line),
     };
-    Ok(json!({ "description": text.trim(), "status": status }))
+    Ok(Todo { description: text.trim().to_owned(), status })
 }
 
 /// `1. [status] text`, one line each.

@@ -1,28 +1,48 @@
 //! Trae's parameters, turned into those of Lathe's tools.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
-use serde_json::{Map, Value, json};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::Value;
 
 use super::{EDIT_TOOL, check};
+use crate::call::{FaceForm, TypedCall};
 use crate::data::Operation;
-use crate::face::Adapted;
 use crate::problem::Problem;
-use crate::{data, edit, think, view, write};
+use crate::soft::{Soft, with_null};
+use crate::{bash, data, done, edit, think, view, write};
 
-// These types are only read for their schemas: Trae's checks come with Trae's words, below.
+// What is wrong with a parameter is said below, in Trae's words and order, so these types take what comes.
 
-#[derive(JsonSchema)]
-#[allow(dead_code)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct Bash {
     /// The bash command to run.
-    command: String,
+    #[schemars(required)]
+    command: Option<String>,
     /// Set to true to restart the bash session.
     restart: Option<bool>,
+    #[serde(default)]
+    #[schemars(skip)]
+    timeout: Option<u32>,
+    #[serde(flatten)]
+    #[schemars(skip)]
+    others: BTreeMap<String, IgnoredAny>,
 }
 
-#[derive(JsonSchema)]
-#[schemars(rename_all = "snake_case")]
-#[allow(dead_code)]
+impl FaceForm for Bash {
+    fn call(self) -> Result<TypedCall, Problem> {
+        if let Some(name) = self.others.keys().next() {
+            return wrong(format!("there is no parameter `{name}`"));
+        }
+        let Self { command, restart, timeout, others: _ } = self;
+        Ok(TypedCall::new(bash::Arguments { command, restart, timeout, folder: None }))
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum EditCommand {
     View,
     Create,
@@ -30,244 +50,285 @@ pub(super) enum EditCommand {
     Insert,
 }
 
-#[derive(JsonSchema)]
-#[allow(dead_code)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct Edit {
     /// What to do: `view`, `create`, `str_replace` or `insert`.
-    command: EditCommand,
+    #[schemars(with = "EditCommand")]
+    command: Soft<String>,
     /// Required by `create`: the content of the new file.
-    file_text: Option<String>,
+    #[serde(default)]
+    file_text: Soft<String>,
     /// Required by `insert`: the line after which `new_str` is inserted.
-    insert_line: Option<i64>,
+    #[serde(default)]
+    insert_line: Soft<i64>,
     /// For `str_replace`: the replacement, nothing if left out. Required by `insert`: the text to insert.
-    new_str: Option<String>,
+    #[serde(default)]
+    new_str: Soft<String>,
     /// Required by `str_replace`: the text to replace.
-    old_str: Option<String>,
+    #[serde(default)]
+    old_str: Soft<String>,
     /// Absolute path of a file or folder, for example `/repo/file.py`.
-    path: String,
+    path: Soft<String>,
     /// For `view` of a file: first and last line to show, from 1; last -1 means the end.
-    view_range: Option<Vec<i64>>,
+    #[serde(default)]
+    view_range: Soft<Vec<i64>>,
 }
 
-#[derive(JsonSchema)]
-#[allow(dead_code)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct Thinking {
     /// The current thought.
-    thought: String,
+    thought: Soft<String>,
     /// Whether another thought is needed.
-    next_thought_needed: bool,
+    next_thought_needed: Soft<bool>,
     /// Number of this thought, from 1.
-    thought_number: i64,
+    thought_number: Soft<i64>,
     /// How many thoughts are expected.
-    total_thoughts: i64,
+    total_thoughts: Soft<i64>,
     /// Whether this thought revises an earlier one.
-    is_revision: Option<bool>,
+    #[serde(default, rename = "is_revision")]
+    _is_revision: Soft<bool>,
     /// Which thought is revised.
-    revises_thought: Option<i64>,
+    #[serde(default)]
+    revises_thought: Soft<i64>,
     /// From which thought this one branches.
-    branch_from_thought: Option<i64>,
+    #[serde(default)]
+    branch_from_thought: Soft<i64>,
     /// Name of the branch.
-    branch_id: Option<String>,
+    #[serde(default)]
+    branch_id: Soft<String>,
     /// Whether more thoughts are needed than expected.
-    needs_more_thoughts: Option<bool>,
+    #[serde(default, rename = "needs_more_thoughts")]
+    _needs_more_thoughts: Soft<bool>,
 }
 
-#[derive(JsonSchema)]
-#[allow(dead_code)]
+#[derive(Deserialize, JsonSchema)]
 pub(super) struct JsonEdit {
     /// What to do: `view`, `set`, `add` or `remove`.
-    operation: Operation,
+    #[schemars(with = "Operation")]
+    operation: Soft<String>,
     /// Absolute path of the file.
-    file_path: String,
+    file_path: Soft<String>,
     /// JSONPath of the value; needed for all but `view`.
-    json_path: Option<String>,
+    #[serde(default)]
+    json_path: Soft<String>,
     /// For `set` and `add`: the new value, any JSON.
+    #[serde(default, deserialize_with = "with_null")]
     value: Option<Value>,
     /// Whether what is shown and added is laid out over several lines; true if left out.
-    pretty_print: Option<bool>,
+    #[serde(default)]
+    pretty_print: Soft<bool>,
+}
+
+/// The parameters of a tool that has none. What is given all the same is passed over, as Trae does.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Done {}
+
+impl FaceForm for Done {
+    fn call(self) -> Result<TypedCall, Problem> {
+        Ok(TypedCall::new(done::Arguments { summary: None }))
+    }
 }
 
 fn wrong<T>(text: impl Into<String>) -> Result<T, Problem> {
     Err(Problem::Arguments(text.into()))
 }
 
-pub(super) fn adapt_edit(value: Value) -> Result<Adapted, Problem> {
-    let given = value.as_object().cloned().unwrap_or_default();
-    let text = |key: &str| given.get(key).and_then(Value::as_str);
-    let Some(command) = text("command") else {
-        return wrong(format!("No command provided for the {EDIT_TOOL} tool"));
-    };
-    let Some(path) = text("path") else {
-        return wrong(format!("No path provided for the {EDIT_TOOL} tool"));
-    };
-    if !path.starts_with('/') {
-        return wrong(format!(
-            "The path {path} is not an absolute path, it should start with `/`. Maybe you meant /{path}?"
-        ));
-    }
-    match adapt_command(command, path, &given) {
-        // Trae looks at the path before it looks at the other parameters.
-        Err(Problem::Arguments(text)) => Ok((
-            check::ID,
-            json!({ "path": path, "create": command == "create", "view": command == "view", "problem": text }),
-        )),
-        adapted => adapted,
-    }
-}
-
-fn adapt_command(command: &str, path: &str, given: &Map<String, Value>) -> Result<Adapted, Problem> {
-    let text = |key: &str| given.get(key).and_then(Value::as_str);
-    match command {
-        "view" => Ok((view::ID, view_arguments(given, path)?)),
-        "create" => {
-            let Some(content) = text("file_text") else {
-                return wrong("Parameter `file_text` is required and must be a string for command: create");
-            };
-            Ok((write::ID, json!({ "path": path, "content": content, "overwrite": "never" })))
+impl FaceForm for Edit {
+    fn call(mut self) -> Result<TypedCall, Problem> {
+        let Some(command) = std::mem::take(&mut self.command).get() else {
+            return wrong(format!("No command provided for the {EDIT_TOOL} tool"));
+        };
+        let Some(path) = std::mem::take(&mut self.path).get() else {
+            return wrong(format!("No path provided for the {EDIT_TOOL} tool"));
+        };
+        if !path.starts_with('/') {
+            return wrong(format!(
+                "The path {path} is not an absolute path, it should start with `/`. Maybe you meant /{path}?"
+            ));
         }
-        "str_replace" => {
-            let Some(old) = text("old_str") else {
-                return wrong(
-                    "Parameter `old_str` is required and should be a string for command: str_replace",
-                );
-            };
-            let new = match given.get("new_str") {
-                None | Some(Value::Null) => "",
-                Some(Value::String(new)) => new,
-                Some(_) => {
-                    return wrong("Parameter `new_str` should be a string or null for command: str_replace");
-                }
-            };
-            Ok((edit::ID, json!({ "path": path, "old_str": old, "new_str": new })))
+        match self.command_call(&command, path.clone()) {
+            // Trae looks at the path before it looks at the other parameters.
+            Err(Problem::Arguments(problem)) => Ok(TypedCall::new(check::Arguments {
+                path,
+                create: command == "create",
+                view: command == "view",
+                problem,
+            })),
+            call => call,
         }
-        "insert" => {
-            let Some(line) = given.get("insert_line").and_then(Value::as_i64) else {
-                return wrong(
-                    "Parameter `insert_line` is required and should be integer for command: insert",
-                );
-            };
-            let Some(new) = text("new_str") else {
-                return wrong("Parameter `new_str` is required for command: insert");
-            };
-            Ok((edit::ID, json!({ "path": path, "new_str": new, "insert_line": line })))
+    }
+}
+
+impl Edit {
+    fn command_call(self, command: &str, path: String) -> Result<TypedCall, Problem> {
+        match command {
+            "view" => {
+                let (first, last) = lines(self.view_range)?;
+                Ok(TypedCall::new(view::Arguments { path, first, last, ..view::Arguments::default() }))
+            }
+            "create" => {
+                let Some(content) = self.file_text.get() else {
+                    return wrong(
+                        "Parameter `file_text` is required and must be a string for command: create",
+                    );
+                };
+                Ok(TypedCall::new(write::Arguments {
+                    path,
+                    content: write::Content::Text(content),
+                    overwrite: write::Overwrite::Never,
+                    as_is: false,
+                }))
+            }
+            "str_replace" => {
+                let Some(old) = self.old_str.get() else {
+                    return wrong(
+                        "Parameter `old_str` is required and should be a string for command: str_replace",
+                    );
+                };
+                let new_str = match self.new_str {
+                    Soft::Missing => String::new(),
+                    Soft::Given(new) => new,
+                    Soft::Wrong => {
+                        return wrong(
+                            "Parameter `new_str` should be a string or null for command: str_replace",
+                        );
+                    }
+                };
+                Ok(TypedCall::new(edit::Arguments {
+                    path,
+                    old_str: Some(old),
+                    new_str,
+                    ..edit::Arguments::default()
+                }))
+            }
+            "insert" => {
+                let Some(line) = self.insert_line.get() else {
+                    return wrong(
+                        "Parameter `insert_line` is required and should be integer for command: insert",
+                    );
+                };
+                let Some(new_str) = self.new_str.get() else {
+                    return wrong("Parameter `new_str` is required for command: insert");
+                };
+                Ok(TypedCall::new(edit::Arguments {
+                    path,
+                    new_str,
+                    insert_line: Some(line),
+                    ..edit::Arguments::default()
+                }))
+            }
+            other => wrong(format!(
+                "Unrecognized command {other}. The allowed commands for the {EDIT_TOOL} tool are: view, create, str_replace, insert"
+            )),
         }
-        other => wrong(format!(
-            "Unrecognized command {other}. The allowed commands for the {EDIT_TOOL} tool are: view, create, str_replace, insert"
-        )),
     }
 }
 
-fn view_arguments(given: &Map<String, Value>, path: &str) -> Result<Value, Problem> {
-    let range = match given.get("view_range") {
-        None | Some(Value::Null) => return Ok(json!({ "path": path })),
-        Some(Value::Array(range)) => range.iter().map(Value::as_i64).collect::<Option<Vec<i64>>>(),
-        Some(_) => None,
-    };
-    match range.as_deref() {
-        None => wrong("Parameter `view_range` should be a list of integers."),
-        // Models that were told every parameter is required send an empty list.
-        Some([]) => Ok(json!({ "path": path })),
-        Some([first, -1]) => Ok(json!({ "path": path, "first": first })),
-        Some([first, last]) => Ok(json!({ "path": path, "first": first, "last": last })),
-        Some(_) => wrong("Invalid `view_range`. It should be a list of two integers."),
-    }
-}
-
-pub(super) fn adapt_thinking(value: Value) -> Result<Adapted, Problem> {
-    let given = value.as_object().cloned().unwrap_or_default();
-    let failed = |text| Err(Problem::Thinking(text));
-    let Some(thought) = given.get("thought").and_then(Value::as_str) else {
-        return failed("Invalid thought: must be a string");
-    };
-    let Some(number) = given.get("thought_number").and_then(Value::as_i64) else {
-        return failed("Invalid thought_number: must be a number");
-    };
-    let Some(total) = given.get("total_thoughts").and_then(Value::as_i64) else {
-        return failed("Invalid total_thoughts: must be a number");
-    };
-    let Some(needed) = given.get("next_thought_needed").and_then(Value::as_bool) else {
-        return failed("Invalid next_thought_needed: must be a boolean");
-    };
-    if number < 1 {
-        return failed("thought_number must be at least 1");
-    }
-    if total < 1 {
-        return failed("total_thoughts must be at least 1");
-    }
-    let Ok(_) = earlier(given.get("revises_thought")) else {
-        return failed("revises_thought must be a positive integer");
-    };
-    let Ok(branch_from) = earlier(given.get("branch_from_thought")) else {
-        return failed("branch_from_thought must be a positive integer");
-    };
-    let branch = given.get("branch_id").and_then(Value::as_str).filter(|id| !id.is_empty());
-    Ok((
-        think::ID,
-        json!({
-            "thought": thought,
-            "thought_number": number,
-            "total_thoughts": total,
-            "next_thought_needed": needed,
-            "branch_from_thought": branch_from,
-            "branch_id": branch,
-        }),
-    ))
-}
-
-/// The number of an earlier thought; 0 and null mean none.
-fn earlier(value: Option<&Value>) -> Result<Option<i64>, ()> {
-    match value {
-        None | Some(Value::Null) => Ok(None),
-        Some(value) => match value.as_i64() {
-            Some(0) => Ok(None),
-            Some(number) if number > 0 => Ok(Some(number)),
-            Some(_) | None => Err(()),
+/// The first and the last line of a view; no last one means the end.
+fn lines(range: Soft<Vec<i64>>) -> Result<(Option<i64>, Option<i64>), Problem> {
+    match range {
+        Soft::Missing => Ok((None, None)),
+        Soft::Wrong => wrong("Parameter `view_range` should be a list of integers."),
+        Soft::Given(range) => match range.as_slice() {
+            // Models that were told every parameter is required send an empty list.
+            [] => Ok((None, None)),
+            [first, -1] => Ok((Some(*first), None)),
+            [first, last] => Ok((Some(*first), Some(*last))),
+            _ => wrong("Invalid `view_range`. It should be a list of two integers."),
         },
     }
 }
 
-pub(super) fn adapt_json(value: Value) -> Result<Adapted, Problem> {
-    let given = value.as_object().cloned().unwrap_or_default();
-    let Some(operation) = given.get("operation").and_then(Value::as_str) else {
-        return wrong("Operation parameter is required");
-    };
-    let Some(path) = given.get("file_path").and_then(Value::as_str) else {
-        return wrong("file_path parameter is required");
-    };
-    let json_path = match given.get("json_path") {
-        None | Some(Value::Null) => None,
-        // As with Trae, an empty path is none.
-        Some(Value::String(path)) => Some(path.as_str()).filter(|path| !path.trim().is_empty()),
-        Some(_) => return wrong("json_path parameter must be a string."),
-    };
-    let pretty = match given.get("pretty_print") {
-        None | Some(Value::Null) => true,
-        Some(Value::Bool(pretty)) => *pretty,
-        Some(_) => return wrong("pretty_print parameter must be a boolean."),
-    };
-    if !path.starts_with('/') {
-        return wrong(format!("File path must be absolute: {path}"));
+impl FaceForm for Thinking {
+    fn call(self) -> Result<TypedCall, Problem> {
+        let failed = |text| Err(Problem::Thinking(text));
+        let Some(thought) = self.thought.get() else {
+            return failed("Invalid thought: must be a string");
+        };
+        let Some(number) = self.thought_number.get() else {
+            return failed("Invalid thought_number: must be a number");
+        };
+        let Some(total) = self.total_thoughts.get() else {
+            return failed("Invalid total_thoughts: must be a number");
+        };
+        let Some(needed) = self.next_thought_needed.get() else {
+            return failed("Invalid next_thought_needed: must be a boolean");
+        };
+        if number < 1 {
+            return failed("thought_number must be at least 1");
+        }
+        if total < 1 {
+            return failed("total_thoughts must be at least 1");
+        }
+        let Ok(_) = earlier(&self.revises_thought) else {
+            return failed("revises_thought must be a positive integer");
+        };
+        let Ok(branch_from_thought) = earlier(&self.branch_from_thought) else {
+            return failed("branch_from_thought must be a positive integer");
+        };
+        Ok(TypedCall::new(think::Arguments {
+            thought,
+            thought_number: Some(number),
+            total_thoughts: Some(total),
+            next_thought_needed: needed,
+            branch_from_thought,
+            branch_id: self.branch_id.get().filter(|id| !id.is_empty()),
+        }))
     }
-    if !matches!(operation, "view" | "set" | "add" | "remove") {
-        return wrong(format!(
-            "Unknown operation: {operation}. Supported operations: view, set, add, remove"
-        ));
+}
+
+/// The number of an earlier thought; 0 and null mean none.
+fn earlier(number: &Soft<i64>) -> Result<Option<i64>, ()> {
+    match number {
+        Soft::Missing | Soft::Given(0) => Ok(None),
+        Soft::Given(number) if *number > 0 => Ok(Some(*number)),
+        Soft::Given(_) | Soft::Wrong => Err(()),
     }
-    if operation != "view" && json_path.is_none() {
-        return wrong(format!(
-            "json_path parameter is required and must be a string for the '{operation}' operation."
-        ));
+}
+
+impl FaceForm for JsonEdit {
+    fn call(self) -> Result<TypedCall, Problem> {
+        let Some(name) = self.operation.get() else {
+            return wrong("Operation parameter is required");
+        };
+        let Some(path) = self.file_path.get() else {
+            return wrong("file_path parameter is required");
+        };
+        let json_path = match self.json_path {
+            Soft::Missing => None,
+            // As with Trae, an empty path is none.
+            Soft::Given(path) => Some(path).filter(|path| !path.trim().is_empty()),
+            Soft::Wrong => return wrong("json_path parameter must be a string."),
+        };
+        let pretty = match self.pretty_print {
+            Soft::Missing => true,
+            Soft::Given(pretty) => pretty,
+            Soft::Wrong => return wrong("pretty_print parameter must be a boolean."),
+        };
+        if !path.starts_with('/') {
+            return wrong(format!("File path must be absolute: {path}"));
+        }
+        let operation = match name.as_str() {
+            "view" => Operation::View,
+            "set" => Operation::Set,
+            "add" => Operation::Add,
+            "remove" => Operation::Remove,
+            _ => {
+                return wrong(format!(
+                    "Unknown operation: {name}. Supported operations: view, set, add, remove"
+                ));
+            }
+        };
+        if operation != Operation::View && json_path.is_none() {
+            return wrong(format!(
+                "json_path parameter is required and must be a string for the '{name}' operation."
+            ));
+        }
+        // Null is a value too, where it is given: only one that is left out is missing.
+        if matches!(operation, Operation::Set | Operation::Add) && self.value.is_none() {
+            return wrong(format!("A 'value' parameter is required for the '{name}' operation."));
+        }
+        let value = self.value.unwrap_or_default();
+        Ok(TypedCall::new(data::Arguments { operation, path, json_path, value, pretty }))
     }
-    // Null is a value too, where it is given: only one that is left out is missing.
-    if matches!(operation, "set" | "add") && !given.contains_key("value") {
-        return wrong(format!("A 'value' parameter is required for the '{operation}' operation."));
-    }
-    let arguments = json!({
-        "operation": operation,
-        "path": path,
-        "json_path": json_path,
-        "value": given.get("value"),
-        "pretty": pretty,
-    });
-    Ok((data::ID, arguments))
 }

@@ -3,41 +3,37 @@
 //! Only running code may look at files, so a call with wrong parameters becomes a call that looks at its path and then
 //! fails.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use lathe_policy::Permit;
 use lathe_protocol::{Boxed, Effects};
 use lathe_workspace::{FileKind, WorkspaceError};
-use serde::Deserialize;
-use serde_json::Value;
+use serde::Serialize;
 
+use crate::call::{Ground, Parameters};
 use crate::outcome::Outcome;
 use crate::problem::{Doing, Problem};
-use crate::tool::{Invocation, RunContext, Tool, absolute, arguments, shown};
+use crate::tool::{Invocation, RunContext, absolute, shown};
 
 pub(super) const ID: &str = "check";
 
-/// Canonical arguments, made by the face.
-#[derive(Deserialize)]
-struct Arguments {
-    path: String,
-    create: bool,
-    view: bool,
+/// The parameters of the call, made by the face.
+#[derive(Serialize)]
+pub(super) struct Arguments {
+    pub(super) path: String,
+    pub(super) create: bool,
+    pub(super) view: bool,
     /// What to fail with where the path is right.
-    problem: String,
+    pub(super) problem: String,
 }
 
-pub(crate) struct CheckTool;
+impl Parameters for Arguments {
+    const TOOL: &'static str = ID;
 
-impl Tool for CheckTool {
-    fn id(&self) -> &'static str {
-        ID
-    }
-
-    fn build(&self, value: Value, root: &Path) -> Result<Box<dyn Invocation>, Problem> {
-        let arguments: Arguments = arguments(value)?;
-        let path = absolute(root, &arguments.path);
-        Ok(Box::new(Check { shown: shown(root, &path), path, arguments }))
+    fn invocation(self, ground: &Ground<'_>) -> Result<Box<dyn Invocation>, Problem> {
+        let arguments = self;
+        let path = absolute(ground.root, &arguments.path);
+        Ok(Box::new(Check { shown: shown(ground.root, &path), path, arguments }))
     }
 }
 

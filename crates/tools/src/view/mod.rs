@@ -20,19 +20,42 @@ use lathe_search::{IgnoreRules, Ignored};
 use lathe_workspace::{Entry, FileKind, WorkspaceError};
 use memchr::memchr_iter;
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
-use crate::face::Adapted;
+use crate::built_in::BuiltIn;
+use crate::call::{CommandForm, FaceForm, Ground, Parameters, TypedCall};
+use crate::commands::Command;
+use crate::face::Face;
 use crate::hidden::ReadPlace;
 use crate::outcome::{Attached, Data, DocumentData, DocumentKind, FileData, FolderData, ImageData, Outcome};
 use crate::problem::{Doing, Problem};
-use crate::tool::{Invocation, RunContext, Tool, absolute, arguments, shown};
+use crate::tool::{Invocation, RunContext, absolute, shown};
 
 pub(crate) use kinds::{Media, media};
 pub(crate) use words::{document_words, file_words, folder_words, image_words};
 
 pub(crate) const ID: &str = "view";
+
+/// The tool in the list of all.
+pub(crate) static TOOL: BuiltIn = BuiltIn {
+    face: Some(
+        Face::lathe::<LatheArguments>("view", "View", Kind::Read, include_str!("lathe.md")).capped(48_000),
+    ),
+    command: Some(
+        Command::of::<Words>(
+            "view",
+            ID,
+            Kind::Read,
+            "Show files with line numbers, or folders; in a pipe or file, the bytes themselves.",
+        )
+        .or(&["read"])
+        .noted(include_str!("notes.md"))
+        .short(&[('n', "show_line_numbers")])
+        .reading(&[], Some("file_path"))
+        .in_callers_folder(&["file_path"]),
+    ),
+    only_if: None,
+};
 
 /// Larger files are not changed by tools.
 pub(crate) const LARGEST: u64 = 64 << 20;
@@ -62,58 +85,98 @@ const DEPTH: usize = 2;
 #[serde(deny_unknown_fields)]
 pub(crate) struct LatheArguments {
     /// File or folder; relative paths are relative to the workspace.
-    path: String,
+    pub(crate) path: String,
     /// First line to show, from 1.
     #[serde(default)]
-    offset: Option<i64>,
+    pub(crate) offset: Option<i64>,
     /// How many lines to show; 2000 if left out.
     #[serde(default)]
-    limit: Option<i64>,
+    pub(crate) limit: Option<i64>,
 }
 
-pub(crate) fn adapt_lathe(value: Value) -> Result<Adapted, Problem> {
-    let LatheArguments { path, offset, limit } = arguments(value)?;
-    if limit.is_some_and(|limit| limit < 1) {
-        return Err(Problem::Arguments("limit: it must be at least 1".to_owned()));
+impl FaceForm for LatheArguments {
+    fn call(self) -> Result<TypedCall, Problem> {
+        let Self { path, offset, limit } = self;
+        if limit.is_some_and(|limit| limit < 1) {
+            return Err(Problem::Arguments("limit: it must be at least 1".to_owned()));
+        }
+        let last = limit.map(|limit| offset.unwrap_or(1).saturating_add(limit - 1));
+        Ok(TypedCall::new(Arguments {
+            path,
+            first: offset,
+            last,
+            leave_ignored: true,
+            ..Arguments::default()
+        }))
     }
-    let last = limit.map(|limit| offset.unwrap_or(1).saturating_add(limit - 1));
-    Ok((ID, json!({ "path": path, "first": offset, "last": last, "leave_ignored": true })))
 }
 
-/// Canonical arguments, made by the face.
-#[derive(Deserialize)]
-struct Arguments {
-    path: String,
-    first: Option<i64>,
+/// The parameters of the tool, made by a face.
+#[derive(Default, Serialize)]
+pub(crate) struct Arguments {
+    pub(crate) path: String,
+    pub(crate) first: Option<i64>,
     /// None is the end of the file.
-    last: Option<i64>,
+    pub(crate) last: Option<i64>,
     /// Larger files are refused.
-    #[serde(default)]
-    most: Option<u64>,
+    pub(crate) most: Option<u64>,
     /// Whether what ignore files name is refused.
-    #[serde(default)]
-    respect_ignore: bool,
+    pub(crate) respect_ignore: bool,
     /// A folder is refused.
-    #[serde(default)]
-    only_files: bool,
+    pub(crate) only_files: bool,
     /// A folder is shown without what ignore files name.
-    #[serde(default)]
-    leave_ignored: bool,
+    pub(crate) leave_ignored: bool,
 }
 
-pub(crate) struct ViewTool;
+/// The words of the command in the shell.
+#[derive(Deserialize, JsonSchema)]
+struct Words {
+    /// Files or folders.
+    #[schemars(with = "Vec<String>")]
+    file_path: Paths,
+    /// First line to show, from 1.
+    offset: Option<i64>,
+    /// How many lines to show; 2000 if left out.
+    limit: Option<i64>,
+    /// Number the lines. On where the output is read by a model, off in a pipe or file.
+    #[serde(rename = "show_line_numbers")]
+    _show_line_numbers: Option<bool>,
+    /// The bytes as they are, wherever they go.
+    #[serde(rename = "raw")]
+    _raw: Option<bool>,
+}
 
-impl Tool for ViewTool {
-    fn id(&self) -> &'static str {
-        ID
+/// Files given as one word each, or as one text.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Paths {
+    Several(Vec<String>),
+    One(String),
+}
+
+impl CommandForm for Words {
+    fn calls(self) -> Result<Vec<TypedCall>, Problem> {
+        let Self { file_path, offset, limit, .. } = self;
+        let paths = match file_path {
+            Paths::Several(paths) => paths,
+            Paths::One(path) => vec![path],
+        };
+        paths.into_iter().map(|path| LatheArguments { path, offset, limit }.call()).collect()
+    }
+}
+
+impl Parameters for Arguments {
+    const TOOL: &'static str = ID;
+
+    fn invocation(self, ground: &Ground<'_>) -> Result<Box<dyn Invocation>, Problem> {
+        let Arguments { path, first, last, most, respect_ignore, only_files, leave_ignored } = self;
+        let path = absolute(ground.root, &path);
+        let shown = shown(ground.root, &path);
+        Ok(Box::new(View { shown, path, first, last, most, respect_ignore, only_files, leave_ignored }))
     }
 
-    fn build(&self, value: Value, root: &Path) -> Result<Box<dyn Invocation>, Problem> {
-        let Arguments { path, first, last, most, respect_ignore, only_files, leave_ignored } =
-            arguments(value)?;
-        let path = absolute(root, &path);
-        let shown = shown(root, &path);
-        Ok(Box::new(View { shown, path, first, last, most, respect_ignore, only_files, leave_ignored }))
+    fn heading(&self) -> Option<&str> {
+        Some(&self.path)
     }
 }
 

@@ -1,24 +1,48 @@
 //! Whole files: made, or replaced by somebody who has seen what is there.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use lathe_edit::{EditError, Text, left_out, left_out_of_new, rewrite};
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, Digest, Effects};
+use lathe_protocol::{Boxed, Digest, Effects, Kind};
 use lathe_workspace::{Expect, FileKind, FileOp, WorkspaceError};
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
+use crate::built_in::BuiltIn;
+use crate::call::{CommandForm, FaceForm, Ground, Parameters, TypedCall};
+use crate::commands::Command;
 use crate::commit::commit;
-use crate::face::Adapted;
+use crate::face::Face;
+use crate::modify;
 use crate::outcome::{Data, Outcome, WrittenData};
 use crate::preview::Preview;
 use crate::problem::{Doing, Problem};
-use crate::tool::{Invocation, RunContext, Tool, absolute, arguments, shown};
+use crate::tool::{Invocation, RunContext, absolute, shown};
 
 pub(crate) const ID: &str = "write";
+
+/// The tool in the list of all.
+pub(crate) static TOOL: BuiltIn = BuiltIn {
+    face: Some(
+        Face::lathe::<LatheArguments>("write", "Write", Kind::Edit, include_str!("lathe.md"))
+            .modified_by(modify::write),
+    ),
+    command: Some(
+        Command::of::<Words>(
+            "write",
+            ID,
+            Kind::Edit,
+            "Write a whole file, content by word or from standard input.",
+        )
+        .noted(include_str!("notes.md"))
+        .reading(&["file_path", "content"], None)
+        .input("content")
+        .in_callers_folder(&["file_path"]),
+    ),
+    only_if: None,
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -29,25 +53,31 @@ pub(crate) struct LatheArguments {
     content: String,
 }
 
-pub(crate) fn adapt_lathe(value: Value) -> Result<Adapted, Problem> {
-    let LatheArguments { path, content } = arguments(value)?;
-    Ok((ID, json!({ "path": path, "content": content, "overwrite": "seen" })))
+impl FaceForm for LatheArguments {
+    fn call(self) -> Result<TypedCall, Problem> {
+        let Self { path, content } = self;
+        Ok(TypedCall::new(Arguments {
+            path,
+            content: Content::Text(content),
+            overwrite: Overwrite::Seen,
+            as_is: false,
+        }))
+    }
 }
 
-/// Canonical arguments, made by the face.
-#[derive(Deserialize)]
-struct Arguments {
-    path: String,
-    content: Content,
-    overwrite: Overwrite,
+/// The parameters of the tool, made by a face.
+#[derive(Serialize)]
+pub(crate) struct Arguments {
+    pub(crate) path: String,
+    pub(crate) content: Content,
+    pub(crate) overwrite: Overwrite,
     /// Byte for byte, whatever encoding and line endings the file has.
-    #[serde(default)]
-    as_is: bool,
+    pub(crate) as_is: bool,
 }
 
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-enum Content {
+pub(crate) enum Content {
     Text(String),
     /// What is no text, one character a byte.
     Bytes {
@@ -67,9 +97,9 @@ impl Content {
 }
 
 /// Which existing files may be replaced.
-#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Overwrite {
+pub(crate) enum Overwrite {
     Never,
     /// Those whose content the model has seen.
     Seen,
@@ -77,21 +107,34 @@ enum Overwrite {
     Unseen,
 }
 
-pub(crate) struct WriteTool;
+/// The words of the command in the shell.
+#[derive(Deserialize, JsonSchema)]
+struct Words {
+    /// File to write; folders on the way are made.
+    file_path: String,
+    /// The whole content. Left out, it is read from standard input, byte for byte.
+    #[schemars(with = "String")]
+    content: Content,
+}
 
-impl Tool for WriteTool {
-    fn id(&self) -> &'static str {
-        ID
+impl CommandForm for Words {
+    fn calls(self) -> Result<Vec<TypedCall>, Problem> {
+        let Self { file_path: path, content } = self;
+        Ok(vec![TypedCall::new(Arguments { path, content, overwrite: Overwrite::Unseen, as_is: true })])
     }
+}
 
-    fn build(&self, value: Value, root: &Path) -> Result<Box<dyn Invocation>, Problem> {
-        let Arguments { path, content, overwrite, as_is } = arguments(value)?;
-        let path = absolute(root, &path);
+impl Parameters for Arguments {
+    const TOOL: &'static str = ID;
+
+    fn invocation(self, ground: &Ground<'_>) -> Result<Box<dyn Invocation>, Problem> {
+        let Arguments { path, content, overwrite, as_is } = self;
+        let path = absolute(ground.root, &path);
         let content = match content {
             Content::Text(text) if !as_is => Wanted::Text(text),
             content @ (Content::Text(_) | Content::Bytes { .. }) => Wanted::Bytes(content.into_bytes()),
         };
-        Ok(Box::new(Write { shown: shown(root, &path), path, content, overwrite }))
+        Ok(Box::new(Write { shown: shown(ground.root, &path), path, content, overwrite }))
     }
 }
 

@@ -1,20 +1,24 @@
 //! Search/replace blocks: several changes of one file as one text, for changes too long to be words.
 
-use serde_json::json;
-
-use crate::face::Adapted;
+use super::Arguments;
+use crate::call::TypedCall;
+use crate::patch;
 use crate::problem::Problem;
-use crate::{edit, patch};
 
 const SEARCH: &str = "<<<<<<< SEARCH";
 const MIDDLE: &str = "=======";
 const REPLACE: &str = ">>>>>>> REPLACE";
 
 /// One block is an edit; several are a patch, which is made whole or not at all.
-pub(crate) fn adapt(path: &str, text: &str) -> Result<Vec<Adapted>, Problem> {
+pub(super) fn calls(path: &str, text: &str) -> Result<Vec<TypedCall>, Problem> {
     let blocks = read(text).map_err(Problem::Arguments)?;
     if let [(old, new)] = blocks.as_slice() {
-        return Ok(vec![(edit::ID, json!({ "path": path, "old_str": old, "new_str": new }))]);
+        return Ok(vec![TypedCall::new(Arguments {
+            path: path.to_owned(),
+            old_str: Some(old.clone()),
+            new_str: new.clone(),
+            ..Arguments::default()
+        })]);
     }
     let mut patch = format!("*** Begin Patch\n*** Update File: {path}\n");
     for (old, new) in &blocks {
@@ -23,7 +27,7 @@ pub(crate) fn adapt(path: &str, text: &str) -> Result<Vec<Adapted>, Problem> {
         new.lines().for_each(|line| patch.push_str(&format!("+{line}\n")));
     }
     patch.push_str("*** End Patch\n");
-    Ok(vec![(patch::ID, json!({ "patch": patch }))])
+    Ok(vec![TypedCall::new(patch::Arguments { patch })])
 }
 
 /// The pairs of old and new text, whole lines each.

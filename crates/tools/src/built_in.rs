@@ -1,0 +1,64 @@
+//! The list of built-in tools.
+//!
+//! A tool is a folder with its parameters, its faces, its command and its code; this list is the only other place it is
+//! named in. What a rule may call it is a row of the gate's table (`policy/src/names.rs`), on purpose: a tool does not give
+//! itself the names by which it is allowed. Tools that only other toolsets speak of are named by those.
+
+use crate::commands::Command;
+use crate::face::Face;
+use crate::services::Services;
+use crate::{
+    ask, bash, ckg, code, data, done, edit, glob, list, memory, online, patch, review, search, think, todo,
+    view, write,
+};
+
+/// A tool as it is offered: to the model of the `lathe` toolset, in the shell, or both.
+pub(crate) struct BuiltIn {
+    pub(crate) face: Option<Face>,
+    pub(crate) command: Option<Command>,
+    /// Tells whether a session has it; none if all do. Those that only some have are told of last.
+    pub(crate) only_if: Option<fn(&Services) -> bool>,
+}
+
+/// The tools, in the order in which models and people are told of them.
+static ALL: [&BuiltIn; 18] = [
+    &bash::TOOL,
+    &view::TOOL,
+    &search::TOOL,
+    &glob::TOOL,
+    &list::TOOL,
+    &code::TOOL,
+    &ckg::TOOL,
+    &edit::TOOL,
+    &write::TOOL,
+    &data::TOOL,
+    &patch::TOOL,
+    &think::TOOL,
+    &todo::TOOL,
+    &memory::TOOL,
+    &ask::TOOL,
+    &done::TOOL,
+    &review::TOOL,
+    &online::TOOL,
+];
+
+fn all() -> impl Iterator<Item = &'static BuiltIn> {
+    ALL.iter().copied()
+}
+
+/// The faces of the `lathe` toolset that every session has.
+pub(crate) fn lathe_faces() -> impl Iterator<Item = &'static Face> {
+    all().filter(|tool| tool.only_if.is_none()).filter_map(|tool| tool.face.as_ref())
+}
+
+/// The faces that only some sessions have, of those tools whose condition is met. They have one name in every toolset.
+pub(crate) fn special_faces(
+    is_met: impl Fn(fn(&Services) -> bool) -> bool,
+) -> impl Iterator<Item = &'static Face> {
+    all().filter(move |tool| tool.only_if.is_some_and(&is_met)).filter_map(|tool| tool.face.as_ref())
+}
+
+/// The commands of the shell that a tool stands behind.
+pub(crate) fn commands() -> impl Iterator<Item = &'static Command> {
+    all().filter_map(|tool| tool.command.as_ref())
+}
