@@ -6,60 +6,46 @@
 //!
 //! Invariant: foreign text loses its secrets before it is cut, because half a secret is no longer recognised.
 
-mod ask;
-mod bash;
 mod built_in;
 mod call;
 mod caller;
 mod check;
-mod ckg;
-mod code;
 mod commands;
 mod commit;
-mod data;
 mod disk;
-mod done;
-mod edit;
 mod entry;
 mod face;
 mod finish;
 mod gemini;
 mod git_leads;
 mod git_runs;
-mod glob;
 mod hidden;
 mod known;
-mod list;
-mod many;
-mod memory;
 mod modify;
-mod online;
 mod outcome;
 mod outputs;
 mod outside;
-mod patch;
 mod placeholder;
 mod preview;
 mod problem;
-mod review;
 mod schedule;
 mod schema;
-mod search;
 mod secure;
 mod selection;
 mod services;
 mod soft;
 mod syntax;
-mod think;
-mod todo;
 mod tool;
 mod toolbox;
 mod tracking;
 mod trae;
 mod unseen;
 mod validate;
-mod view;
-mod write;
+
+use built_in::{
+    ask, bash, ckg, code, data, done, edit, glob, list, many, memory, online, patch, review, search, think,
+    todo, view, write,
+};
 
 pub use bash::{LateChanges, PersonLine, ran_in_background, run_line, writes_only_what_it_names};
 pub use check::{CheckRule, Checks};

@@ -21,7 +21,13 @@ pub(crate) const EDIT_TOOL: &str = "str_replace_based_edit_tool";
 const VOICE: Voice = Voice { render: words::data, words: words::problem, cap: CLIP };
 
 pub(crate) static FACES: [Face; 6] = [
-    Face::of::<arguments::Bash>("bash", "Bash", Kind::Execute, include_str!("../bash/trae.md"), VOICE),
+    Face::of::<arguments::Bash>(
+        "bash",
+        "Bash",
+        Kind::Execute,
+        include_str!("../built_in/bash/trae.md"),
+        VOICE,
+    ),
     Face::of::<arguments::Edit>(EDIT_TOOL, "Edit", Kind::Edit, include_str!("edit.md"), VOICE)
         .modified_by(crate::modify::trae),
     Face::of::<arguments::JsonEdit>(
@@ -35,15 +41,21 @@ pub(crate) static FACES: [Face; 6] = [
         "sequentialthinking",
         "Think",
         Kind::Think,
-        include_str!("../think/trae.md"),
+        include_str!("../built_in/think/trae.md"),
         VOICE,
     ),
     Face::of::<crate::ckg::TraeArguments>(
         "ckg",
         "Code graph",
         Kind::Search,
-        include_str!("../ckg/trae.md"),
+        include_str!("../built_in/ckg/trae.md"),
         VOICE,
     ),
-    Face::of::<arguments::Done>("task_done", "Done", Kind::Other, include_str!("../done/trae.md"), VOICE),
+    Face::of::<arguments::Done>(
+        "task_done",
+        "Done",
+        Kind::Other,
+        include_str!("../built_in/done/trae.md"),
+        VOICE,
+    ),
 ];

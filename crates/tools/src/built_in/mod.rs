@@ -4,13 +4,29 @@
 //! named in. What a rule may call it is a row of the gate's table (`policy/src/names.rs`), on purpose: a tool does not give
 //! itself the names by which it is allowed. Tools that only other toolsets speak of are named by those.
 
+pub(crate) mod ask;
+pub(crate) mod bash;
+pub(crate) mod ckg;
+pub(crate) mod code;
+pub(crate) mod data;
+pub(crate) mod done;
+pub(crate) mod edit;
+pub(crate) mod glob;
+pub(crate) mod list;
+pub(crate) mod many;
+pub(crate) mod memory;
+pub(crate) mod online;
+pub(crate) mod patch;
+pub(crate) mod review;
+pub(crate) mod search;
+pub(crate) mod think;
+pub(crate) mod todo;
+pub(crate) mod view;
+pub(crate) mod write;
+
 use crate::commands::Command;
 use crate::face::Face;
 use crate::services::Services;
-use crate::{
-    ask, bash, ckg, code, data, done, edit, glob, list, memory, online, patch, review, search, think, todo,
-    view, write,
-};
 
 /// A tool as it is offered: to the model of the `lathe` toolset, in the shell, or both.
 pub(crate) struct BuiltIn {
