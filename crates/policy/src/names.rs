@@ -18,7 +18,7 @@ pub(crate) const SHELL: &str = "bash";
 pub(crate) const OUTSIDE: &str = "outside";
 
 /// Canonical names, each with all other names of the tool.
-const TOOLS: [(&str, &[&str]); 22] = [
+const TOOLS: &[(&str, &[&str])] = &[
     (SHELL, &["Bash", "run_shell_command", "ShellTool"]),
     ("view", &["read", "read_file", "ReadFileTool", "str_replace_based_edit_tool"]),
     ("list", &["list_directory", "LSTool", "ls"]),

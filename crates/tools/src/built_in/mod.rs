@@ -37,7 +37,7 @@ pub(crate) struct BuiltIn {
 }
 
 /// The tools, in the order in which models and people are told of them.
-static ALL: [&BuiltIn; 18] = [
+static ALL: &[&BuiltIn] = &[
     &bash::TOOL,
     &view::TOOL,
     &search::TOOL,
