@@ -6,6 +6,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use lathe_host::{HostError, PROVIDERS};
 use lathe_protocol::Ending;
 
+use crate::advice::with_advice;
 use crate::term;
 
 /// How the program ends. The numbers are fixed: scripts rely on them.
@@ -80,7 +81,7 @@ impl Exit {
             term::err(&no_model());
             return Exit::Usage;
         }
-        term::err(&format!("error[{}]: {}\n", error.code(), term::clean(&error.to_string())));
+        term::err(&format!("error[{}]: {}\n", error.code(), term::clean(&with_advice(error))));
         match error {
             error if error.is_disk_full() => Exit::DiskFull,
             HostError::InsideSession { .. } => Exit::Denied,

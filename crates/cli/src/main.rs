@@ -1,5 +1,6 @@
 //! The binary `lathe`: arguments and wiring.
 
+mod advice;
 mod approval;
 mod args;
 mod commands;

@@ -8,9 +8,10 @@ use clap::{Args, Subcommand, ValueEnum};
 use lathe_host::{Home, Host};
 use lathe_plan::{Absent, ConfigPlace, Configured, Given, settle};
 use lathe_protocol::json_text;
-use lathe_server::{Bound, OnRestart, Role, ServerOptions, TlsFiles, Tokens, bind};
+use lathe_server::{Bound, OnRestart, Role, ServerError, ServerOptions, TlsFiles, Tokens, bind};
 use serde_json::json;
 
+use crate::advice::with_advice;
 use crate::args::CassetteArgs;
 use crate::exit::Exit;
 use crate::options::{OfServe, OptionArgs};
@@ -164,7 +165,7 @@ pub(crate) async fn serve(home: Home, args: ServeArgs) -> Exit {
     });
     let bound = match bind(host, plans, options).await {
         Ok(bound) => bound,
-        Err(error) => return Exit::wrong_usage(&error.to_string()),
+        Err(error) => return Exit::wrong_usage(&words_of(&error)),
     };
     // Listened for before anybody is told that the server is there.
     let stop = stopped();
@@ -174,7 +175,7 @@ pub(crate) async fn serve(home: Home, args: ServeArgs) -> Exit {
     let _ = std::fs::remove_file(folder.join("server/open.html"));
     match served {
         Ok(()) => Exit::Done,
-        Err(error) => Exit::failed(&error.to_string()),
+        Err(error) => Exit::failed(&words_of(&error)),
     }
 }
 
@@ -214,6 +215,20 @@ fn announce(bound: &Bound, home: &Path, as_json: bool, open: bool) {
     }
 }
 
+/// The words of an error of the server, with what to do about it.
+fn words_of(error: &ServerError) -> String {
+    match error {
+        ServerError::Host(error) => with_advice(error),
+        ServerError::Listen { .. }
+        | ServerError::NeedsTls { .. }
+        | ServerError::Tls(_)
+        | ServerError::File { .. }
+        | ServerError::Root { .. }
+        | ServerError::HomeInRoot { .. }
+        | ServerError::Token(_) => error.to_string(),
+    }
+}
+
 /// Refuses to start with a configuration or rules of the user's that cannot be used. Those of a folder that is served only stop sessions in it:
 /// whoever can write there must not be able to stop the server.
 fn check_rules(host: &Host, home: &Path, roots: &[PathBuf]) -> Result<(), Exit> {
@@ -222,7 +237,7 @@ fn check_rules(host: &Host, home: &Path, roots: &[PathBuf]) -> Result<(), Exit> 
     for root in roots {
         let checked = match settle(host, ConfigPlace::folder(root), &Given::default(), &Absent) {
             Ok(settled) => {
-                host.rules().check_rules(root, &settled.extras()).map_err(|error| error.to_string())
+                host.rules().check_rules(root, &settled.extras()).map_err(|error| with_advice(&error))
             }
             Err(error) => Err(error.to_string()),
         };

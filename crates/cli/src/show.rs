@@ -6,6 +6,7 @@ use lathe_host::{CacheMeter, Host, HostError, SessionState, Summary, run_report}
 use lathe_protocol::{Event, Fact, SessionId, escape_unseen};
 use serde_json::json;
 
+use crate::advice::with_advice;
 use crate::args::{FormatArg, OutputArg, SessionsArgs, ShowArgs};
 use crate::console::Console;
 use crate::exit::Exit;
@@ -83,7 +84,7 @@ pub(crate) fn sessions(host: &Host, args: &SessionsArgs) -> Exit {
     // What the list knew of it before is still worth a line.
     let known = host.archive().known_of(&ids);
     for (id, error) in unreadable.iter().filter(|(id, _)| known.iter().all(|known| known.id != *id)) {
-        term::err(&format!("note: session {id} is left out: {}\n", term::clean(&error.to_string())));
+        term::err(&format!("note: session {id} is left out: {}\n", term::clean(&with_advice(error))));
     }
     sessions.extend(known);
     sessions.sort_by(|a, b| b.updated.cmp(&a.updated).then_with(|| b.id.cmp(&a.id)));

@@ -10,33 +10,27 @@ use lathe_protocol::{RunNo, SessionId, StepNo, Toolset, nearest};
 use lathe_workspace::WorkspaceError;
 use nix::libc::{ELOOP, ENXIO};
 
-/// Why the host could not do something. Each names what the caller does next.
+/// A failure of the host, in words about what happened. What to do about it depends on who asked, so surfaces add that.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
     /// No model was named and none can be found.
     #[error("no model is set up")]
     NoModel,
-    #[error(
-        "no key for provider {provider}: set {variable}, store one with `lathe auth login {provider}`, or give --api-key"
-    )]
+    #[error("no key for provider {provider}")]
     NoKey { provider: String, variable: String },
-    #[error(
-        "provider {0} is not known; give --model-base-url for any server that speaks OpenAI's Chat Completions"
-    )]
+    #[error("provider {0} is not known")]
     UnknownProvider(String),
     #[error(
-        "the session asked the model at {address}, and none of the keys found now is the one that it was asked with. {again} To use another key there, name the address too: --model-base-url {address} --api-key KEY"
+        "the session asked the model at {address}, and none of the keys found now is the one that it was asked with"
     )]
-    OtherAddress { address: String, again: String },
+    OtherAddress { address: String, provider: String, source_of_key: KeySource },
     #[error("the model cannot be asked: {0}")]
     BadModel(String),
     #[error("no key was stored for {provider}: {reason}")]
     BadKey { provider: String, reason: String },
-    #[error(
-        "the price of {model} is not known, so --max-cost cannot be kept: put it into {}, as {{\"{model}\": {{\"input\": 3, \"output\": 15}}}} in US dollars per million tokens, or give --max-tokens", shown(.file)
-    )]
+    #[error("the price of {model} is not known, so its cost cannot be limited")]
     NoPrice { model: String, file: PathBuf },
-    #[error("no model name: give --model")]
+    #[error("no model name")]
     NoModelName,
     #[error("the folder {} cannot be worked in: {reason}", shown(.path))]
     Folder { path: PathBuf, reason: String },
@@ -46,18 +40,18 @@ pub enum HostError {
     OtherToolset { cassette: Toolset, asked: Toolset },
     #[error(transparent)]
     Cassette(#[from] CassetteError),
-    #[error("Lathe's folder {} cannot be used: {reason}. Set LATHE_HOME to another folder.", shown(.path))]
+    #[error("Lathe's folder {} cannot be used: {reason}", shown(.path))]
     Home { path: PathBuf, reason: String },
-    #[error("there is no session yet: give a task with `lathe run`")]
+    #[error("there is no session yet")]
     NoSessions,
-    #[error("no session worked in {}: give its id (see `lathe sessions`)", shown(.0))]
+    #[error("no session worked in {}", shown(.0))]
     NoSessionHere(PathBuf),
-    #[error("no session begins with `{0}`: see `lathe sessions`")]
+    #[error("no session begins with `{0}`")]
     NoSuchSession(String),
     /// An id that is given as nothing. It would be the beginning of any.
-    #[error("the id is empty: leave it out, or see `lathe sessions`")]
+    #[error("the id is empty")]
     EmptyId,
-    #[error("the quarantine has no entry `{0}`; `lathe quarantine list` shows them")]
+    #[error("the quarantine has no entry `{0}`")]
     NoSuchEntry(String),
     #[error("The id `{0}` was used for another command: use a new one.")]
     IdInUse(String),
@@ -81,11 +75,11 @@ pub enum HostError {
     Shell { reason: String, disk_full: bool },
     #[error("the rules cannot be used: {0}")]
     Policy(String),
-    #[error("what you trust cannot be read or written: {}: {reason}; `lathe trust remove` begins anew", shown(.path))]
+    #[error("what you trust cannot be read or written: {}: {reason}", shown(.path))]
     Trust { path: PathBuf, reason: String },
-    #[error("nothing in {} is trusted; `lathe trust list` shows what is", shown(.0))]
+    #[error("nothing in {} is trusted", shown(.0))]
     NotTrusted(PathBuf),
-    #[error("the secrets in {} cannot be read: {reason}; see `[secrets]` in the configuration", shown(.path))]
+    #[error("the secrets in {} cannot be read: {reason}", shown(.path))]
     Secrets { path: PathBuf, reason: String },
     #[error("`[check]` in the configuration is wrong: {0}")]
     Check(String),
@@ -119,7 +113,7 @@ pub enum HostError {
     #[error("{0}")]
     Review(String),
     #[error(
-        "`{change}` was started by the shell of a Lathe session, and a session does not change what is the user's in {}. Run it in a terminal of your own; a test may set LATHE_HOME to a folder of its own",
+        "`{change}` was started by the shell of a Lathe session, and a session does not change what is the user's in {}",
         shown(.home)
     )]
     InsideSession { change: String, home: std::path::PathBuf },
@@ -128,8 +122,23 @@ pub enum HostError {
     #[error("{0}")]
     Demo(String),
     /// Our fault: the task that owns the session panicked.
-    #[error("the session stopped by a fault of Lathe's own ({0}); go on with `lathe resume`")]
+    #[error("the session stopped by a fault of Lathe's own ({0})")]
     Crashed(String),
+}
+
+/// The place where a session's key came from, as far as the session remembers it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeySource {
+    Unknown,
+    /// A variable of a provider, for a model without a provider's name.
+    ProvidersVariable(String),
+    Variable(String),
+    /// The keys that Lathe stores.
+    Store,
+    /// A flag or a configuration file, which is not kept.
+    Given,
+    /// A place by its name.
+    Named(String),
 }
 
 /// What is wrong with a file, for whoever must choose an answer.

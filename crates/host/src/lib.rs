@@ -48,7 +48,7 @@ pub use clean::{clean, is_hidden, push_visible};
 pub use demo::{DEMO_TASK, Demo, TestRun};
 pub use doctor::{Check, CheckState};
 pub use documents::{OnlinePlan, Shelf, ShelfError};
-pub use error::{FileProblem, HostError};
+pub use error::{FileProblem, HostError, KeySource};
 pub use extras::{Discovery, Extras, FieldDomain, Notices};
 pub use facts::RememberedFacts;
 pub use graph::{Asked, Export, Graphs, QUESTIONS};

@@ -159,9 +159,71 @@ impl IntoResponse for ApiError {
     }
 }
 
+/// What a client of the server does about an error of the host, with what joins it to the words of the error.
+fn advice(error: &HostError) -> String {
+    match error {
+        HostError::NoKey { variable, .. } => {
+            format!("; send `api_key`, or have {variable} set where the server runs")
+        }
+        HostError::UnknownProvider(_) => {
+            "; send `model_base_url` for any server that speaks OpenAI's Chat Completions".to_owned()
+        }
+        HostError::OtherAddress { address, .. } => {
+            format!("; to use another key there, send `model_base_url` {address} with `api_key`")
+        }
+        HostError::NoPrice { .. } => "; limit its tokens instead".to_owned(),
+        HostError::NoModelName => "; send `model`".to_owned(),
+        HostError::NoSuchSession(_) | HostError::NoSessionHere(_) | HostError::EmptyId => {
+            "; `GET /api/sessions` lists them".to_owned()
+        }
+        HostError::Crashed(_) => "; it can be resumed".to_owned(),
+        HostError::Home { .. }
+        | HostError::NoSessions
+        | HostError::NoSuchEntry(_)
+        | HostError::Trust { .. }
+        | HostError::NotTrusted(_)
+        | HostError::Secrets { .. }
+        | HostError::InsideSession { .. }
+        | HostError::NoModel
+        | HostError::BadModel(_)
+        | HostError::BadKey { .. }
+        | HostError::Folder { .. }
+        | HostError::Graph(_)
+        | HostError::OtherToolset { .. }
+        | HostError::Cassette(_)
+        | HostError::IdInUse(_)
+        | HostError::NoSuchRun { .. }
+        | HostError::ManySessions { .. }
+        | HostError::NoSuchTool { .. }
+        | HostError::ToolArguments(_)
+        | HostError::NotModifiable(_)
+        | HostError::Discovery(_)
+        | HostError::Field { .. }
+        | HostError::Documents(_)
+        | HostError::Shell { .. }
+        | HostError::Policy(_)
+        | HostError::Check(_)
+        | HostError::Journal(_)
+        | HostError::Agent(_)
+        | HostError::NoSuchStep { .. }
+        | HostError::BaseCommit { .. }
+        | HostError::Prices(_)
+        | HostError::Patch(_)
+        | HostError::Rewind(_)
+        | HostError::Restore { .. }
+        | HostError::NoSpace(_)
+        | HostError::NothingToUndo
+        | HostError::File { .. }
+        | HostError::Git(_)
+        | HostError::Review(_)
+        | HostError::Replay(_)
+        | HostError::Demo(_) => String::new(),
+    }
+}
+
 impl From<HostError> for ApiError {
     fn from(error: HostError) -> Self {
-        let detail = error.to_string();
+        let detail = format!("{error}{}", advice(&error));
         if error.is_disk_full() {
             return Self::disk_full(detail);
         }

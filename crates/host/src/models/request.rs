@@ -4,7 +4,7 @@
 use lathe_model::{Address, ClientOptions, Form, Outage, Params, Patience, Reach, ToolForm, takes_text_only};
 use lathe_protocol::{KeyMark, ModelChoice, plain_address};
 
-use crate::error::HostError;
+use crate::error::{HostError, KeySource};
 use crate::models::keys::{
     AddressFrom, Endpoint, Env, FROM_ENTRY, FROM_STORE, FROM_VARIABLE, GIVEN, KeyRing, NotTheSameKey,
     OfferedKeys, join,
@@ -123,8 +123,8 @@ pub(crate) fn find(request: &ModelRequest, ring: &KeyRing<'_>) -> Result<FoundMo
         recorded: request.recorded_key.as_ref(),
     };
     let key = join(&endpoint, provider, &name, &offered, ring).map_err(|NotTheSameKey| {
-        let again = key_again(from, &name);
-        HostError::OtherAddress { address: plain_address(&url), again }
+        let source_of_key = source_of_key(from, &name);
+        HostError::OtherAddress { address: plain_address(&url), provider: name.clone(), source_of_key }
     })?;
     // A server of one's own often wants no key.
     if key.is_none() && base_url.is_none() && provider.needs_key {
@@ -165,30 +165,20 @@ pub(crate) fn find(request: &ModelRequest, ring: &KeyRing<'_>) -> Result<FoundMo
     Ok(FoundModel { choice: ModelChoice { provider: name, model, base_url, key: mark }, client })
 }
 
-/// Says how a session gets the key again that it had, by what it remembers of the key's place.
-fn key_again(from: &AddressFrom, provider: &str) -> String {
+/// The place of a session's key, by what the session remembers of it.
+fn source_of_key(from: &AddressFrom, provider: &str) -> KeySource {
     let mark = match from {
         AddressFrom::Session(mark) => mark.as_ref(),
         AddressFrom::Owner | AddressFrom::Unnamed | AddressFrom::Wire | AddressFrom::Project => None,
     };
-    let Some(mark) = mark else {
-        return "The session does not say where its key came from.".to_owned();
-    };
+    let Some(mark) = mark else { return KeySource::Unknown };
     let source: String = mark.source.chars().filter(|c| !c.is_control()).take(80).collect();
     match (source.strip_prefix(FROM_VARIABLE), source.strip_prefix(FROM_STORE)) {
-        (Some(variable), _) if provider == CUSTOM.name => format!(
-            "That key was in the variable {variable}, which belongs to a provider: name the provider with --provider, or give the key with --api-key or LATHE_API_KEY."
-        ),
-        (Some(variable), _) => {
-            format!("That key was in the variable {variable}: set it again, or give it with --api-key.")
-        }
-        (None, Some(_)) => format!(
-            "That key was stored: store it again with `lathe auth login {provider}`, or give it with --api-key."
-        ),
-        (None, None) if source == GIVEN => {
-            "That key came from a flag or a configuration file, and it is not kept: give it again with --api-key.".to_owned()
-        }
-        (None, None) => format!("Where its key came from: {source}."),
+        (Some(variable), _) if provider == CUSTOM.name => KeySource::ProvidersVariable(variable.to_owned()),
+        (Some(variable), _) => KeySource::Variable(variable.to_owned()),
+        (None, Some(_)) => KeySource::Store,
+        (None, None) if source == GIVEN => KeySource::Given,
+        (None, None) => KeySource::Named(source),
     }
 }
 
