@@ -309,7 +309,5 @@ pub(crate) async fn close(session: Session, stops: &mut Stops) -> Option<Exit> {
 }
 
 fn command(body: CommandBody) -> Command {
-    use std::hash::{BuildHasher, RandomState};
-    let id = CommandId::new(format!("{:016x}", RandomState::new().hash_one(std::process::id())));
-    Command { id, actor: Actor::Person, body }
+    Command { id: CommandId::fresh(), actor: Actor::Person, body }
 }

@@ -1,6 +1,5 @@
 //! The store: one SQLite file. An edit adds a version; nothing is ever overwritten.
 
-use std::hash::{BuildHasher, RandomState};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::time::Duration;
@@ -8,6 +7,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde::Serialize;
+
+use lathe_protocol::chance;
 
 use crate::error::DocumentError;
 
@@ -194,6 +195,5 @@ fn now() -> String {
 
 /// Nobody can guess one, and none comes twice.
 fn new_id() -> String {
-    let (one, two) = (RandomState::new().hash_one(1_u8), RandomState::new().hash_one(2_u8));
-    format!("{one:016x}{two:016x}")
+    format!("{:016x}{:016x}", chance(), chance())
 }

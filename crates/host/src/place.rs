@@ -2,11 +2,10 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::hash::{BuildHasher, RandomState};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use lathe_protocol::{Event, Fact, FolderIdentity, SessionId, SessionOpened, Toolset};
+use lathe_protocol::{Event, Fact, FolderIdentity, SessionId, SessionOpened, Toolset, chance};
 use lathe_redact::{is_secret_name, secrets_in};
 use lathe_workspace::{absolute_path, open_exact};
 
@@ -158,6 +157,5 @@ pub(crate) fn opened_in(events: &[Event]) -> Result<SessionOpened, HostError> {
 /// Sorted by time when sorted by name, short enough to type the beginning of.
 pub(crate) fn new_id() -> SessionId {
     let now = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
-    let chance = RandomState::new().hash_one(std::process::id());
-    SessionId::new(format!("{now}-{:06x}", chance & 0xff_ffff))
+    SessionId::new(format!("{now}-{:06x}", chance() & 0xff_ffff))
 }

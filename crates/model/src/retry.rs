@@ -33,9 +33,7 @@ impl Backoff {
 
 /// Anything up to the whole of `ceiling`.
 pub(crate) fn jittered(ceiling: Duration) -> Duration {
-    use std::hash::{BuildHasher, RandomState};
-    // A new RandomState is seeded anew: chance enough for spreading retries, without a dependency.
-    let chance = RandomState::new().hash_one(0) % 1000;
+    let chance = lathe_protocol::chance() % 1000;
     ceiling.mul_f64(chance as f64 / 1000.0)
 }
 

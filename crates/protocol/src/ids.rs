@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Digest;
+use crate::{Digest, chance};
 
 macro_rules! text_id {
     ($($(#[$doc:meta])* $name:ident;)*) => {$(
@@ -99,5 +99,11 @@ impl AgentId {
     /// The agent a session begins with.
     pub fn main() -> Self {
         Self::new("main")
+    }
+}
+impl CommandId {
+    /// An id that no other command has.
+    pub fn fresh() -> Self {
+        Self(format!("{:016x}", chance()))
     }
 }

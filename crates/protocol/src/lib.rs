@@ -3,6 +3,7 @@
 mod address;
 mod approval;
 mod budget;
+mod chance;
 mod change;
 mod command;
 mod digest;
@@ -24,6 +25,7 @@ mod state;
 pub use address::plain_address;
 pub use approval::{ApprovalAnswer, ApprovalAsked, ApprovalExpired, ApprovalGiven, Proposal};
 pub use budget::{Budget, TokenPrice, dollars};
+pub use chance::chance;
 pub use change::{Change, SeenFile, Truncation};
 pub use command::{
     Boxed, Command, CommandBody, EventStream, Frame, FrameBody, OutputStream, Receipt, ReceiptAnswer,

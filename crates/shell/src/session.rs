@@ -7,7 +7,6 @@
 use std::env;
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, Permissions};
-use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
@@ -19,6 +18,8 @@ use parking_lot::Mutex;
 use tokio::net::UnixListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
+
+use lathe_protocol::chance;
 
 use crate::functions::Named;
 use crate::peer::View;
@@ -100,7 +101,7 @@ impl Session {
         let given = ["XDG_RUNTIME_DIR", "TMPDIR"].map(|name| env::var_os(name).map(PathBuf::from));
         let [runtime, temporary] = given;
         let usual = |path: &str| Some(PathBuf::from(path));
-        let name = format!("ax.{:08x}", RandomState::new().hash_one(0) as u32);
+        let name = format!("ax.{:08x}", chance() as u32);
         let mut last = io::Error::from(io::ErrorKind::NotFound);
         for parent in [runtime, usual("/dev/shm"), temporary, usual("/tmp"), usual("/var/tmp")] {
             let Some(parent) = parent.filter(|parent| parent.is_absolute()) else { continue };

@@ -13,8 +13,7 @@ pub(crate) const VARIABLE: &str = "LATHE_SHELL";
 
 /// A value no other shell has.
 pub(crate) fn mark() -> String {
-    use std::hash::{BuildHasher, RandomState};
-    format!("{}-{:016x}", std::process::id(), RandomState::new().hash_one(0))
+    format!("{}-{:016x}", std::process::id(), lathe_protocol::chance())
 }
 
 /// Kills every process that carries the mark, until none is left.

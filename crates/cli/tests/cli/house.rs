@@ -25,7 +25,7 @@ const STANDS_ON: [(&str, &[&str]); 28] = [
     ("grammars", &[]),
     ("search", &[]),
     ("extend", &["protocol", "redact", "workspace"]),
-    ("documents", &[]),
+    ("documents", &["protocol"]),
     ("edit", &["grammars"]),
     ("graph", &["grammars", "search"]),
     (

@@ -3,7 +3,6 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
@@ -17,6 +16,8 @@ use nix::unistd::{UnlinkatFlags, linkat, unlinkat};
 
 use super::PERMISSIONS;
 use super::attributes::Attributes;
+use lathe_protocol::chance;
+
 use crate::guard::{Found, Guard, NotOpened, Place, only_regular};
 
 /// A folder of a transaction.
@@ -223,8 +224,7 @@ impl Drop for Private {
 
 /// A name nobody can guess: two hashes with keys the system drew.
 pub(super) fn private_name(ending: &str) -> OsString {
-    let draw = || RandomState::new().build_hasher().finish();
-    format!(".lathe-{:016x}{:016x}.{ending}", draw(), draw()).into()
+    format!(".lathe-{:016x}{:016x}.{ending}", chance(), chance()).into()
 }
 
 pub(super) fn is_unsupported(error: &io::Error) -> bool {
