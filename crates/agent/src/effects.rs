@@ -10,9 +10,7 @@ use lathe_protocol::{
     CallFinished, CallId, Command, CommandRan, Decision, Ending, Frame, FrameBody, Question, Receipt, Seq,
     StepNo, ToolErrorKind, Update, Usage,
 };
-use lathe_tools::{
-    Handle, LateChanges, Output, Prepared, Preview, Recalled, RunContext, Toolbox, Wanted, review_changes,
-};
+use lathe_tools::{Handle, LateChanges, Output, Prepared, Preview, Recalled, RunContext, Toolbox, Wanted};
 use parking_lot::Mutex;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -20,7 +18,6 @@ use tokio_util::sync::CancellationToken;
 use crate::budget::Purse;
 use crate::handle::ProposedText;
 use crate::patch::{EMPTY_PATCH, ONLY_RECORDED, Patcher, is_test_path};
-use crate::review::ReviewsLeft;
 use crate::running::Reply;
 use crate::state::Baseline;
 
@@ -198,41 +195,16 @@ pub(crate) async fn ask(
     let _ = inbox.send(Inbox::Answered { step, result, took_ms }).await;
 }
 
-/// What a call means for reviews.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Review {
-    /// It is one, asked for by the model.
-    Asked(ReviewsLeft),
-    /// What it changes is judged.
-    AfterEdit(ReviewsLeft),
-}
-
-/// Runs a call. What a judge says of it belongs to its result, so it is never asked for again.
+/// Runs a call.
 pub(crate) async fn call(
     toolbox: Arc<Toolbox>,
     prepared: Prepared,
     permit: Permit,
     context: RunContext,
-    review: Option<Review>,
     inbox: mpsc::Sender<Inbox>,
 ) {
-    let (call, cancel) = (context.call.clone(), context.cancel.clone());
-    let mut result = Box::new(toolbox.run(prepared, permit, context).await);
-    match review {
-        Some(Review::Asked(left)) => {
-            if let Some(reviewed) = &result.review {
-                result.text = left.told(reviewed);
-            }
-        }
-        Some(Review::AfterEdit(left)) if result.error.is_none() && !result.changes.is_empty() => {
-            let reviewed = review_changes(toolbox.services(), &result.changes, &cancel).await;
-            if let Some(reviewed) = reviewed {
-                result.text = format!("{}\n\n{}", result.text, left.told(&reviewed));
-                result.review = Some(reviewed);
-            }
-        }
-        Some(Review::AfterEdit(_)) | None => {}
-    }
+    let call = context.call.clone();
+    let result = Box::new(toolbox.run(prepared, permit, context).await);
     let _ = inbox.send(Inbox::Finished { call, result }).await;
 }
 
@@ -318,7 +290,7 @@ pub(crate) async fn judged_call(
     inbox: mpsc::Sender<Inbox>,
 ) {
     let (kind, reason) = match look.has_patch(&*patcher, &context.cancel).await {
-        Some(Ok(())) => return call(toolbox, prepared, permit, context, None, inbox).await,
+        Some(Ok(())) => return call(toolbox, prepared, permit, context, inbox).await,
         Some(Err(reason)) => (ToolErrorKind::ExecutionFailed, reason),
         None => (ToolErrorKind::Cancelled, STOPPED.to_owned()),
     };

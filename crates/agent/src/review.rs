@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use lathe_model::{Aside, AsideQuestion, Purpose};
 use lathe_protocol::{Boxed, Event, Fact, ReviewRule, ReviewVerdict, Reviewed, StepNo};
-use lathe_tools::{ReviewAsk, Reviewer, review_words};
+use lathe_tools::{ReviewAsk, Reviewer, ReviewsLeft};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
@@ -35,13 +35,6 @@ pub struct Reviews {
     pub failing: Option<String>,
 }
 
-/// What reviews may still take, this one included.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ReviewsLeft {
-    reviews: u32,
-    tokens: u64,
-}
-
 impl Reviews {
     pub(crate) fn apply(&mut self, reviewed: &Reviewed) {
         self.count += 1;
@@ -66,19 +59,6 @@ impl Reviews {
         Some(format!(
             "The task cannot end: the last quality review did not pass. Mend what it names, then try again.\n{words}"
         ))
-    }
-}
-
-impl ReviewsLeft {
-    /// What a review adds to a result.
-    pub(crate) fn told(self, reviewed: &Reviewed) -> String {
-        let last = self.reviews <= 1 || reviewed.tokens >= self.tokens;
-        let note = if last {
-            "\nThis was the last review of this run: their budget is used up. Go on without."
-        } else {
-            ""
-        };
-        format!("{}{note}", review_words(reviewed))
     }
 }
 

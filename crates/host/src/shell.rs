@@ -143,6 +143,7 @@ impl PersonShell {
             seen: Vec::new(),
             memory: None,
             shown: None,
+            review: None,
             line_seconds: u32::MAX,
             silent_seconds: None,
             umask: None,

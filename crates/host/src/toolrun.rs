@@ -177,6 +177,7 @@ impl Bench {
             seen,
             memory: None,
             shown: None,
+            review: None,
             line_seconds: self.limits.line_seconds,
             silent_seconds: self.limits.silent_seconds,
             umask: None,

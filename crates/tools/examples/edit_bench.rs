@@ -115,6 +115,7 @@ fn context(toolbox: &Toolbox, gate: &Gate, seen: Vec<SeenFile>) -> RunContext {
         seen,
         memory: None,
         shown: None,
+        review: None,
         line_seconds: 60,
         silent_seconds: None,
         umask: None,

@@ -15,6 +15,7 @@ mod commit;
 mod disk;
 mod entry;
 mod face;
+mod filters;
 mod finish;
 mod gemini;
 mod git_leads;
@@ -59,9 +60,7 @@ pub use online::{DocumentAnswer, DocumentAsk, Documents};
 pub use outputs::{Handle, Output, Outputs};
 pub use outside::{Domain, Layer, OutsideTool, Provider, ProviderRan};
 pub use preview::Preview;
-pub use review::{
-    ID as REVIEW_TOOL, ReviewAsk, Reviewer, of_changes as review_changes, words as review_words,
-};
+pub use review::{ID as REVIEW_TOOL, Review, ReviewAsk, Reviewer, ReviewsLeft};
 pub use schedule::{Stage, startable};
 pub use secure::{Keeper, ToldAside, told_aside, told_aside_in};
 pub use selection::{check_entry, narrowed, passing_entries};

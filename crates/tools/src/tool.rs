@@ -15,6 +15,7 @@ use crate::outcome::Outcome;
 use crate::outputs::Handle;
 use crate::preview::Preview;
 use crate::problem::Problem;
+use crate::review::Review;
 use crate::services::{LiveOutput, Services};
 
 /// A call with good arguments.
@@ -74,6 +75,8 @@ pub struct RunContext {
     pub line_seconds: u32,
     /// Seconds for which a line may print nothing.
     pub silent_seconds: Option<u32>,
+    /// What the call means for reviews, in a session with rules for that.
+    pub review: Option<Review>,
     /// The umask of the process that called, for what it makes; none is Lathe's own.
     pub umask: Option<u32>,
     /// Whoever can put a question to the user; none where nobody is there.

@@ -19,6 +19,7 @@ use crate::commands::{AgentCommands, Command, FieldTools};
 use crate::entry::ToolAbout;
 use crate::entry::{Entry, Source, entries};
 use crate::face::{Face, Voice, faces};
+use crate::filters::Filtered;
 use crate::finish::finish;
 use crate::outside::{OutsideTool, domains};
 use crate::preview::Preview;
@@ -26,7 +27,7 @@ use crate::problem::Problem;
 use crate::selection::{Known, Selection, is_shell};
 use crate::services::Services;
 use crate::tool::{Invocation, RunContext, ShellLine};
-use crate::{bash, caller, outputs, placeholder};
+use crate::{bash, caller, placeholder};
 
 /// The setting that takes tools and commands away.
 const EXCLUDE: &str = "tools.exclude";
@@ -276,21 +277,9 @@ impl Toolbox {
     pub async fn run(&self, prepared: Prepared, permit: Permit, context: RunContext) -> CallFinished {
         let began = Instant::now();
         let Prepared { name, voice, invocation, notes, effects, kind, .. } = prepared;
-        let (by, cancel, handle) = (context.call.clone(), context.cancel.clone(), context.handle);
-        outputs::provide(&context, &effects.reads).await;
-        // What background processes changed is known before this call changes the same.
-        if self.services.has_left_lines() {
-            let late = self.services.look_late().await;
-            let changed = late.is_some();
-            if let Some(late) = late {
-                context.ledger.record(&late.call, late.ran).await;
-            }
-            self.services.hold_left(changed).await;
-        }
-        let checks = &self.services.checks;
-        if kind == Kind::Edit {
-            checks.before(&self.services, &effects.writes, &cancel).await;
-        }
+        let (by, handle) = (context.call.clone(), context.handle);
+        let filtered = Filtered::call(kind, effects, notes, &context);
+        filtered.before(&context).await;
         // A tool that breaks takes its call with it, not the session.
         let ran = std::panic::AssertUnwindSafe(invocation.run(permit, context)).catch_unwind().await;
         let mut finished = match ran {
@@ -301,12 +290,7 @@ impl Toolbox {
                 "The tool broke down. This is a mistake in Lathe; try another way.",
             ),
         };
-        if kind == Kind::Edit && !finished.changes.is_empty() {
-            finished.text += &checks.after(&self.services, &effects.writes, &cancel).await;
-        }
-        for note in notes {
-            finished.text = format!("{}\nNote: {note}", finished.text);
-        }
+        filtered.after(&mut finished).await;
         finished.took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         finished
     }

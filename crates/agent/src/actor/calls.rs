@@ -10,7 +10,8 @@ use lathe_protocol::{
 };
 use lathe_redact::Redactor;
 use lathe_tools::{
-    Asker, Handle, Judge, Judged, LiveOutput, Output, Prepared, Preview, REVIEW_TOOL, Recalled, RunContext,
+    Asker, Handle, Judge, Judged, LiveOutput, Output, Prepared, Preview, REVIEW_TOOL, Recalled, Review,
+    RunContext,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -132,7 +133,8 @@ impl Actor {
             }
         };
         let stop = self.running.begin(id.clone(), &self.cancel);
-        let mut context = RunContext { shown, ..self.context(id, prepared.tool, &prepared.effects, stop) };
+        let mut context =
+            RunContext { shown, review, ..self.context(id, prepared.tool, &prepared.effects, stop) };
         if let Some(expected) = expected {
             context.seen.retain(|seen| seen.path != expected.path);
             context.seen.push(expected);
@@ -145,12 +147,12 @@ impl Actor {
             self.tasks.spawn(judged);
             return Ok(());
         }
-        self.tasks.spawn(effects::call(toolbox, prepared, permit, context, review, self.answers.clone()));
+        self.tasks.spawn(effects::call(toolbox, prepared, permit, context, self.answers.clone()));
         Ok(())
     }
 
     /// What a call means for reviews, or why it may not run because of them.
-    fn review_of(&self, prepared: &Prepared) -> Result<Option<effects::Review>, String> {
+    fn review_of(&self, prepared: &Prepared) -> Result<Option<Review>, String> {
         let Some(rule) = &self.state.options.review else { return Ok(None) };
         if prepared.tool == DONE_TOOL {
             return self.state.review_refusal().map_or(Ok(None), Err);
@@ -158,10 +160,10 @@ impl Actor {
         let left = self.state.reviews.left(rule);
         if prepared.tool == REVIEW_TOOL {
             let none = "No more reviews in this run: their budget is used up. Go on without.";
-            return left.map(|left| Some(effects::Review::Asked(left))).ok_or_else(|| none.to_owned());
+            return left.map(|left| Some(Review::Asked(left))).ok_or_else(|| none.to_owned());
         }
         let judged = rule.after_edits && prepared.kind == Kind::Edit;
-        Ok(left.filter(|_| judged).map(effects::Review::AfterEdit))
+        Ok(left.filter(|_| judged).map(Review::AfterEdit))
     }
 
     pub(super) fn context(
@@ -181,6 +183,7 @@ impl Actor {
             seen: recalled.seen,
             memory: recalled.memory,
             shown: None,
+            review: None,
             line_seconds: self.state.options.limits.line_seconds,
             silent_seconds: self.state.options.limits.silent_seconds,
             umask: None,

@@ -26,13 +26,12 @@ use serde_json::{Map, Value};
 
 use crate::built_in::commands as all_commands;
 use crate::call::{Ground, ToolSetup, TypedCall};
+use crate::filters::Filtered;
 use crate::finish::recorded;
 use crate::outcome::Outcome;
-use crate::outputs;
 use crate::preview::Preview;
 use crate::problem::Problem;
 use crate::services::Services;
-use crate::syntax;
 use crate::tool::{Invocation, RunContext, Wanted};
 use table::Base;
 use typed::{Given, Request};
@@ -263,21 +262,14 @@ impl Running {
             return Err(self.complain(&reason, code::FAILED).await);
         }
         let context = self.context(tool, &effects).await;
-        outputs::provide(&context, &effects.reads).await;
-        let services = Arc::clone(&context.services);
-        let cancel = context.cancel.clone();
-        if kind == Kind::Edit {
-            services.checks.before(&services, &effects.writes, &cancel).await;
-        }
+        let filtered = Filtered::command(kind, effects, &context);
+        filtered.before(&context).await;
         // A question is the user's time, not the line's.
         let hold = (kind == Kind::Communicate).then(|| self.call.clock.hold());
         let mut outcome = invocation.run(permit, context).await;
         drop(hold);
-        if kind == Kind::Edit && !outcome.changes.is_empty() {
-            let told = services.checks.after(&services, &effects.writes, &cancel).await;
-            let told = format!("{}{told}", syntax::told(&services, &outcome.files).await);
-            self.note(told.trim_start_matches('\n')).await;
-        }
+        let told = filtered.after_command(&outcome).await;
+        self.note(told.trim_start_matches('\n')).await;
         self.line.changed(&outcome.changes);
         self.line.saw(&outcome.seen);
         for name in self.line.attach(std::mem::take(&mut outcome.attached)) {

@@ -214,6 +214,7 @@ impl Bench {
             seen: seen.collect(),
             memory: self.memory.get(tool).cloned(),
             shown: None,
+            review: None,
             line_seconds: self.line_seconds,
             silent_seconds: self.silent_seconds,
             umask: None,

@@ -129,6 +129,35 @@ impl Invocation for Asked {
     }
 }
 
+/// The meaning of a call for reviews.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Review {
+    /// It is one, asked for by the model.
+    Asked(ReviewsLeft),
+    /// What it changes is judged.
+    AfterEdit(ReviewsLeft),
+}
+
+/// The budget that reviews of a run may still take, this one included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReviewsLeft {
+    pub reviews: u32,
+    pub tokens: u64,
+}
+
+impl ReviewsLeft {
+    /// The words that a review adds to a result.
+    pub(crate) fn told(self, reviewed: &Reviewed) -> String {
+        let last = self.reviews <= 1 || reviewed.tokens >= self.tokens;
+        let note = if last {
+            "\nThis was the last review of this run: their budget is used up. Go on without."
+        } else {
+            ""
+        };
+        format!("{}{note}", words(reviewed))
+    }
+}
+
 /// Judges what a call changed in files; none where nothing was changed that can be shown.
 pub async fn of_changes(
     services: &Services,
