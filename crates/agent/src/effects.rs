@@ -7,8 +7,8 @@ use lathe_journal::{JournalError, Syncer};
 use lathe_model::{Answer, Delta, ModelClient, ModelError, Request};
 use lathe_policy::Permit;
 use lathe_protocol::{
-    CallFinished, CallId, Command, CommandRan, Decision, Ending, Frame, FrameBody, Question, Receipt, Seq,
-    StepNo, ToolErrorKind, Update, Usage,
+    CallFinished, CallId, Command, CommandRan, Decision, Ending, Frame, FrameBody, ProposedText, Question,
+    Receipt, Seq, StepNo, ToolErrorKind, Update, Usage,
 };
 use lathe_tools::{Handle, LateChanges, Output, Prepared, Preview, Recalled, RunContext, Toolbox, Wanted};
 use parking_lot::Mutex;
@@ -16,7 +16,6 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::budget::Purse;
-use crate::handle::ProposedText;
 use crate::patch::{EMPTY_PATCH, ONLY_RECORDED, Patcher, is_test_path};
 use crate::running::Reply;
 use crate::state::Baseline;

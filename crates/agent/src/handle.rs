@@ -6,24 +6,12 @@ use std::sync::Arc;
 use lathe_blobs::Blobs;
 use lathe_journal::Reader;
 use lathe_protocol::{
-    Boxed, Command, Digest, Event, EventStream, Raw, Receipt, ReceiptAnswer, SESSION_ENDED, Seq,
+    Boxed, Command, Digest, Event, EventStream, ProposedText, Receipt, ReceiptAnswer, SESSION_ENDED, Seq,
     SessionHandle, Update,
 };
 use tokio::sync::{broadcast, mpsc, oneshot};
 
 use crate::effects::Inbox;
-
-/// The text of a file that a call proposes, for the person who is asked about it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProposedText {
-    pub path: String,
-    pub current: String,
-    pub proposed: String,
-    /// The arguments by which the call would propose exactly this; none if they are the model's own.
-    pub arguments: Option<Raw>,
-    /// The change that the call would make.
-    pub diff: String,
-}
 
 /// Opens a reader on the session's journal.
 pub type OpenReader = Arc<dyn Fn() -> Option<Reader> + Send + Sync>;

@@ -21,7 +21,7 @@ mod verify;
 pub use actor::{Actor, AgentError, Answers, Clock, Setup};
 pub use blocking::blocking;
 pub use budget::Spent;
-pub use handle::{LocalHandle, OpenReader, ProposedText};
+pub use handle::{LocalHandle, OpenReader};
 pub use history::History;
 pub use lakeview::{Lakeview, StepText, StepTexts, TAGS};
 pub use next::{Action, next};

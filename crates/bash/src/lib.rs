@@ -45,7 +45,6 @@ mod whole;
 mod words;
 mod wrap;
 
-pub use characters::{is_stray_mark, visible};
 pub use foreign::joined_literals;
 pub use known::prints;
 pub use listed::takes_lists;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use lathe_host::{ProposedText, Session};
-use lathe_protocol::{ApprovalAnswer, ApprovalAsked, Effects, Proposal, Raw, Seq};
+use lathe_host::Session;
+use lathe_protocol::{ApprovalAnswer, ApprovalAsked, Effects, Proposal, ProposedText, Raw, Seq};
 use serde_json::Value;
 
 use crate::editor::{NoText, edited_text};

@@ -3,12 +3,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use lathe_host::{CHANGED_BY_OTHERS, lakeview_line};
 use lathe_plan::ModeFrom;
 use lathe_protocol::{
-    CallDecided, CallFinished, CallId, Ending, Event, Fact, Frame, FrameBody, Mode, ModelAnswered,
-    SessionOptions, StepNo, Verdict, plain_address, text_of,
+    CHANGED_BY_OTHERS, CallDecided, CallFinished, CallId, Ending, Event, Fact, Frame, FrameBody, Mode,
+    ModelAnswered, SessionOptions, StepNo, Verdict, plain_address, text_of,
 };
+use lathe_views::lakeview_line;
 
 use crate::term::{Paint, clean};
 use crate::words::{Language, Say};

@@ -4,8 +4,9 @@
 use std::io::{BufRead, IsTerminal};
 
 use clap::{Args, Subcommand};
-use lathe_host::{CacheMeter, Host, KeyFrom, ProviderRow};
+use lathe_host::{Host, KeyFrom, ProviderRow};
 use lathe_protocol::{Budget, Usage, counted};
+use lathe_views::CacheMeter;
 use serde_json::json;
 
 use crate::args::CassetteArgs;

@@ -5,8 +5,8 @@ use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use lathe_host::{Host, HostError, LineDecision, PolicyCheck, visible};
-use lathe_protocol::{Mode, SessionId, Verdict, counted, json_text, listed};
+use lathe_host::{Host, HostError, LineChecked, PolicyCheck};
+use lathe_protocol::{Mode, SessionId, Verdict, counted, json_text, listed, visible};
 use serde_json::{Value, json};
 
 use crate::args::ModeArg;
@@ -237,13 +237,13 @@ fn nothing(text: &str, as_json: bool) -> String {
     format!("{:<5}  {}  ({WORDS})\n", word(Verdict::Allow), visible(text))
 }
 
-fn because(decided: &LineDecision) -> String {
+fn because(decided: &LineChecked) -> String {
     format!("{}: {}", decided.decision.rule, decided.decision.reason)
 }
 
-fn to_json(command: &str, decided: &LineDecision) -> Value {
+fn to_json(command: &str, decided: &LineChecked) -> Value {
     let commands: Vec<Value> = decided
-        .each
+        .commands
         .iter()
         .map(|each| {
             json!({
@@ -263,7 +263,7 @@ fn to_json(command: &str, decided: &LineDecision) -> Value {
     })
 }
 
-fn readable(command: &str, decided: &LineDecision) -> String {
+fn readable(command: &str, decided: &LineChecked) -> String {
     format!("{:<5}  {}  ({})\n", word(decided.decision.verdict), visible(command), visible(&because(decided)))
 }
 

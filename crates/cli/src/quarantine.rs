@@ -1,7 +1,7 @@
 //! `quarantine`: what lines took away, and the way back.
 
 use clap::{Args, Subcommand};
-use lathe_host::{Host, Kept};
+use lathe_host::{Host, KeptEntry};
 use lathe_protocol::counted;
 use serde_json::json;
 
@@ -51,12 +51,12 @@ impl QuarantineArgs {
 
 pub(crate) fn quarantine(host: &Host, args: &QuarantineArgs) -> Exit {
     match &args.command {
-        QuarantineCommand::List { json } => list(&host.archive().kept(), *json),
+        QuarantineCommand::List { json } => list(&host.archive().kept_entries(), *json),
         QuarantineCommand::Restore { id, json } => restore(host, id.as_deref(), *json),
     }
 }
 
-fn list(entries: &[Kept], as_json: bool) -> Exit {
+fn list(entries: &[KeptEntry], as_json: bool) -> Exit {
     if as_json {
         print_json(&json!(entries));
         return Exit::Done;
@@ -67,32 +67,32 @@ fn list(entries: &[Kept], as_json: bool) -> Exit {
     for kept in entries {
         let mut what = format!(
             "{}, {}, {} of git",
-            counted(kept.files, "file"),
-            counted(kept.changes.len(), "change"),
-            counted(kept.refs.len(), "name")
+            counted(kept.files(), "file"),
+            counted(kept.changes(), "change"),
+            counted(kept.names().len(), "name")
         );
-        for one in &kept.repositories {
-            what.push_str(&format!(", the repository {}", term::name(&one.path.display().to_string())));
+        for path in kept.repositories() {
+            what.push_str(&format!(", the repository {}", term::name(&path.display().to_string())));
         }
-        let names = kept.refs.iter().filter(|kept| kept.name != "HEAD");
+        let names = kept.names().filter(|name| *name != "HEAD");
         for one in names.take(NAMED) {
-            what.push_str(&format!(", {}", term::name(&one.name)));
+            what.push_str(&format!(", {}", term::name(one)));
         }
-        let folder = kept.folder.display().to_string();
-        let line = lathe_host::visible(&kept.line);
-        term::out(&format!("{}  {what}  in {}\n    {}\n", kept.id, term::name(&folder), term::name(&line)));
+        let folder = kept.folder().display().to_string();
+        let line = lathe_protocol::visible(kept.line());
+        term::out(&format!("{}  {what}  in {}\n    {}\n", kept.id(), term::name(&folder), term::name(&line)));
     }
     Exit::Done
 }
 
 fn restore(host: &Host, id: Option<&str>, as_json: bool) -> Exit {
-    let (kept, back) = match host.archive().restore_kept(id, &std::env::current_dir().unwrap_or_default()) {
+    let back = match host.archive().restore_kept(id, &std::env::current_dir().unwrap_or_default()) {
         Ok(restored) => restored,
         Err(error) => return Exit::host(&error),
     };
     if as_json {
         let left: Vec<_> = back.left.iter().map(|(path, why)| json!({ "path": path, "why": why })).collect();
-        print_json(&json!({ "id": kept.id, "restored": back.done, "left": left }));
+        print_json(&json!({ "id": back.id, "restored": back.done, "left": left }));
     } else {
         back.done.iter().for_each(|path| term::out(&format!("  {}  brought back\n", term::name(path))));
         for (path, why) in &back.left {

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use lathe_host::{DEMO_TASK, Demo, Host, Pace, SessionPlan, TaskImage, TestRun, read_images, run_report};
+use lathe_host::{DEMO_TASK, Demo, Host, SessionPlan, TaskImage, TestRun, read_images, run_report};
 use lathe_plan::{ConfigPlace, Wish};
-use lathe_protocol::{CommandBody, Mode};
+use lathe_protocol::{CommandBody, Mode, Pace};
 
 use crate::args::{DemoArgs, OutputArg, ResumeArgs, RunArgs};
 use crate::drive::{Files, close, work};

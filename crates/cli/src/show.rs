@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use lathe_host::{CacheMeter, Host, HostError, SessionState, Summary, run_report};
-use lathe_protocol::{Event, Fact, SessionId, escape_unseen};
+use lathe_host::{Host, HostError, run_report};
+use lathe_protocol::{Event, Fact, SessionId, SessionState, SessionSummary, escape_unseen};
+use lathe_views::CacheMeter;
 use serde_json::json;
 
 use crate::advice::with_advice;
@@ -102,7 +103,7 @@ pub(crate) fn sessions(host: &Host, args: &SessionsArgs) -> Exit {
         sessions.retain(|summary| Path::new(&summary.workspace).starts_with(&folder));
     }
     sessions.truncate(args.limit.unwrap_or(usize::MAX));
-    let damage = |summary: &Summary| host.archive().damage(&summary.id);
+    let damage = |summary: &SessionSummary| host.archive().damage(&summary.id);
     if args.json {
         let rows = sessions.iter().map(|summary| match damage(summary) {
             None => json!(summary),
@@ -139,7 +140,7 @@ fn state_word(state: SessionState) -> Say {
     }
 }
 
-fn line(summary: &Summary, is_damaged: bool) -> String {
+fn line(summary: &SessionSummary, is_damaged: bool) -> String {
     let language = Language::find();
     let damaged = if is_damaged {
         format!("  {}: {} `lathe show {}`", Say::Damaged.text(language), Say::See.text(language), summary.id)

@@ -1,10 +1,10 @@
 //! The terminal: writing that survives a closed pipe, colours, and text made harmless.
 
+use lathe_protocol::push_visible;
 use std::io::{IsTerminal, Write};
 use std::sync::OnceLock;
 
-pub(crate) use lathe_host::clean;
-use lathe_host::push_visible;
+pub(crate) use lathe_protocol::clean;
 
 /// Set when standard output could not be written for another reason than a reader that went away.
 static LOST: OnceLock<String> = OnceLock::new();
@@ -125,7 +125,7 @@ impl Paint {
 
 #[cfg(test)]
 mod tests {
-    use lathe_host::is_hidden;
+    use lathe_protocol::is_hidden;
 
     use super::{Paint, clean};
 

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use lathe_config::{ProjectFiles, project_parts};
-use lathe_host::{Host, HostError, ItemKind, ItemState, Looked, ProjectLook, Said, TRAE_FILES, visible};
+use lathe_host::{Host, HostError, Looked, ProjectLook, TRAE_FILES};
 use lathe_plan::{PROJECT_FILE, look_at, untrusted_trae};
+use lathe_protocol::{ItemKind, ItemState, TrustAnswer, visible};
 use serde_json::json;
 
 use crate::exit::Exit;
@@ -242,7 +243,7 @@ fn add_trae(host: &Host, folder: &Path, name: &str, yes: bool) -> Exit {
     if let Some(exit) = refused(yes) {
         return exit;
     }
-    match host.rules().say_of_items(&look.root, [looked], Said::Trusted) {
+    match host.rules().say_of_items(&look.root, [looked], TrustAnswer::Trusted) {
         Ok(()) => {
             term::out(&format!("trusted: {}\n", named(looked)));
             Exit::Done
@@ -335,7 +336,7 @@ fn add(host: &Host, folder: &Path, yes: bool) -> Exit {
     if let Some(exit) = refused(yes) {
         return exit;
     }
-    if let Err(error) = host.rules().say_of_items(&look.root, wanted.iter().copied(), Said::Trusted) {
+    if let Err(error) = host.rules().say_of_items(&look.root, wanted.iter().copied(), TrustAnswer::Trusted) {
         return Exit::host(&error);
     }
     for looked in wanted {
@@ -375,12 +376,12 @@ pub(crate) fn decide(host: &Host, look: ProjectLook, asking: Asking) -> Result<P
         };
         match given {
             Some(Answer::Yes) => {
-                host.rules().say_of_items(&look.root, look.undecided(), Said::Trusted)?;
+                host.rules().say_of_items(&look.root, look.undecided(), TrustAnswer::Trusted)?;
                 return Ok(look.undecided_trusted());
             }
             Some(Answer::Once) => return Ok(look.undecided_trusted()),
             Some(Answer::No) => {
-                host.rules().say_of_items(&look.root, look.undecided(), Said::Refused)?;
+                host.rules().say_of_items(&look.root, look.undecided(), TrustAnswer::Refused)?;
                 return Ok(look);
             }
             Some(Answer::ShowAll) => lines = usize::MAX,

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use lathe_host::{Beside, By, CostRow, Host};
+use lathe_host::Host;
 use lathe_protocol::{Usage, counted};
+use lathe_views::{Beside, By, CostRow};
 use serde_json::json;
 
 use crate::exit::Exit;

@@ -7,4 +7,4 @@ mod store;
 
 pub use error::DocumentError;
 pub use service::{Service, ServiceOptions};
-pub use store::{Document, Found, Store, Version};
+pub use store::Store;

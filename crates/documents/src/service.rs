@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use lathe_protocol::{Document, DocumentRow};
 use reqwest::Url;
 use serde_json::{Value, json};
 
 use crate::address::addresses;
 use crate::error::DocumentError;
-use crate::store::{Document, Found};
 
 const TIME: Duration = Duration::from_secs(10);
 /// How often it is asked when it cannot answer.
@@ -103,7 +103,12 @@ impl Service {
         Ok((Document { document_id: id.to_owned(), ..document(&answer) }, title.is_some()))
     }
 
-    pub async fn search(&self, keyword: &str, page: u32, size: u32) -> Result<Vec<Found>, DocumentError> {
+    pub async fn search(
+        &self,
+        keyword: &str,
+        page: u32,
+        size: u32,
+    ) -> Result<Vec<DocumentRow>, DocumentError> {
         let ask = json!({ "userId": "user", "keyword": keyword, "pageNum": page, "pageSize": size });
         let answer = self.ask("/ai/report/search", &ask).await?;
         let inner = answer.get("data").unwrap_or(&answer);
@@ -111,7 +116,7 @@ impl Service {
         let items = items.or_else(|| inner.as_array()).map_or(&[][..], Vec::as_slice);
         let found = |item: &Value| {
             let Document { document_id, version, title, description, updated_at, .. } = document(item);
-            Found { document_id, version, title, description, updated_at }
+            DocumentRow { document_id, version, title, description, updated_at }
         };
         Ok(items.iter().map(found).collect())
     }

@@ -4,9 +4,9 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::time::Duration;
 
+use lathe_protocol::{Document, DocumentRow, DocumentVersion};
 use parking_lot::Mutex;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
-use serde::Serialize;
 
 use lathe_protocol::chance;
 
@@ -24,39 +24,6 @@ const SCHEMA: &str = "
         PRIMARY KEY(document, version)) WITHOUT ROWID;
     CREATE INDEX IF NOT EXISTS newest ON versions(at DESC);
 ";
-
-/// One version of a document.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Document {
-    pub document_id: String,
-    pub version: u32,
-    pub title: String,
-    pub description: String,
-    pub content: String,
-    pub updated_at: String,
-}
-
-/// A version without its content.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Version {
-    pub version: u32,
-    pub title: String,
-    pub updated_at: String,
-    pub bytes: u64,
-}
-
-/// A document in a list.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Found {
-    pub document_id: String,
-    pub version: u32,
-    pub title: String,
-    pub description: String,
-    pub updated_at: String,
-}
 
 pub struct Store {
     connection: Mutex<Connection>,
@@ -136,7 +103,7 @@ impl Store {
     }
 
     /// All versions, the newest first; empty if there is no such document.
-    pub fn versions(&self, id: &str) -> Result<Vec<Version>, DocumentError> {
+    pub fn versions(&self, id: &str) -> Result<Vec<DocumentVersion>, DocumentError> {
         let connection = self.connection.lock();
         let mut rows = connection.prepare(
             "SELECT version, title, at, length(CAST(content AS BLOB)) FROM versions
@@ -144,7 +111,7 @@ impl Store {
         )?;
         let version = |row: &Row<'_>| {
             let bytes: i64 = row.get(3)?;
-            Ok(Version {
+            Ok(DocumentVersion {
                 version: row.get(0)?,
                 title: row.get(1)?,
                 updated_at: row.get(2)?,
@@ -156,7 +123,7 @@ impl Store {
     }
 
     /// Documents whose title, description or content holds the keyword, the newest first.
-    pub fn search(&self, keyword: &str, skip: u32, most: u32) -> Result<Vec<Found>, DocumentError> {
+    pub fn search(&self, keyword: &str, skip: u32, most: u32) -> Result<Vec<DocumentRow>, DocumentError> {
         let connection = self.connection.lock();
         let mut rows = connection.prepare(
             "SELECT document, version, title, description, at FROM versions
@@ -165,7 +132,7 @@ impl Store {
              ORDER BY at DESC, document LIMIT ?2 OFFSET ?3",
         )?;
         let row = |row: &Row<'_>| {
-            Ok(Found {
+            Ok(DocumentRow {
                 document_id: row.get(0)?,
                 version: row.get(1)?,
                 title: row.get(2)?,

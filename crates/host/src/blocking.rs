@@ -3,9 +3,12 @@
 //! Everything a host reads, writes and finds is plain blocking code. Surfaces and sessions that run on a runtime's workers
 //! call it through here.
 
-pub use lathe_agent::blocking;
-
 use crate::error::HostError;
+
+/// Runs work that waits for the disk, while other workers of the runtime take over what waits behind it.
+pub fn blocking<T>(work: impl FnOnce() -> T) -> T {
+    lathe_agent::blocking(work)
+}
 
 /// The same for work that may give names in a tree. Only few threads wait for the lock of those who do: the rest wait here,
 /// where a task waits and no thread.

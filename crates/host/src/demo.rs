@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use lathe_model::Pace;
-use lathe_protocol::{EndingRule, Limits, Mode, ToolChoice, Toolset};
+use lathe_protocol::{EndingRule, Limits, Mode, Pace, ToolChoice, Toolset};
 
 use crate::error::HostError;
 use crate::extras::Extras;

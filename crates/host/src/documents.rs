@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use lathe_documents::{Document, DocumentError, Found, Service, ServiceOptions, Store, Version};
-use lathe_protocol::Boxed;
+use lathe_documents::{DocumentError, Service, ServiceOptions, Store};
+use lathe_protocol::{Boxed, Document, DocumentRow, DocumentVersion};
 use lathe_redact::Redactor;
 use lathe_tools::{DocumentAnswer, DocumentAsk, Documents};
 use tokio_util::sync::CancellationToken;
@@ -133,7 +133,12 @@ impl Shelf {
     }
 
     /// Pages count from 1.
-    pub async fn search(&self, keyword: String, page: u32, size: u32) -> Result<Vec<Found>, ShelfError> {
+    pub async fn search(
+        &self,
+        keyword: String,
+        page: u32,
+        size: u32,
+    ) -> Result<Vec<DocumentRow>, ShelfError> {
         match &self.kind {
             Kind::Own(store) => {
                 let skip = page.saturating_sub(1).saturating_mul(size);
@@ -146,7 +151,7 @@ impl Shelf {
     }
 
     /// A service keeps its versions to itself.
-    pub async fn versions(&self, id: String) -> Result<Vec<Version>, ShelfError> {
+    pub async fn versions(&self, id: String) -> Result<Vec<DocumentVersion>, ShelfError> {
         match &self.kind {
             Kind::Own(store) => on(store, move |store| store.versions(&id)).await,
             Kind::Service(service) => Err(no_versions(service)),

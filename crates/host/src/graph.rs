@@ -13,7 +13,12 @@ use crate::archive::Archive;
 use crate::error::HostError;
 use crate::home::Home;
 
-pub use lathe_graph::{Asked, QUESTIONS};
+/// Answer to a question about a graph.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GraphAnswer {
+    pub text: String,
+    pub json: Value,
+}
 
 /// What is over before this never pays for an index.
 const SETTLED: Duration = Duration::from_millis(200);
@@ -95,7 +100,7 @@ impl Graphs {
         question: &str,
         target: &str,
         budget: usize,
-    ) -> Result<Asked, HostError> {
+    ) -> Result<GraphAnswer, HostError> {
         let mut graph = self.graph(folder)?;
         let diff = if question == "impact" && target.trim().is_empty() { git_diff(folder) } else { None };
         if question == "impact"
@@ -109,7 +114,9 @@ impl Graphs {
             return Err(HostError::Graph(reason.to_owned()));
         }
         let target = diff.as_deref().unwrap_or(target);
-        lathe_graph::ask(&mut graph, question, target, budget).map_err(|error| wrong(folder, &error))
+        let asked =
+            lathe_graph::ask(&mut graph, question, target, budget).map_err(|error| wrong(folder, &error))?;
+        Ok(GraphAnswer { text: asked.text, json: asked.json })
     }
 
     /// Prints the graph of a folder in one of its forms.

@@ -45,6 +45,10 @@ impl Default for LakeviewPlan {
     }
 }
 
+/// A model that says what steps of a session were about.
+#[derive(Clone)]
+pub struct Summariser(pub(crate) Arc<Lakeview>);
+
 /// Where a summary is kept.
 #[derive(Clone, Copy)]
 pub enum Keep<'a> {
@@ -118,7 +122,7 @@ impl Archive {
 
 impl Host {
     /// Who sums up the steps of a session that is not open here.
-    pub fn lakeview_for(&self, id: &SessionId, overrides: &Overrides) -> Result<Arc<Lakeview>, HostError> {
+    pub fn lakeview_for(&self, id: &SessionId, overrides: &Overrides) -> Result<Summariser, HostError> {
         let reader = Reader::open(&self.home().sessions(), id, self.home().blobs()?)?;
         let (opened, before) = beginning(&reader)?;
         let root = same_folder(&opened)?;
@@ -134,7 +138,7 @@ impl Host {
         let Ready { client, choice, .. } =
             ready(source, Some(before.toolset), None, &asking, Some(&before.model))?;
         let aside = Aside::new(client, choice.model, variables);
-        Ok(Arc::new(Lakeview::new(aside, plan.max_tokens, self.unkept(id))))
+        Ok(Summariser(Arc::new(Lakeview::new(aside, plan.max_tokens, self.unkept(id)))))
     }
 
     /// Tokens that were spent on summaries of a session and are in no event of it, by all of this process.
@@ -147,7 +151,7 @@ impl Host {
     pub async fn summarise_step(
         &self,
         id: &SessionId,
-        lakeview: &Lakeview,
+        Summariser(lakeview): &Summariser,
         number: u32,
         anew: bool,
         keep: Keep<'_>,

@@ -3,7 +3,6 @@
 mod archive;
 mod aside;
 mod blocking;
-mod clean;
 mod demo;
 mod doctor;
 mod documents;
@@ -35,6 +34,7 @@ mod typed;
 
 pub use archive::Archive;
 pub use archive::frames::FrameReader;
+pub use archive::quarantine::{KeptEntry, PutBackEntry};
 pub use archive::removed::{Removals, Removed};
 pub use archive::report::{Denial, FileDiff, RunReport, event_diff, run_report, run_report_since};
 pub use archive::reports::Garbage;
@@ -44,30 +44,28 @@ pub use archive::set_aside::AsideFile;
 pub use archive::trajectory::{TrajectoryFile, trae_trajectories, trae_trajectory, trajectories_of_tasks};
 pub use aside::ReviewPlan;
 pub use blocking::{blocking, blocking_in_turn, on_pool};
-pub use clean::{clean, is_hidden, push_visible};
 pub use demo::{DEMO_TASK, Demo, TestRun};
 pub use doctor::{Check, CheckState};
 pub use documents::{OnlinePlan, Shelf, ShelfError};
 pub use error::{FileProblem, HostError, KeySource};
 pub use extras::{Discovery, Extras, FieldDomain, Notices};
 pub use facts::RememberedFacts;
-pub use graph::{Asked, Export, Graphs, QUESTIONS};
+pub use graph::{Export, GraphAnswer, Graphs};
 pub use home::Home;
-pub use lakeview::{Keep, LakeviewPlan, SummingProgress};
-pub use lathe_tools::CHANGED_BY_OTHERS;
+pub use lakeview::{Keep, LakeviewPlan, Summariser, SummingProgress};
 pub use limits::fit_limits;
 pub use models::Models;
 pub use models::auth::{KeyFrom, ProviderRow};
 pub use models::keys::{AddressFrom, kept_as, same_address};
 pub use models::providers::{CUSTOM_PROVIDER, PROVIDERS, Provider, provider_names};
-pub use models::request::{ModelRequest, is_recorded_model};
+pub use models::request::{ModelRequest, address_refusal, is_recorded_model};
 pub use ownfile::{own_folder, own_lock, own_text, own_write};
 pub use patch::SessionPatch;
 pub use pictures::{TaskImage, is_image, read_images};
 pub use place::identity as folder_identity;
 pub use replica::Replica;
 pub use rules::Rules;
-pub use rules::policy::{PolicyCheck, unread_ignore_file};
+pub use rules::policy::{LineChecked, PolicyCheck, unread_ignore_file};
 pub use rules::policy_replay::{Changed, PolicyReplay};
 pub use rules::trust::{INSTRUCTIONS, Looked, ProjectLook, ProjectPart, ProjectText, TRAE_FILES};
 pub use seal::seal_process;
@@ -77,14 +75,3 @@ pub use shell::{PersonShell, ShellLine, ShellRun};
 pub use toolrun::{ToolDesk, ToolLook, ToolRun};
 pub use travel::{Difference, LivePlan, LiveReplay};
 pub use typed::{TerminalModes, ask_to_end, drop_typed, ignores_hangup, user_program};
-
-pub use lathe_agent::{Lakeview, ProposedText};
-pub use lathe_changes::Kept;
-pub use lathe_documents::{Document, Found, Version};
-pub use lathe_journal::{SessionState, Summary};
-pub use lathe_model::{Pace, Reach, Strictness};
-pub use lathe_policy::{ItemKind, ItemState, LineDecision, Said, visible};
-pub use lathe_views::{
-    Beside, By, CacheMeter, CostReport, CostRow, Cursor, LiveFrames, Projector, WireFrame, lakeview_line,
-    masked_bytes, masked_file, wire_json,
-};

@@ -10,11 +10,11 @@ use lathe_agent::{Clock, History, Verified, verify};
 use lathe_changes::restore::{self, Step};
 use lathe_changes::{TreeChange, net};
 use lathe_journal::{Journal, Reader, is_held, live};
-use lathe_model::{Answer, Request, Strictness, Variables, Wire, cassette_header, cassette_line};
+use lathe_model::{Answer, Request, Variables, Wire, cassette_header, cassette_line};
 use lathe_protocol::{
     Actor, AgentId, Boxed, CallDecided, CallId, Command, CommandBody, CommandId, Draft, Event, EventStream,
-    Fact, Forked, Mode, Place, ReplayDrifted, Rewound, RunNo, Seq, SessionId, SessionOpened, StepNo, Update,
-    Verdict,
+    Fact, Forked, Mode, Place, ReplayDrifted, Rewound, RunNo, Seq, SessionId, SessionOpened, StepNo,
+    Strictness, Update, Verdict,
 };
 
 use crate::archive::Archive;

@@ -12,14 +12,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use lathe_blobs::Blobs;
-use lathe_protocol::{Forked, SessionId, StepNo, Timestamp};
+use lathe_protocol::{Forked, SessionId, SessionState, SessionSummary, StepNo, Timestamp};
 use rusqlite::{Connection, OpenFlags, Row, params};
 
 use crate::files::{make_folder, remove_database, session_ids};
 use crate::store::{connect, failure, unsigned};
-use crate::summary::SessionState;
 use crate::sums::of_state;
-use crate::{JournalError, Reader, Summary, summarise};
+use crate::{JournalError, Reader, summarise};
 
 /// Format 2 added checksums: a flipped bit in a folder's name would lead `undo` to another session. Format 3 added the
 /// origins of forks.
@@ -94,12 +93,12 @@ impl Index {
     }
 
     /// Adds a session or replaces what is said about it.
-    pub fn upsert(&self, summary: &Summary) -> Result<(), JournalError> {
+    pub fn upsert(&self, summary: &SessionSummary) -> Result<(), JournalError> {
         insert(&self.connection, summary).map_err(|error| self.fail("write", error))
     }
 
     /// The sessions, the one that was worked on last first.
-    pub fn list(&self, limit: Option<usize>) -> Result<Vec<Summary>, JournalError> {
+    pub fn list(&self, limit: Option<usize>) -> Result<Vec<SessionSummary>, JournalError> {
         let limit = limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
         self.connection
             .prepare_cached(
@@ -116,7 +115,9 @@ impl Index {
         for id in session_ids(sessions)? {
             match Reader::open(sessions, &id, blobs.clone()).and_then(|reader| reader.all()) {
                 // The name of the file counts: by it the session is opened.
-                Ok(events) => found.extend(summarise(&events).map(|summary| Summary { id, ..summary })),
+                Ok(events) => {
+                    found.extend(summarise(&events).map(|summary| SessionSummary { id, ..summary }))
+                }
                 Err(error) => skipped.push((id, error.to_string())),
             }
         }
@@ -195,7 +196,7 @@ impl Index {
     }
 }
 
-fn insert(connection: &Connection, summary: &Summary) -> rusqlite::Result<()> {
+fn insert(connection: &Connection, summary: &SessionSummary) -> rusqlite::Result<()> {
     let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
     connection
         .prepare_cached(
@@ -219,7 +220,7 @@ fn insert(connection: &Connection, summary: &Summary) -> rusqlite::Result<()> {
     Ok(())
 }
 
-fn summary_of(row: &Row<'_>) -> rusqlite::Result<Summary> {
+fn summary_of(row: &Row<'_>) -> rusqlite::Result<SessionSummary> {
     let time = |column| {
         let text: String = row.get(column)?;
         text.parse::<Timestamp>().map_err(|_| foreign(column, text))
@@ -230,7 +231,7 @@ fn summary_of(row: &Row<'_>) -> rusqlite::Result<Summary> {
         (None, None) => None,
         (from, _) => return Err(foreign(11, from.unwrap_or_default())),
     };
-    let summary = Summary {
+    let summary = SessionSummary {
         id: SessionId::new(row.get::<_, String>(0)?),
         created: time(1)?,
         updated: time(2)?,
@@ -248,8 +249,8 @@ fn summary_of(row: &Row<'_>) -> rusqlite::Result<Summary> {
 }
 
 /// The checksum of a session's line.
-fn of_summary(summary: &Summary) -> u32 {
-    let Summary {
+fn of_summary(summary: &SessionSummary) -> u32 {
+    let SessionSummary {
         id,
         created,
         updated,

@@ -44,5 +44,5 @@ pub use journal::Journal;
 pub use live::live;
 pub use lock::{Holder, is_held};
 pub use reader::Reader;
-pub use summary::{SessionState, Summary, summarise};
+pub use summary::summarise;
 pub use syncer::Syncer;

@@ -4,11 +4,11 @@ use std::io::Read as _;
 use std::path::Path;
 
 use lathe_blobs::Blobs;
-use lathe_protocol::{Dangling, Digest, Event, Fact, RunNo, Seq, SessionId, StepNo};
+use lathe_protocol::{Dangling, Digest, Event, Fact, RunNo, Seq, SessionId, SessionSummary, StepNo};
 
 use crate::files::Files;
 use crate::store::Store;
-use crate::summary::{Summary, summarise};
+use crate::summary::summarise;
 use crate::{JournalError, live};
 
 fn damaged(files: &Files, why: &str) -> JournalError {
@@ -110,7 +110,7 @@ impl Reader {
     }
 
     /// The session in one line, without reading what a summary does not need.
-    pub fn summary(&self) -> Result<Option<Summary>, JournalError> {
+    pub fn summary(&self) -> Result<Option<SessionSummary>, JournalError> {
         let events = if self.store.has_rewinds()? { self.all()? } else { self.store.for_summary()? };
         Ok(summarise(&events))
     }

@@ -1,99 +1,16 @@
 //! What a list of sessions says about one of them.
 
-use std::fmt;
-
-use lathe_protocol::{Ending, Event, Fact, Forked, SessionId, StepNo, TaskFinished, Timestamp, Usage};
-use serde::{Deserialize, Serialize};
+use lathe_protocol::{Event, Fact, Forked, SessionState, SessionSummary, StepNo, TaskFinished, Usage};
 
 use crate::live::branch;
 
 const TITLE_MAX: usize = 80;
 
-/// One line of the list of sessions.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Summary {
-    pub id: SessionId,
-    pub created: Timestamp,
-    pub updated: Timestamp,
-    pub workspace: String,
-    /// The title it was given, or the first task, in one line, at most 80 characters; empty before there is one.
-    pub title: String,
-    pub model: String,
-    pub state: SessionState,
-    pub steps: u32,
-    pub input_tokens: u64,
-    pub output_tokens: u64,
-    /// The origin of a fork, without the command that made it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub forked: Option<Forked>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SessionState {
-    /// No task was given yet.
-    New,
-    /// A task is unfinished. Whether anyone works on it, the journal cannot tell.
-    Running,
-    Completed,
-    Error,
-    Cancelled,
-    /// Unfinished, and nobody works on it: said by who knows that, never by [`summarise`].
-    Interrupted,
-}
-
-impl SessionState {
-    pub const ALL: [SessionState; 6] = [
-        SessionState::New,
-        SessionState::Running,
-        SessionState::Completed,
-        SessionState::Error,
-        SessionState::Cancelled,
-        SessionState::Interrupted,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            SessionState::New => "new",
-            SessionState::Running => "running",
-            SessionState::Completed => "completed",
-            SessionState::Error => "error",
-            SessionState::Cancelled => "cancelled",
-            SessionState::Interrupted => "interrupted",
-        }
-    }
-
-    pub(crate) fn from_name(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.as_str() == text)
-    }
-}
-
-impl fmt::Display for SessionState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl From<Ending> for SessionState {
-    fn from(ending: Ending) -> Self {
-        match ending {
-            Ending::Done | Ending::Answered => Self::Completed,
-            Ending::Failed
-            | Ending::ModelUnavailable
-            | Ending::StepsUsedUp
-            | Ending::BudgetUsedUp
-            | Ending::Denied
-            | Ending::DiskFull => Self::Error,
-            Ending::Cancelled => Self::Cancelled,
-        }
-    }
-}
-
 /// Sums a session up from all its events; none if they do not begin with its opening.
 ///
 /// Steps, tokens, model and state are those of the live branch. The title is the last it was given, else the first task,
 /// also if that was rewound: a session keeps its name.
-pub fn summarise(events: &[Event]) -> Option<Summary> {
+pub fn summarise(events: &[Event]) -> Option<SessionSummary> {
     let (first, last) = (events.first()?, events.last()?);
     let Fact::SessionOpened(opened) = &first.fact else {
         return None;
@@ -120,7 +37,7 @@ pub fn summarise(events: &[Event]) -> Option<Summary> {
             _ => {}
         }
     }
-    Some(Summary {
+    Some(SessionSummary {
         id: opened.session.clone(),
         created: first.at,
         // A fork holds older events than its own opening.
@@ -187,14 +104,6 @@ mod tests {
             let title =
                 title_of(&format!("{} {secret} and more words to fill the line up", "x".repeat(before)));
             assert!(title.contains(secret) || !title.contains("sk-"), "{title}");
-        }
-    }
-
-    #[test]
-    fn every_state_is_found_by_its_name() {
-        for state in SessionState::ALL {
-            assert_eq!(SessionState::from_name(state.as_str()), Some(state));
-            assert_eq!(serde_json::to_value(state).unwrap(), state.as_str());
         }
     }
 }

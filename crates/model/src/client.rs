@@ -20,6 +20,7 @@ use crate::failure::{self, Failure, Place, chain};
 use crate::form::{Form, ToolForm, Wire};
 use crate::frames::Framer;
 use crate::options::{Auth, ClientOptions, Outage};
+use crate::reach::limit;
 use crate::request::{Answer, Delta, ModelClient, ModelError, Request};
 use crate::retry::{Backoff, jittered};
 use crate::shim;
@@ -57,10 +58,7 @@ impl HttpClient {
         }
         // Installing twice is refused, and that is fine: the first one stays.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = self
-            .options
-            .reach
-            .limit(reqwest::Client::builder())
+        let client = limit(self.options.reach, reqwest::Client::builder())
             .user_agent(concat!("lathe/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(self.options.patience.connect)
             .redirect(reqwest::redirect::Policy::none())

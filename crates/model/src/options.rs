@@ -3,10 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
-use lathe_protocol::plain_address;
+use lathe_protocol::{Reach, plain_address};
 
 use crate::form::{Delivery, Form, Wire};
-use crate::reach::Reach;
+use crate::reach::address_refusal;
 
 /// The server that is asked, and the way to ask it.
 #[derive(Clone)]
@@ -108,7 +108,7 @@ impl ClientOptions {
                 plain_address(&self.base_url)
             ));
         }
-        if let Some(reason) = self.reach.refuses(&self.base_url) {
+        if let Some(reason) = address_refusal(self.reach, &self.base_url) {
             return Err(reason);
         }
         match self.auth.key() {

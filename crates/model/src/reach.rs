@@ -8,41 +8,32 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
+use lathe_protocol::Reach;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-
-/// Where the requests of a client may go.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Reach {
-    #[default]
-    Anywhere,
-    /// Not to this machine, nor to networks that only its neighbours are in.
-    Outside,
-}
 
 const INWARD: &str = "is an address of this machine or its own networks";
 
-impl Reach {
-    /// Why a server of this address cannot be asked. A name may still turn out to lead inward when it is looked up.
-    pub fn refuses(self, base_url: &str) -> Option<String> {
-        if self == Reach::Anywhere {
-            return None;
-        }
-        let url = reqwest::Url::parse(base_url).ok()?;
-        let host = url.host_str()?.trim_start_matches('[').trim_end_matches(']');
-        let name = host.trim_end_matches('.').to_ascii_lowercase();
-        let is_inward = match host.parse::<IpAddr>() {
-            Ok(address) => !is_outside(address),
-            Err(_) => name == "localhost" || name.ends_with(".localhost"),
-        };
-        is_inward.then(|| format!("`{host}` {INWARD}"))
+/// The reason why a server of this address cannot be asked. A name may still turn out to lead inward when it is looked up.
+pub fn address_refusal(reach: Reach, base_url: &str) -> Option<String> {
+    if reach == Reach::Anywhere {
+        return None;
     }
+    let url = reqwest::Url::parse(base_url).ok()?;
+    let host = url.host_str()?.trim_start_matches('[').trim_end_matches(']');
+    let name = host.trim_end_matches('.').to_ascii_lowercase();
+    let is_inward = match host.parse::<IpAddr>() {
+        Ok(address) => !is_outside(address),
+        Err(_) => name == "localhost" || name.ends_with(".localhost"),
+    };
+    is_inward.then(|| format!("`{host}` {INWARD}"))
+}
 
-    pub(crate) fn limit(self, client: reqwest::ClientBuilder) -> reqwest::ClientBuilder {
-        match self {
-            Reach::Anywhere => client,
-            // A proxy would look the name up itself.
-            Reach::Outside => client.no_proxy().dns_resolver(Arc::new(OutsideOnly)),
-        }
+/// Keeps a client within its reach.
+pub(crate) fn limit(reach: Reach, client: reqwest::ClientBuilder) -> reqwest::ClientBuilder {
+    match reach {
+        Reach::Anywhere => client,
+        // A proxy would look the name up itself.
+        Reach::Outside => client.no_proxy().dns_resolver(Arc::new(OutsideOnly)),
     }
 }
 
@@ -202,8 +193,8 @@ mod tests {
             ("https://api.example.com/v1", false),
             ("https://93.184.216.34/", false),
         ] {
-            assert_eq!(Reach::Outside.refuses(url).is_some(), refused, "{url}");
-            assert_eq!(Reach::Anywhere.refuses(url), None, "{url}");
+            assert_eq!(address_refusal(Reach::Outside, url).is_some(), refused, "{url}");
+            assert_eq!(address_refusal(Reach::Anywhere, url), None, "{url}");
         }
     }
 

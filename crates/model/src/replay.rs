@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lathe_protocol::{Block, Boxed, Message, ReplayDrifted, StopReason, calls_of};
+use lathe_protocol::{Block, Boxed, Message, Pace, ReplayDrifted, StopReason, Strictness, calls_of};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -15,25 +15,6 @@ use crate::form::{Form, Wire};
 use crate::request::{Answer, Delta, ModelClient, ModelError, Request};
 use crate::rope::neutral_json;
 use crate::variables::Variables;
-
-/// How fast recorded text appears.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pace {
-    Instant,
-    /// As a person would like to read it.
-    Slow,
-    /// This long for each answer: a model that is always as slow as that.
-    Each(Duration),
-}
-
-/// What a drift means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Strictness {
-    /// It is told, and the replay goes on.
-    Lenient,
-    /// It ends the replay.
-    Strict,
-}
 
 pub struct ReplayClient {
     cassette: Cassette,

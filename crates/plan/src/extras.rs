@@ -4,9 +4,8 @@ use std::path::{Path, PathBuf};
 
 use lathe_config::{FieldSection, Settings, Source};
 use lathe_documents::ServiceOptions;
-use lathe_host::{
-    Discovery, Extras, FieldDomain, ItemKind, Notices, OnlinePlan, trae_trajectories, trae_trajectory,
-};
+use lathe_host::{Discovery, Extras, FieldDomain, Notices, OnlinePlan, trae_trajectories, trae_trajectory};
+use lathe_protocol::ItemKind;
 use lathe_tools::CheckRule;
 
 use crate::model::{lakeview, review};

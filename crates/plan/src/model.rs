@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use lathe_config::{ModelSection, OnOutage, Settings};
 use lathe_host::{AddressFrom, LakeviewPlan, ModelRequest, ModelSource, ReviewPlan};
-use lathe_model::{Outage, Pace, Params, Patience, Strictness};
-use lathe_protocol::ReviewRule;
+use lathe_model::{Outage, Params, Patience};
+use lathe_protocol::{Pace, ReviewRule, Strictness};
 
 use crate::settle::Settled;
 

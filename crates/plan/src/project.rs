@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use lathe_config::{Part, TraeValueKind, trae_values};
-use lathe_host::{Host, HostError, ItemKind, ItemState, Looked, ProjectLook, ProjectPart, shown_setting};
+use lathe_host::{Host, HostError, Looked, ProjectLook, ProjectPart, shown_setting};
+use lathe_protocol::{ItemKind, ItemState};
 use serde_json::json;
 
 /// Path of a project's configuration.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use lathe_config::{Config, NamedFile, Source};
 use lathe_host::{
-    AddressFrom, Attended, CUSTOM_PROVIDER, Host, ModelRequest, ModelSource, OnlinePlan, Overrides, Reach,
+    AddressFrom, Attended, CUSTOM_PROVIDER, Host, ModelRequest, ModelSource, OnlinePlan, Overrides,
     SessionPlan, same_address,
 };
-use lathe_protocol::SessionOptions;
+use lathe_protocol::{Reach, SessionOptions};
 use serde_json::{Value, json};
 
 use crate::endpoints::{KnownEndpoint, endpoints};

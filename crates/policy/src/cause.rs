@@ -54,7 +54,7 @@ fn of_path(rule: &Rule, subject: Subject<'_>, setting: Setting<'_>) -> Option<St
     let by_name = met(&named);
     let is_named = by_name.is_some();
     let (pattern, touch) = by_name.or_else(|| met(&surely)).or_else(|| met(&meets))?;
-    let pattern = lathe_bash::visible(pattern);
+    let pattern = lathe_protocol::visible(pattern);
     Some(match (is_named, touch.reads) {
         (true, true) => format!("it reads {pattern}"),
         (true, false) => format!("it writes {pattern}"),

@@ -82,6 +82,4 @@ pub use reading::{Depth, Region};
 pub use rules::{Call, OwnCommand, Rulebook, Tier};
 pub use switched::Switched;
 pub use template::{NamedFiles, Template, named_files};
-pub use trust::{Entry, Item, ItemKind, ItemState, Said, TrustBook};
-
-pub use lathe_bash::{is_stray_mark, visible};
+pub use trust::{Entry, Item, TrustBook};

@@ -524,7 +524,7 @@ impl LineDecision {
             Verdict::Ask | Verdict::Deny => self.each.iter().find(guilty),
         };
         let Some(found) = found.filter(|found| !found.words.is_empty()) else { return String::new() };
-        let words = lathe_bash::visible(&found.words.join(" "));
+        let words = lathe_protocol::visible(&found.words.join(" "));
         match words.char_indices().nth(NAMED) {
             Some((at, _)) => format!("`{}…`: ", words.get(..at).unwrap_or_default()),
             None => format!("`{words}`: "),

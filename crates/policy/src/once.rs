@@ -53,5 +53,5 @@ fn hidden(text: &str) -> usize {
 }
 
 fn is_hidden(c: char) -> bool {
-    !c.is_ascii_graphic() && c != ' ' && lathe_bash::visible(&c.to_string()).chars().ne([c])
+    !c.is_ascii_graphic() && c != ' ' && lathe_protocol::visible(&c.to_string()).chars().ne([c])
 }

@@ -438,5 +438,5 @@ pub(crate) fn reading(
             (Verdict::Ask, "reading.outside", "is outside the workspace")
         }
     };
-    Some(decision(verdict, rule, &format!("{} {what}", lathe_bash::visible(shown))))
+    Some(decision(verdict, rule, &format!("{} {what}", lathe_protocol::visible(shown))))
 }

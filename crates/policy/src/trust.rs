@@ -8,33 +8,8 @@
 
 use std::path::{Path, PathBuf};
 
-use lathe_protocol::Digest;
+use lathe_protocol::{Digest, ItemKind, ItemState, TrustAnswer};
 use serde::{Deserialize, Serialize};
-
-/// What an item is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ItemKind {
-    /// Text for the model.
-    Instructions,
-    /// A command that looks at changed files.
-    Check,
-    /// A program that runs field commands.
-    Field,
-    /// A Trae file: providers with their addresses, models, tools.
-    TraeConfig,
-}
-
-impl ItemKind {
-    pub fn word(self) -> &'static str {
-        match self {
-            ItemKind::Instructions => "instructions",
-            ItemKind::Check => "check command",
-            ItemKind::Field => "field program",
-            ItemKind::TraeConfig => "Trae configuration",
-        }
-    }
-}
 
 /// Something a project brings along that counts only with trust.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,22 +25,13 @@ pub struct Item {
     pub shows: String,
 }
 
-/// What a person said about an item.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Said {
-    Trusted,
-    /// Not to be used, and not to be asked about again while it stays as it is.
-    Refused,
-}
-
 /// An entry of the book.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     pub kind: ItemKind,
     pub name: String,
     pub hash: Digest,
-    pub said: Said,
+    pub said: TrustAnswer,
     pub by: String,
     pub at: String,
 }
@@ -76,32 +42,6 @@ pub struct TrustBook {
     /// The real path of the folder.
     pub root: PathBuf,
     pub entries: Vec<Entry>,
-}
-
-/// How an item stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ItemState {
-    Trusted,
-    Refused,
-    /// Something was said about it, but it is another now.
-    Changed,
-    /// Nobody said anything about it.
-    New,
-    /// It was trusted and is not there any more.
-    Gone,
-}
-
-impl ItemState {
-    pub fn word(self) -> &'static str {
-        match self {
-            ItemState::Trusted => "trusted",
-            ItemState::Refused => "refused",
-            ItemState::Changed => "changed",
-            ItemState::New => "new",
-            ItemState::Gone => "gone",
-        }
-    }
 }
 
 impl TrustBook {
@@ -118,8 +58,8 @@ impl TrustBook {
         match self.entry(item.kind, &item.name) {
             None => ItemState::New,
             Some(entry) if entry.hash != item.hash => ItemState::Changed,
-            Some(Entry { said: Said::Trusted, .. }) => ItemState::Trusted,
-            Some(Entry { said: Said::Refused, .. }) => ItemState::Refused,
+            Some(Entry { said: TrustAnswer::Trusted, .. }) => ItemState::Trusted,
+            Some(Entry { said: TrustAnswer::Refused, .. }) => ItemState::Refused,
         }
     }
 
@@ -127,11 +67,11 @@ impl TrustBook {
     pub fn gone(&self, items: &[Item]) -> Vec<&Entry> {
         let is_there =
             |entry: &Entry| items.iter().any(|item| item.kind == entry.kind && item.name == entry.name);
-        self.entries.iter().filter(|entry| entry.said == Said::Trusted && !is_there(entry)).collect()
+        self.entries.iter().filter(|entry| entry.said == TrustAnswer::Trusted && !is_there(entry)).collect()
     }
 
     /// Writes down what somebody said about an item as it is now.
-    pub fn say(&mut self, item: &Item, said: Said, by: &str, at: &str) {
+    pub fn say(&mut self, item: &Item, said: TrustAnswer, by: &str, at: &str) {
         self.entries.retain(|entry| !(entry.kind == item.kind && entry.name == item.name));
         self.entries.push(Entry {
             kind: item.kind,
@@ -158,7 +98,7 @@ mod tests {
         Item { kind, name: name.to_owned(), path: name.into(), hash, shows: content.to_owned() }
     }
 
-    fn book(items: &[(&Item, Said)]) -> TrustBook {
+    fn book(items: &[(&Item, TrustAnswer)]) -> TrustBook {
         let mut book = TrustBook::new(Path::new("/w/project"));
         for (item, said) in items {
             book.say(item, *said, "me", "2026-11-15T00:00:00Z");
@@ -170,7 +110,7 @@ mod tests {
     fn one_changed_byte_of_one_item_leaves_the_others_trusted() {
         let (a, b) =
             (item(ItemKind::Instructions, "AGENTS.md", "be brief"), item(ItemKind::Check, "*.py", "x"));
-        let book = book(&[(&a, Said::Trusted), (&b, Said::Trusted)]);
+        let book = book(&[(&a, TrustAnswer::Trusted), (&b, TrustAnswer::Trusted)]);
         assert_eq!((book.state(&a), book.state(&b)), (ItemState::Trusted, ItemState::Trusted));
         let other = item(ItemKind::Instructions, "AGENTS.md", "be briez");
         assert_eq!((book.state(&other), book.state(&b)), (ItemState::Changed, ItemState::Trusted));
@@ -179,7 +119,7 @@ mod tests {
     #[test]
     fn the_same_content_under_another_name_or_kind_is_new() {
         let known = item(ItemKind::Check, "*.py", "run");
-        let book = book(&[(&known, Said::Trusted)]);
+        let book = book(&[(&known, TrustAnswer::Trusted)]);
         assert_eq!(book.state(&item(ItemKind::Check, "*.rs", "run")), ItemState::New);
         assert_eq!(book.state(&item(ItemKind::Field, "*.py", "run")), ItemState::New);
         assert_eq!(book.state(&item(ItemKind::Check, "*.PY", "run")), ItemState::New);
@@ -188,20 +128,20 @@ mod tests {
     #[test]
     fn a_refusal_holds_for_as_long_as_the_item_is_the_same() {
         let known = item(ItemKind::Instructions, "AGENTS.md", "one");
-        let mut book = book(&[(&known, Said::Refused)]);
+        let mut book = book(&[(&known, TrustAnswer::Refused)]);
         assert_eq!(book.state(&known), ItemState::Refused);
         assert_eq!(book.state(&item(ItemKind::Instructions, "AGENTS.md", "two")), ItemState::Changed);
-        book.say(&known, Said::Trusted, "me", "later");
+        book.say(&known, TrustAnswer::Trusted, "me", "later");
         assert_eq!((book.state(&known), book.entries.len()), (ItemState::Trusted, 1));
         // What was only refused is no loss.
-        book.say(&known, Said::Refused, "me", "later");
+        book.say(&known, TrustAnswer::Refused, "me", "later");
         assert!(book.gone(&[]).is_empty());
     }
 
     #[test]
     fn what_was_trusted_and_is_not_there_is_gone() {
         let (a, b) = (item(ItemKind::Instructions, "AGENTS.md", "1"), item(ItemKind::Field, "db", "2"));
-        let book = book(&[(&a, Said::Trusted), (&b, Said::Trusted)]);
+        let book = book(&[(&a, TrustAnswer::Trusted), (&b, TrustAnswer::Trusted)]);
         let gone: Vec<&str> =
             book.gone(std::slice::from_ref(&a)).iter().map(|entry| entry.name.as_str()).collect();
         assert_eq!(gone, ["db"]);

@@ -19,6 +19,15 @@ pub fn plain_address(address: &str) -> String {
     format!("{scheme}{host}")
 }
 
+/// Range that the requests of a client may go to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Reach {
+    #[default]
+    Anywhere,
+    /// Not to this machine, nor to networks that only its neighbours are in.
+    Outside,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

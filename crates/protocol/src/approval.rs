@@ -68,3 +68,15 @@ pub enum ApprovalAnswer {
 pub struct ApprovalExpired {
     pub reason: String,
 }
+
+/// The text of a file that a call proposes, for the person who is asked about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProposedText {
+    pub path: String,
+    pub current: String,
+    pub proposed: String,
+    /// The arguments by which the call would propose exactly this; none if they are the model's own.
+    pub arguments: Option<Raw>,
+    /// The change that the call would make.
+    pub diff: String,
+}

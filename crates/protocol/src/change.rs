@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{CallId, Digest};
 
+/// The words before what somebody else changed, in the text for the model.
+pub const CHANGED_BY_OTHERS: &str = "[Changed by somebody else while this ran:";
+
 /// One changed path. `before` and `after` name blobs; none means that there was nothing at the path.
 ///
 /// Modes are whole `st_mode` values, as git keeps them: the type of what is there is part of it. The content of a link is

@@ -7,6 +7,7 @@ mod chance;
 mod change;
 mod command;
 mod digest;
+mod document;
 mod event;
 mod facts;
 mod gate;
@@ -19,19 +20,24 @@ mod nearest;
 mod options;
 mod question;
 mod raw;
+mod replay;
 mod review;
+mod shown;
 mod state;
+mod summary;
+mod trust;
 
-pub use address::plain_address;
-pub use approval::{ApprovalAnswer, ApprovalAsked, ApprovalExpired, ApprovalGiven, Proposal};
+pub use address::{Reach, plain_address};
+pub use approval::{ApprovalAnswer, ApprovalAsked, ApprovalExpired, ApprovalGiven, Proposal, ProposedText};
 pub use budget::{Budget, TokenPrice, dollars};
 pub use chance::chance;
-pub use change::{Change, SeenFile, Truncation};
+pub use change::{CHANGED_BY_OTHERS, Change, SeenFile, Truncation};
 pub use command::{
     Boxed, Command, CommandBody, EventStream, Frame, FrameBody, OutputStream, Receipt, ReceiptAnswer,
     SESSION_ENDED, SessionHandle, Update,
 };
 pub use digest::{Digest, Digesting};
+pub use document::{Document, DocumentRow, DocumentVersion};
 pub use event::{DecodeError, Draft, Event, Fact, Place};
 pub use facts::{
     Attachment, BaselineTaken, CallDecided, CallFinished, CallStarted, CancelAsked, CommandRan, CommandTaken,
@@ -57,5 +63,9 @@ pub use options::{
 };
 pub use question::{Question, QuestionKind, QuestionOption};
 pub use raw::Raw;
+pub use replay::{Pace, Strictness};
 pub use review::{ReviewLocation, ReviewRule, ReviewVerdict, Reviewed};
+pub use shown::{clean, is_hidden, is_odd, push_visible, visible};
 pub use state::{AgentState, CallState, StepState};
+pub use summary::{SessionState, SessionSummary};
+pub use trust::{ItemKind, ItemState, TrustAnswer};

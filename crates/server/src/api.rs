@@ -359,7 +359,7 @@ pub(crate) struct Json<T>(pub T);
 
 impl<T: serde::Serialize> IntoResponse for Json<T> {
     fn into_response(self) -> Response {
-        json_response(lathe_host::wire_json(&self.0))
+        json_response(lathe_views::wire_json(&self.0))
     }
 }
 

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use lathe_host::{FileProblem, HostError, wire_json};
+use lathe_host::{FileProblem, HostError};
+use lathe_views::wire_json;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;

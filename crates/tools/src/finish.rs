@@ -7,7 +7,8 @@ use lathe_blobs::BlobError;
 use lathe_changes::TreeChange;
 use lathe_policy::Disk as _;
 use lathe_protocol::{
-    Attachment, CallFinished, CallId, Change, Digest, Raw, ToolError, ToolErrorKind, Truncation,
+    Attachment, CHANGED_BY_OTHERS, CallFinished, CallId, Change, Digest, Raw, ToolError, ToolErrorKind,
+    Truncation,
 };
 use lathe_redact::Redactor;
 use serde_json::Value;
@@ -132,9 +133,6 @@ pub(crate) async fn finish(
     }
     finished
 }
-
-/// The words before what somebody else changed, in the text for the model.
-pub const CHANGED_BY_OTHERS: &str = "[Changed by somebody else while this ran:";
 
 /// Paths of others that are named.
 const NAMED: usize = 20;

@@ -55,7 +55,7 @@ pub use commands::{
 };
 pub use disk::LocalDisk;
 pub use entry::ToolAbout;
-pub use finish::{CHANGED_BY_OTHERS, recorded};
+pub use finish::recorded;
 pub use online::{DocumentAnswer, DocumentAsk, Documents};
 pub use outputs::{Handle, Output, Outputs};
 pub use outside::{Domain, Layer, OutsideTool, Provider, ProviderRan};

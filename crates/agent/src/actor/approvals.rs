@@ -6,11 +6,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lathe_policy::{Call, Grant, visible};
+use lathe_policy::{Call, Grant};
 use lathe_protocol::{
     Actor as Who, ApprovalAnswer, ApprovalAsked, ApprovalExpired, ApprovalGiven, Arguments, CallFinished,
-    CallId, Command, CommandDecided, Decision, Effects, FrameBody, Place, Proposal, Raw, ReceiptAnswer,
-    SeenFile, Seq, ToolCall, ToolErrorKind, Verdict,
+    CallId, Command, CommandDecided, Decision, Effects, FrameBody, Place, Proposal, ProposedText, Raw,
+    ReceiptAnswer, SeenFile, Seq, ToolCall, ToolErrorKind, Verdict, visible,
 };
 use lathe_tools::{Prepared, Preview, Wanted};
 use serde_json::Value;
@@ -20,7 +20,6 @@ use super::calls::{PendingCall, decided};
 use super::{Actor, AgentError};
 use crate::blocking::blocking;
 use crate::effects;
-use crate::handle::ProposedText;
 use crate::next::refusal;
 use crate::running::is_named;
 use crate::state::{Asking, CallStage};

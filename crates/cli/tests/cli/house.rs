@@ -72,8 +72,8 @@ const STANDS_ON: [(&str, &[&str]); 28] = [
     ("config", &["protocol", "workspace"]),
     ("workbench", &["protocol", "workspace", "edit", "git", "search", "host"]),
     ("plan", &["protocol", "model", "documents", "tools", "host", "config"]),
-    ("server", &["protocol", "host", "workbench", "plan"]),
-    ("cli", &["protocol", "host", "config", "plan", "server"]),
+    ("server", &["protocol", "views", "host", "workbench", "plan"]),
+    ("cli", &["protocol", "views", "host", "config", "plan", "server"]),
     ("ax", &[]),
     ("testkit", &["protocol"]),
 ];
@@ -205,46 +205,79 @@ fn only_four_crates_start_programs() {
     assert_eq!(odd, Vec::<&PathBuf>::new(), "use a workspace's processes, or `program_command`");
 }
 
-/// Engine types that surfaces still name through the host, each until it is a word of the protocol or a type of the host's own.
-const LENT: [&str; 16] = [
-    "CHANGED_BY_OTHERS",
-    "Document",
-    "Found",
-    "ItemKind",
-    "ItemState",
-    "Kept",
-    "Lakeview",
-    "LineDecision",
-    "Pace",
-    "ProposedText",
-    "Reach",
-    "Said",
-    "SessionState",
-    "Strictness",
-    "Summary",
-    "Version",
-];
+/// Crates whose values surfaces hold, and the one they speak with everybody.
+const HELD: [&str; 7] = ["protocol", "views", "plan", "host", "workbench", "config", "server"];
 
+/// The crates that a text names.
+fn named_crates(text: &str) -> BTreeSet<String> {
+    let after = text.split("lathe_").skip(1);
+    let word = |rest: &str| rest.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+    let names: BTreeSet<String> = after.map(word).collect();
+    STANDS_ON.iter().map(|(name, _)| (*name).to_owned()).filter(|name| names.contains(name)).collect()
+}
+
+/// The public items of a file that are another crate's under a name of this one: re-exports, aliases.
+fn lent(text: &str) -> Vec<String> {
+    let items = text
+        .split("pub ")
+        .skip(1)
+        .filter(|rest| ["use ", "type ", "extern crate "].iter().any(|kind| rest.starts_with(kind)));
+    let items = items.filter_map(|rest| rest.split_once(';').map(|(item, _)| item.to_owned()));
+    items.filter(|item| !named_crates(item).is_empty()).collect()
+}
+
+/// The names that a file takes from engines by `use`.
+fn taken_from_engines(text: &str) -> BTreeSet<String> {
+    let engine = |rest: &&str| {
+        let named = rest.split("::").next().unwrap();
+        !HELD.contains(&named) && STANDS_ON.iter().any(|(name, _)| *name == named)
+    };
+    let uses = text.split("use lathe_").skip(1).filter(engine);
+    let items = uses.filter_map(|rest| rest.split_once(';')).flat_map(|(item, _)| {
+        let names = item.split(|c: char| !(c.is_alphanumeric() || c == '_')).map(str::to_owned);
+        names.filter(|name| name.starts_with(char::is_uppercase)).collect::<Vec<_>>()
+    });
+    items.collect()
+}
+
+/// Surfaces stand on what they hold, and nothing of that gives them a type of an engine under another name.
 #[test]
-fn the_host_lends_no_more_engine_types_than_the_list_names() {
-    let text = std::fs::read_to_string(root().join("crates/host/src/lib.rs")).unwrap();
-    let lent = text.split("pub use lathe_").skip(1).filter_map(|rest| rest.split_once("::"));
-    let mut found: Vec<&str> = lent
-        .filter(|(name, _)| *name != "views")
-        .flat_map(|(_, rest)| rest.split(';').next().unwrap().trim_matches(['{', '}']).split(','))
-        .map(|name| name.trim().trim_matches(['{', '}']))
-        // A function over text is not a type.
-        .filter(|name| !name.is_empty() && name.starts_with(char::is_uppercase))
-        .collect();
-    found.sort_unstable();
-    assert_eq!(found, LENT);
-    for name in ["plan", "workbench", "views"] {
-        let text = std::fs::read_to_string(root().join(format!("crates/{name}/src/lib.rs"))).unwrap();
-        let own = ["pub use lathe_config::", "pub use lathe_protocol::"];
-        let lent = text.lines().filter(|line| line.starts_with("pub use lathe_"));
-        let lent: Vec<&str> = lent.filter(|line| !own.iter().any(|own| line.starts_with(own))).collect();
-        assert_eq!(lent, Vec::<&str>::new(), "{name}");
+fn surfaces_name_no_type_of_an_engine_not_even_a_lent_one() {
+    let sources = |name: &str| {
+        let mut found = Vec::new();
+        files(&root().join("crates").join(name), ".rs", &mut found);
+        found.retain(|path| !path.components().any(|part| part.as_os_str() == "tests"));
+        found.into_iter().map(|path| (std::fs::read_to_string(&path).unwrap(), path)).collect::<Vec<_>>()
+    };
+    for surface in ["server", "cli"] {
+        for (text, path) in sources(surface) {
+            let engines: Vec<String> =
+                named_crates(&text).into_iter().filter(|name| !HELD.contains(&name.as_str())).collect();
+            assert_eq!(engines, Vec::<String>::new(), "{}", path.display());
+        }
     }
+    let options = "use lathe_config::{FlagRow, MemberRow, OptionForm, OptionRow, options}";
+    for lender in ["views", "host", "plan", "workbench"] {
+        for (text, path) in sources(lender) {
+            let mut lent = lent(&text);
+            // The rows of options are values of `config`, an edge like the surfaces themselves.
+            lent.retain(|item| !(lender == "plan" && item == options));
+            assert_eq!(lent, Vec::<String>::new(), "{}", path.display());
+            // An alias of a name that came from an engine.
+            let taken = taken_from_engines(&text);
+            for alias in text.split("pub type ").skip(1).filter_map(|rest| rest.split_once(';')) {
+                let words = alias.0.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+                let odd: Vec<&str> = words.filter(|word| taken.contains(*word)).collect();
+                assert_eq!(odd, Vec::<&str>::new(), "{}", path.display());
+            }
+        }
+    }
+    assert_eq!(lent("pub use lathe_model::{A, B};").len(), 1, "a re-export is found");
+    assert_eq!(lent("pub type A = lathe_model::Answer;").len(), 1, "an alias is found");
+    assert_eq!(
+        taken_from_engines("use lathe_model::{\n    Answer, ask};"),
+        BTreeSet::from(["Answer".to_owned()])
+    );
 }
 
 /// The host opens sessions; what needs Lathe's folder alone belongs to one of its parts.

@@ -13,8 +13,10 @@ use std::path::{Path, PathBuf};
 
 use lathe_blobs::Blobs;
 use lathe_changes::{State, TreeChange, Wanted};
-use lathe_journal::{Reader, SessionState};
-use lathe_protocol::{CallId, CommandDecided, Event, Fact, RunNo, Seq, SessionId, StepNo, Timestamp};
+use lathe_journal::Reader;
+use lathe_protocol::{
+    CallId, CommandDecided, Event, Fact, RunNo, Seq, SessionId, SessionState, StepNo, Timestamp,
+};
 use lathe_tools::writes_only_what_it_names;
 
 use crate::archive::Archive;

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use lathe_journal::{Index, JournalError, Reader, SessionState, Summary, is_held, session_ids};
-use lathe_protocol::{Event, Seq, SessionId, SessionOptions, Timestamp};
+use lathe_journal::{Index, JournalError, Reader, is_held, session_ids};
+use lathe_protocol::{Event, Seq, SessionId, SessionOptions, SessionState, SessionSummary, Timestamp};
 
 use crate::archive::Archive;
 use crate::archive::reports::session_files;
@@ -12,7 +12,7 @@ use crate::session::beginning;
 
 impl Archive {
     /// Newest first. The index is brought up to date with the journals it does not know or that are unfinished.
-    pub fn sessions(&self) -> Result<Vec<Summary>, HostError> {
+    pub fn sessions(&self) -> Result<Vec<SessionSummary>, HostError> {
         let folder = self.home().sessions();
         if !folder.exists() {
             self.home().check_makeable()?;
@@ -21,7 +21,7 @@ impl Archive {
         let ids = session_ids(&folder)?;
         let index = Index::open(self.home().path()).ok();
         let known = index.as_ref().and_then(|index| index.list(None).ok()).unwrap_or_default();
-        let mut found: Vec<Summary> = Vec::with_capacity(ids.len());
+        let mut found: Vec<SessionSummary> = Vec::with_capacity(ids.len());
         for id in ids {
             let settled =
                 known.iter().find(|summary| summary.id == id).filter(|summary| is_settled(summary.state));
@@ -41,11 +41,11 @@ impl Archive {
     }
 
     /// A session's line, from its journal. One that cannot be read is left out: [`unreadable`](Self::unreadable) names it.
-    fn summary(&self, id: &SessionId) -> Option<Summary> {
+    fn summary(&self, id: &SessionId) -> Option<SessionSummary> {
         self.read_summary(id).ok().flatten()
     }
 
-    fn read_summary(&self, id: &SessionId) -> Result<Option<Summary>, HostError> {
+    fn read_summary(&self, id: &SessionId) -> Result<Option<SessionSummary>, HostError> {
         let reader = Reader::open(&self.home().sessions(), id, self.home().blobs()?)?;
         let mut summary = reader.summary()?;
         if let Some(summary) = &mut summary
@@ -58,7 +58,7 @@ impl Archive {
     }
 
     /// Sessions that are not among `read` because their journals cannot be read, each with the reason.
-    pub fn unreadable(&self, read: &[Summary]) -> Vec<(SessionId, HostError)> {
+    pub fn unreadable(&self, read: &[SessionSummary]) -> Vec<(SessionId, HostError)> {
         let ids = session_ids(&self.home().sessions()).unwrap_or_default().into_iter();
         let left = ids.filter(|id| read.iter().all(|summary| summary.id != *id));
         left.filter_map(|id| self.read_summary(&id).err().map(|error| (id, error))).collect()
@@ -78,7 +78,7 @@ impl Archive {
     }
 
     /// The lines of the index about sessions whose journals cannot be read any more.
-    pub fn known_of(&self, ids: &[SessionId]) -> Vec<Summary> {
+    pub fn known_of(&self, ids: &[SessionId]) -> Vec<SessionSummary> {
         let known = Index::open(self.home().path()).and_then(|index| index.list(None)).unwrap_or_default();
         known.into_iter().filter(|summary| ids.contains(&summary.id)).collect()
     }
@@ -87,8 +87,8 @@ impl Archive {
     /// one is not what the user means. `chosen` is none if there is none.
     fn check_newest(
         &self,
-        sessions: &[Summary],
-        chosen: Option<&Summary>,
+        sessions: &[SessionSummary],
+        chosen: Option<&SessionSummary>,
         here: Option<&Path>,
     ) -> Result<(), HostError> {
         let known = || Index::open(self.home().path()).and_then(|index| index.list(None)).unwrap_or_default();

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use lathe_changes::restore::{Planned, Step};
 use lathe_changes::{Kept, Note, PutBack, Quarantine, Returned, SetAside, Unfinished};
 use lathe_protocol::{CallId, Digest, Event, Fact, Seq, SessionId};
+use serde::Serialize;
 
 use crate::archive::Archive;
 use crate::archive::lookup::{is_here, standing};
@@ -12,9 +13,63 @@ use crate::archive::restoring::shown;
 use crate::archive::rewind::{PathAct, Undone};
 use crate::error::HostError;
 
+/// An entry of the quarantine: what one line took away.
+#[derive(Debug, Clone, Serialize)]
+#[serde(transparent)]
+pub struct KeptEntry(Kept);
+
+impl KeptEntry {
+    pub fn id(&self) -> &str {
+        &self.0.id
+    }
+
+    pub fn line(&self) -> &str {
+        &self.0.line
+    }
+
+    /// The folder worked in.
+    pub fn folder(&self) -> &Path {
+        &self.0.folder
+    }
+
+    /// Number of files.
+    pub fn files(&self) -> u64 {
+        self.0.files
+    }
+
+    /// Number of changes that no session knows.
+    pub fn changes(&self) -> usize {
+        self.0.changes.len()
+    }
+
+    /// Names of git's.
+    pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.0.refs.iter().map(|kept| kept.name.as_str())
+    }
+
+    /// Repositories that the line broke.
+    pub fn repositories(&self) -> impl Iterator<Item = &Path> {
+        self.0.repositories.iter().map(|kept| kept.path.as_path())
+    }
+}
+
+/// An entry of the quarantine that was put back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PutBackEntry {
+    pub id: String,
+    pub done: Vec<String>,
+    /// Paths that are left as they are, each with the reason.
+    pub left: Vec<(String, String)>,
+}
+
 impl Archive {
+    /// Entries of the quarantine, the oldest first.
+    pub fn kept_entries(&self) -> Vec<KeptEntry> {
+        self.kept().into_iter().map(KeptEntry).collect()
+    }
+
     /// What is kept, the oldest first.
-    pub fn kept(&self) -> Vec<Kept> {
+    pub(crate) fn kept(&self) -> Vec<Kept> {
         let quarantine = self.quarantine();
         for left in quarantine.unfinished() {
             self.finish_kept(left);
@@ -62,7 +117,7 @@ impl Archive {
 
     /// Puts back what an entry holds; where none is named, the newest of the folder somebody stands in. The beginning of its
     /// id will do.
-    pub fn restore_kept(&self, id: Option<&str>, folder: &Path) -> Result<(Kept, PutBack), HostError> {
+    pub fn restore_kept(&self, id: Option<&str>, folder: &Path) -> Result<PutBackEntry, HostError> {
         if id.is_some_and(str::is_empty) {
             return Err(HostError::EmptyId);
         }
@@ -92,7 +147,7 @@ impl Archive {
             .quarantine()
             .restore(kept, &self.home().blobs()?)
             .map_err(|error| HostError::Rewind(error.to_string()))?;
-        Ok((kept.clone(), back))
+        Ok(PutBackEntry { id: kept.id.clone(), done: back.done, left: back.left })
     }
 
     /// Blobs that entries need.

@@ -1,8 +1,8 @@
 //! Which model to ask: flags and configuration, then keys in the environment, then servers on this machine. Which key goes
 //! to which address is decided in `keys.rs`.
 
-use lathe_model::{Address, ClientOptions, Form, Outage, Params, Patience, Reach, ToolForm, takes_text_only};
-use lathe_protocol::{KeyMark, ModelChoice, plain_address};
+use lathe_model::{Address, ClientOptions, Form, Outage, Params, Patience, ToolForm, takes_text_only};
+use lathe_protocol::{KeyMark, ModelChoice, Reach, plain_address};
 
 use crate::error::{HostError, KeySource};
 use crate::models::keys::{
@@ -17,6 +17,11 @@ const AZURE_VERSION: &str = "2024-10-21";
 
 /// The provider of a session that was answered from a cassette.
 pub(crate) const RECORDED: &str = "cassette";
+
+/// The reason why a server of this address cannot be asked with such a reach; none if it can.
+pub fn address_refusal(reach: Reach, base_url: &str) -> Option<String> {
+    lathe_model::address_refusal(reach, base_url)
+}
 
 /// Tells whether a session was answered from a cassette, so that its model cannot be asked again.
 pub fn is_recorded_model(choice: &ModelChoice) -> bool {

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lathe_agent::Answers as _;
-use lathe_policy::{Gate, LineDecision, OnDisk, Rulebook, Tier};
-use lathe_protocol::{Actor, Mode};
+use lathe_policy::{Each, Gate, OnDisk, Rulebook, Tier};
+use lathe_protocol::{Actor, CommandDecided, Decision, Mode};
 use lathe_tools::{ANSWERS, CommandCheck, Judge, OutsideTool, Toolbox};
 use lathe_workspace::{LocalFiles, content_of, leads_nowhere, nowhere, open_regular};
 
@@ -26,6 +26,13 @@ pub struct PolicyCheck {
     rules: Arc<Rulebook>,
     /// The commands of the agent, where lines are judged as in a session.
     commands: Option<CommandCheck>,
+}
+
+/// The decision about a line, with that about each command that can run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LineChecked {
+    pub decision: Decision,
+    pub commands: Vec<CommandDecided>,
 }
 
 impl Rules {
@@ -230,14 +237,17 @@ pub(crate) fn with_file(
 
 impl PolicyCheck {
     /// Decides about a line, and about each command of the agent in it as when it runs.
-    pub fn line(&self, mode: Mode, line: &str) -> LineDecision {
+    pub fn line(&self, mode: Mode, line: &str) -> LineChecked {
         let mut decided = self.gate.decide_line(&self.rules, Actor::Model, mode, line);
         if let Some(commands) = &self.commands {
             let (gate, rules) = (self.gate.clone(), Arc::clone(&self.rules));
             let judge = Judge { gate, rules, actor: Actor::Model, mode, fresh: None };
             commands.decide(&judge, &mut decided);
         }
-        decided
+        let each = decided.each.into_iter();
+        let commands =
+            each.map(|Each { words, decision, effects, .. }| CommandDecided { words, decision, effects });
+        LineChecked { decision: decided.decision, commands: commands.collect() }
     }
 }
 

@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use lathe_agent::{AgentError, Lakeview, LocalHandle, ProposedText};
-use lathe_protocol::{SessionHandle, SessionId, SessionOptions};
+use lathe_agent::{AgentError, Lakeview, LocalHandle};
+use lathe_protocol::{ProposedText, SessionHandle, SessionId, SessionOptions};
 use lathe_redact::Redactor;
 use tokio::task::JoinHandle;
 
 use crate::error::HostError;
-use crate::lakeview::Summing;
+use crate::lakeview::{Summariser, Summing};
 
 /// A session that is open for writing in this process.
 pub struct Session {
@@ -39,8 +39,8 @@ pub struct Session {
 
 impl Session {
     /// The summariser of its steps, or why there is none.
-    pub fn lakeview(&self) -> Result<Arc<Lakeview>, String> {
-        self.lakeview.clone()
+    pub fn lakeview(&self) -> Result<Summariser, String> {
+        self.lakeview.clone().map(Summariser)
     }
 
     /// A sentence for each `.latheignore` below the folder that a tool met, that cannot be read, and that was not told before.

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use lathe_model::{Pace, Strictness};
-use lathe_protocol::{EndingRule, LimitChanges, Limits, Mode, PatchRule, ToolChoice, Toolset};
+use lathe_protocol::{
+    EndingRule, LimitChanges, Limits, Mode, Pace, PatchRule, Strictness, ToolChoice, Toolset,
+};
 
 use crate::extras::Extras;
 use crate::models::request::ModelRequest;

@@ -4,10 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lathe_model::{
-    Cassette, CassetteError, Form, HttpClient, ModelClient, Pace, Params, RecordingClient, ReplayClient,
-    Strictness, Variables,
+    Cassette, CassetteError, Form, HttpClient, ModelClient, Params, RecordingClient, ReplayClient, Variables,
 };
-use lathe_protocol::{Digest, ModelChoice, Toolset};
+use lathe_protocol::{Digest, ModelChoice, Pace, Strictness, Toolset};
 use lathe_redact::secrets_in_address;
 
 use super::plan::ModelSource;

@@ -2,8 +2,10 @@
 
 use std::fs;
 
-use lathe_journal::{Index, SessionState, Summary, summarise};
-use lathe_protocol::{Draft, Ending, Event, ModelChoice, OptionsChanged, Seq, SessionId};
+use lathe_journal::{Index, summarise};
+use lathe_protocol::{
+    Draft, Ending, Event, ModelChoice, OptionsChanged, Seq, SessionId, SessionState, SessionSummary,
+};
 
 use crate::make::*;
 
@@ -17,8 +19,8 @@ fn events(drafts: impl IntoIterator<Item = Draft>) -> Vec<Event> {
     drafts.into_iter().zip(1..).map(number).collect()
 }
 
-fn summary(id: &str, updated: i64) -> Summary {
-    Summary {
+fn summary(id: &str, updated: i64) -> SessionSummary {
+    SessionSummary {
         id: SessionId::new(id),
         created: at(0),
         updated: at(updated),
@@ -33,7 +35,7 @@ fn summary(id: &str, updated: i64) -> Summary {
     }
 }
 
-fn ids(list: &[Summary]) -> Vec<&str> {
+fn ids(list: &[SessionSummary]) -> Vec<&str> {
     list.iter().map(|summary| summary.id.as_str()).collect()
 }
 
@@ -65,7 +67,7 @@ fn a_session_is_summed_up_from_its_live_branch() {
     ];
     let expect = |count: usize, state, steps, tokens: u64, model: &str| {
         let found = summarise(&events(drafts.clone().into_iter().take(count))).unwrap();
-        let expected = Summary {
+        let expected = SessionSummary {
             id: SessionId::new("s"),
             created: at(1),
             updated: at(count.try_into().unwrap()),

@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use lathe_model::{
     Address, Answer, Auth, ClientOptions, Delivery, Delta, Form, Head, HttpClient, ModelClient, ModelError,
-    Outage, Params, Patience, Reach, Rope, Variables, Wire,
+    Outage, Params, Patience, Rope, Variables, Wire,
 };
-use lathe_protocol::{AgentId, Message, StepNo};
+use lathe_protocol::{AgentId, Message, Reach, StepNo};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 

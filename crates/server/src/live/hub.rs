@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::extract::ws::Utf8Bytes;
-use lathe_host::{Cursor, FrameReader, LiveFrames, Projector};
+use lathe_host::FrameReader;
 use lathe_protocol::{Event, Fact, Seq, SessionHandle, SessionId, Update};
+use lathe_views::{Cursor, LiveFrames, Projector};
 use parking_lot::Mutex;
 use tokio::sync::{broadcast, watch};
 use tokio::task::JoinHandle;

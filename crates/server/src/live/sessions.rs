@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use lathe_host::{
-    Cursor, Host, HostError, Lakeview, Overrides, Session, SessionPlan, SessionState, SummingProgress,
-    blocking, own_folder,
+    Host, HostError, Overrides, Session, SessionPlan, Summariser, SummingProgress, blocking, own_folder,
 };
 use lathe_protocol::{
     Actor, Command, CommandBody, CommandId, Event, EventStream, Receipt, ReceiptAnswer, SESSION_ENDED, Seq,
-    SessionHandle, SessionId, SessionOptions,
+    SessionHandle, SessionId, SessionOptions, SessionState,
 };
+use lathe_views::Cursor;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
@@ -42,7 +42,7 @@ pub(crate) struct Live {
     number: u64,
     access: Arc<Access>,
     handle: Arc<dyn SessionHandle>,
-    lakeview: Result<Arc<Lakeview>, String>,
+    lakeview: Result<Summariser, String>,
     /// How far its steps were summed up, where each is.
     summing: Option<SummingProgress>,
     /// With its seat, which is free when the session was closed.
@@ -115,7 +115,7 @@ impl Live {
     }
 
     /// Who sums up its steps.
-    pub fn lakeview(&self) -> Result<Arc<Lakeview>, String> {
+    pub fn lakeview(&self) -> Result<Summariser, String> {
         self.lakeview.clone()
     }
 

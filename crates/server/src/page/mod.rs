@@ -11,8 +11,9 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{Html, IntoResponse, Response};
-use lathe_host::{Cursor, Projector, Summary, WireFrame, blocking};
-use lathe_protocol::SessionId;
+use lathe_host::blocking;
+use lathe_protocol::{SessionId, SessionSummary};
+use lathe_views::{Cursor, Projector, WireFrame};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -82,10 +83,10 @@ fn frame(words: &Words, body: &str) -> String {
 }
 
 fn list(app: &App, identity: &Identity, words: &Words) -> Result<String, ApiError> {
-    let inside = |summary: &Summary| {
+    let inside = |summary: &SessionSummary| {
         app.roots.iter().any(|root| std::path::Path::new(&summary.workspace).starts_with(root))
     };
-    let sessions: Vec<Summary> =
+    let sessions: Vec<SessionSummary> =
         app.host.archive().sessions()?.into_iter().filter(inside).take(SHOWN).collect();
     let mut out = format!(
         "<h1>{}</h1>\n<p class=\"who\">{} · {}</p>\n",

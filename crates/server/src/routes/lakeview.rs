@@ -9,8 +9,9 @@ use axum::Extension;
 use axum::extract::State;
 use axum::response::sse::{Event, Sse};
 use futures::Stream;
-use lathe_host::{Keep, Lakeview, blocking, wire_json};
+use lathe_host::{Keep, Summariser, blocking};
 use lathe_protocol::{SessionId, StepSummarised};
+use lathe_views::wire_json;
 use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -89,7 +90,7 @@ pub(crate) fn add(api: &mut Api) {
 struct Work {
     app: App,
     id: SessionId,
-    lakeview: Arc<Lakeview>,
+    lakeview: Summariser,
     live: Option<Arc<Live>>,
     steps: Vec<u32>,
     /// The steps that there are.

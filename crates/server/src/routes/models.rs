@@ -7,9 +7,9 @@
 use std::collections::BTreeMap;
 
 use axum::extract::State;
-use lathe_host::{ModelRequest, ModelSource, Overrides, Reach, blocking, kept_as};
+use lathe_host::{ModelRequest, ModelSource, Overrides, address_refusal, blocking, kept_as};
 use lathe_plan::Given;
-use lathe_protocol::{Digest, ModelChoice, plain_address};
+use lathe_protocol::{Digest, ModelChoice, Reach, plain_address};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -214,7 +214,7 @@ fn ask_kept(app: &App, name: &str, kept: &Kept, request: &mut ModelRequest) -> R
 /// Refuses an address that whoever asks over the wire may not make this server speak to.
 pub(crate) fn allowed(app: &App, base_url: &str) -> Result<Reach, ApiError> {
     let reach = app.plans.reach(base_url);
-    match reach.refuses(base_url) {
+    match address_refusal(reach, base_url) {
         None => Ok(reach),
         Some(reason) => Err(ApiError::unprocessable(format!(
             "The model's address is refused: {reason}. Whoever starts the server may allow it: `lathe serve --model-host HOST:PORT`, or a configuration file that names it."

@@ -2,7 +2,8 @@
 //! session.
 
 use axum::extract::State;
-use lathe_host::{Document, Found, Shelf, ShelfError, Version, blocking};
+use lathe_host::{Shelf, ShelfError, blocking};
+use lathe_protocol::{Document, DocumentRow, DocumentVersion};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -157,7 +158,7 @@ async fn search(State(app): State<App>, Input(asked): Input<Search>) -> ExactAns
     let size = asked.page_size.unwrap_or(20).clamp(1, PAGE_MAX);
     let page = asked.page_num.unwrap_or(1).max(1);
     let found = shelf(&app)?.search(asked.keyword.unwrap_or_default(), page, size).await.map_err(failed)?;
-    let row = |Found { document_id, version, title, description, updated_at }| Shown {
+    let row = |DocumentRow { document_id, version, title, description, updated_at }| Shown {
         document_id,
         version,
         title,
@@ -207,7 +208,11 @@ async fn versions(
         None => None,
         Some(version) => Some(shown(shelf.version(id, version).await.map_err(failed)?.ok_or_else(missing)?)),
     };
-    let row =
-        |Version { version, title, updated_at, bytes }| VersionRow { version, title, updated_at, bytes };
+    let row = |DocumentVersion { version, title, updated_at, bytes }| VersionRow {
+        version,
+        title,
+        updated_at,
+        bytes,
+    };
     Ok(Exact(Versions { versions: rows.into_iter().map(row).collect(), document }))
 }

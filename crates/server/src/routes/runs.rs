@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::State;
-use lathe_host::{Attended, HostError, ModelSource, PROVIDERS, Projector, blocking};
+use lathe_host::{Attended, HostError, ModelSource, PROVIDERS, blocking};
 use lathe_plan::{ConfigText, Given, ReviewRules, Wish, options};
 use lathe_protocol::{
     CommandBody, CommandId, EventStream, Fact, Mode, ReceiptAnswer, Seq, TaskFinished, Update,
 };
+use lathe_views::Projector;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

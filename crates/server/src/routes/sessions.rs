@@ -4,10 +4,11 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use lathe_host::{
-    Projector, Really, Removed, Summary, Undone, What, blocking, blocking_in_turn, masked_bytes, masked_file,
+use lathe_host::{Really, Removed, Undone, What, blocking, blocking_in_turn};
+use lathe_protocol::{
+    CommandBody, CommandId, Digest, Forked, ReceiptAnswer, RunNo, SessionId, SessionSummary, StepNo,
 };
-use lathe_protocol::{CommandBody, CommandId, Digest, Forked, ReceiptAnswer, RunNo, SessionId, StepNo};
+use lathe_views::{Projector, masked_bytes, masked_file};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -229,7 +230,7 @@ pub(crate) fn add(api: &mut Api) {
     );
 }
 
-fn row(app: &App, summary: Summary) -> Row {
+fn row(app: &App, summary: SessionSummary) -> Row {
     let live = app.sessions.get(&summary.id);
     Row {
         damaged: app.host.archive().damage(&summary.id),
@@ -250,8 +251,8 @@ fn row(app: &App, summary: Summary) -> Row {
 }
 
 /// The sessions in folders that this server serves.
-fn served(app: &App) -> Result<Vec<Summary>, ApiError> {
-    let inside = |summary: &Summary| {
+fn served(app: &App) -> Result<Vec<SessionSummary>, ApiError> {
+    let inside = |summary: &SessionSummary| {
         app.roots.iter().any(|root| std::path::Path::new(&summary.workspace).starts_with(root))
     };
     let archive = app.host.archive();
@@ -270,13 +271,13 @@ async fn list(State(app): State<App>, Asked(search): Asked<Search>) -> Answer<Ve
         search.q.unwrap_or_default().to_lowercase().split_whitespace().map(str::to_owned).collect();
     let most = search.limit.unwrap_or(1000) as usize;
     let found = blocking(|| served(&app))?;
-    let fits = |summary: &Summary| {
+    let fits = |summary: &SessionSummary| {
         // Only what is shown: who may not read a secret must not find it out letter by letter.
         let title = Projector::shown(&summary.title);
         let text = format!("{title} {}", summary.workspace).to_lowercase();
         words.iter().all(|word| text.contains(word))
     };
-    let fitting: Vec<Summary> = found.into_iter().filter(fits).take(most).collect();
+    let fitting: Vec<SessionSummary> = found.into_iter().filter(fits).take(most).collect();
     Ok(Json(blocking(|| fitting.into_iter().map(|summary| row(&app, summary)).collect())))
 }
 
@@ -487,7 +488,7 @@ async fn export(
                 let (bubbles, _) = crate::page::bubbles(&app, &id)?;
                 let lines = bubbles.iter().map(|bubble| bubble["content"].as_str().unwrap_or_default());
                 // As a terminal may show it: whoever prints the file runs nothing that a model wrote.
-                ("txt", lines.fold(String::new(), |text, line| text + &lathe_host::clean(line) + "\n"))
+                ("txt", lines.fold(String::new(), |text, line| text + &lathe_protocol::clean(line) + "\n"))
             }
         })
     })?;

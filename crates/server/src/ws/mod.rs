@@ -10,8 +10,9 @@ use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{ConnectInfo, State};
 use axum::response::{IntoResponse, Response};
-use lathe_host::{Cursor, blocking};
+use lathe_host::blocking;
 use lathe_protocol::SessionId;
+use lathe_views::Cursor;
 use schemars::JsonSchema;
 use serde::Deserialize;
 

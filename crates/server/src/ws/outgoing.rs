@@ -7,8 +7,9 @@ use std::time::Duration;
 use axum::extract::ws::{Message, WebSocket, close_code};
 use futures::SinkExt;
 use futures::stream::SplitSink;
-use lathe_host::{Cursor, FrameReader, SessionState, blocking, wire_json};
-use lathe_protocol::{Seq, SessionId};
+use lathe_host::{FrameReader, blocking};
+use lathe_protocol::{Seq, SessionId, SessionState};
+use lathe_views::{Cursor, wire_json};
 use serde_json::{Value, json};
 use tokio::sync::{broadcast, mpsc};
 

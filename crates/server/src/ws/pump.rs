@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
 use futures::{SinkExt, StreamExt};
-use lathe_host::{Cursor, Projector};
 use lathe_protocol::{CommandId, ReceiptAnswer, Seq, SessionId};
+use lathe_views::{Cursor, Projector};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 

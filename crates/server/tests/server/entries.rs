@@ -5,9 +5,9 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use lathe_host::{AddressFrom, ModelRequest, ModelSource, Overrides, Reach, SessionPlan};
+use lathe_host::{AddressFrom, ModelRequest, ModelSource, Overrides, SessionPlan};
 use lathe_plan::{Plans, Wish};
-use lathe_protocol::{Mode, SessionOptions};
+use lathe_protocol::{Mode, Reach, SessionOptions};
 use serde_json::{Value, json};
 
 use crate::kit::{Recorded, Server};

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use futures::{SinkExt, StreamExt};
 use lathe_host::{
-    Attended, Extras, Home, Host, LakeviewPlan, ModelSource, OnlinePlan, Overrides, Reach, ReviewPlan,
-    SessionPlan, Strictness,
+    Attended, Extras, Home, Host, LakeviewPlan, ModelSource, OnlinePlan, Overrides, ReviewPlan, SessionPlan,
 };
 use lathe_plan::{Plans, Wish};
 use lathe_protocol::{
-    EndingRule, LimitChanges, Limits, Mode, PatchRule, ReviewRule, SessionOptions, ToolChoice,
+    EndingRule, LimitChanges, Limits, Mode, PatchRule, Reach, ReviewRule, SessionOptions, Strictness,
+    ToolChoice,
 };
 use lathe_server::{OnRestart, ServerOptions, bind};
 use serde_json::{Value, json};

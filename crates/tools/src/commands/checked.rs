@@ -44,7 +44,7 @@ impl CommandCheck {
             (each.decision, each.effects) = (decision, effects);
         }
         if let Some((words, decision)) = strictest {
-            let reason = format!("`{}`: {}", lathe_policy::visible(&words), decision.reason);
+            let reason = format!("`{}`: {}", lathe_protocol::visible(&words), decision.reason);
             line.decision = Decision { reason, ..decision };
         }
     }

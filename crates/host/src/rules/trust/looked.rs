@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 
-use lathe_policy::{Item, ItemKind, ItemState, NamedFiles, named_files};
-use lathe_protocol::Digesting;
+use lathe_policy::{Item, NamedFiles, named_files};
+use lathe_protocol::{Digesting, ItemKind, ItemState};
 use lathe_workspace::{
     Files, LocalFiles, Pin, WorkspaceError, find_program, leads_nowhere, nowhere, open_regular,
 };

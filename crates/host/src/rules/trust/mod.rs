@@ -13,8 +13,8 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use lathe_policy::{Entry, Item, ItemKind, ItemState, Said, TrustBook};
-use lathe_protocol::Digest;
+use lathe_policy::{Entry, Item, TrustBook};
+use lathe_protocol::{Digest, ItemKind, ItemState, TrustAnswer};
 use lathe_workspace::{LocalFiles, Pin};
 
 use self::looked::of_part;
@@ -219,7 +219,7 @@ impl Rules {
         &self,
         root: &Path,
         items: impl IntoIterator<Item = &'a Looked>,
-        said: Said,
+        said: TrustAnswer,
     ) -> Result<(), HostError> {
         let (by, at) = (user(), now().to_string());
         self.change_book(root, |book| {
@@ -252,7 +252,7 @@ impl Rules {
         let read = books.filter_map(|entry| read_book(&entry.path()).ok().flatten());
         let mut folders: Vec<(PathBuf, usize)> = read
             .map(|book| {
-                let trusted = book.entries.iter().filter(|entry| entry.said == Said::Trusted).count();
+                let trusted = book.entries.iter().filter(|entry| entry.said == TrustAnswer::Trusted).count();
                 (book.root, trusted)
             })
             .collect();

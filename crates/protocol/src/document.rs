@@ -1,0 +1,36 @@
+//! Documents beside a workspace, as lists and readers get them.
+
+use serde::Serialize;
+
+/// One version of a document.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Document {
+    pub document_id: String,
+    pub version: u32,
+    pub title: String,
+    pub description: String,
+    pub content: String,
+    pub updated_at: String,
+}
+
+/// A version without its content.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DocumentVersion {
+    pub version: u32,
+    pub title: String,
+    pub updated_at: String,
+    pub bytes: u64,
+}
+
+/// A document in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DocumentRow {
+    pub document_id: String,
+    pub version: u32,
+    pub title: String,
+    pub description: String,
+    pub updated_at: String,
+}
