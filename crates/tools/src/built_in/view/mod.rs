@@ -4,6 +4,7 @@
 //! an attachment. A large file is read in parts, so that a window of it costs what the window costs.
 
 mod bmp;
+mod forms;
 mod kinds;
 mod missing;
 mod notebook;
@@ -19,11 +20,11 @@ use lathe_protocol::{Boxed, Digest, Effects, Kind, SeenFile};
 use lathe_search::{IgnoreRules, Ignored};
 use lathe_workspace::{Entry, FileKind, WorkspaceError};
 use memchr::memchr_iter;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
+use self::forms::{LatheArguments, Words};
 use crate::built_in::BuiltIn;
-use crate::call::{CommandForm, FaceForm, Ground, Parameters, TypedCall};
+use crate::call::{Ground, Parameters};
 use crate::commands::Command;
 use crate::face::Face;
 use crate::hidden::ReadPlace;
@@ -81,36 +82,6 @@ const HEAD: u64 = 4096;
 /// Levels of a folder that are shown.
 const DEPTH: usize = 2;
 
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct LatheArguments {
-    /// File or folder; relative paths are relative to the workspace.
-    pub(crate) path: String,
-    /// First line to show, from 1.
-    #[serde(default)]
-    pub(crate) offset: Option<i64>,
-    /// How many lines to show; 2000 if left out.
-    #[serde(default)]
-    pub(crate) limit: Option<i64>,
-}
-
-impl FaceForm for LatheArguments {
-    fn call(self) -> Result<TypedCall, Problem> {
-        let Self { path, offset, limit } = self;
-        if limit.is_some_and(|limit| limit < 1) {
-            return Err(Problem::Arguments("limit: it must be at least 1".to_owned()));
-        }
-        let last = limit.map(|limit| offset.unwrap_or(1).saturating_add(limit - 1));
-        Ok(TypedCall::new(Arguments {
-            path,
-            first: offset,
-            last,
-            leave_ignored: true,
-            ..Arguments::default()
-        }))
-    }
-}
-
 /// The parameters of the tool, made by a face.
 #[derive(Default, Serialize)]
 pub(crate) struct Arguments {
@@ -126,43 +97,6 @@ pub(crate) struct Arguments {
     pub(crate) only_files: bool,
     /// A folder is shown without what ignore files name.
     pub(crate) leave_ignored: bool,
-}
-
-/// The words of the command in the shell.
-#[derive(Deserialize, JsonSchema)]
-struct Words {
-    /// Files or folders.
-    #[schemars(with = "Vec<String>")]
-    file_path: Paths,
-    /// First line to show, from 1.
-    offset: Option<i64>,
-    /// How many lines to show; 2000 if left out.
-    limit: Option<i64>,
-    /// Number the lines. On where the output is read by a model, off in a pipe or file.
-    #[serde(rename = "show_line_numbers")]
-    _show_line_numbers: Option<bool>,
-    /// The bytes as they are, wherever they go.
-    #[serde(rename = "raw")]
-    _raw: Option<bool>,
-}
-
-/// Files given as one word each, or as one text.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Paths {
-    Several(Vec<String>),
-    One(String),
-}
-
-impl CommandForm for Words {
-    fn calls(self) -> Result<Vec<TypedCall>, Problem> {
-        let Self { file_path, offset, limit, .. } = self;
-        let paths = match file_path {
-            Paths::Several(paths) => paths,
-            Paths::One(path) => vec![path],
-        };
-        paths.into_iter().map(|path| LatheArguments { path, offset, limit }.call()).collect()
-    }
 }
 
 impl Parameters for Arguments {

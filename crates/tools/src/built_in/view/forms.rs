@@ -1,0 +1,75 @@
+//! The forms in which a view is asked for: the parameters of the `lathe` toolset, and the words of the command.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::Arguments;
+use crate::call::{CommandForm, FaceForm, TypedCall};
+use crate::problem::Problem;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LatheArguments {
+    /// File or folder; relative paths are relative to the workspace.
+    path: String,
+    /// First line to show, from 1.
+    #[serde(default)]
+    offset: Option<i64>,
+    /// How many lines to show; 2000 if left out.
+    #[serde(default)]
+    limit: Option<i64>,
+}
+
+impl FaceForm for LatheArguments {
+    fn call(self) -> Result<TypedCall, Problem> {
+        let Self { path, offset, limit } = self;
+        if limit.is_some_and(|limit| limit < 1) {
+            return Err(Problem::Arguments("limit: it must be at least 1".to_owned()));
+        }
+        let last = limit.map(|limit| offset.unwrap_or(1).saturating_add(limit - 1));
+        Ok(TypedCall::new(Arguments {
+            path,
+            first: offset,
+            last,
+            leave_ignored: true,
+            ..Arguments::default()
+        }))
+    }
+}
+
+/// The words of the command in the shell.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Words {
+    /// Files or folders.
+    #[schemars(with = "Vec<String>")]
+    file_path: Paths,
+    /// First line to show, from 1.
+    offset: Option<i64>,
+    /// How many lines to show; 2000 if left out.
+    limit: Option<i64>,
+    /// Number the lines. On where the output is read by a model, off in a pipe or file.
+    #[serde(rename = "show_line_numbers")]
+    _show_line_numbers: Option<bool>,
+    /// The bytes as they are, wherever they go.
+    #[serde(rename = "raw")]
+    _raw: Option<bool>,
+}
+
+/// Files given as one word each, or as one text.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Paths {
+    Several(Vec<String>),
+    One(String),
+}
+
+impl CommandForm for Words {
+    fn calls(self) -> Result<Vec<TypedCall>, Problem> {
+        let Self { file_path, offset, limit, .. } = self;
+        let paths = match file_path {
+            Paths::Several(paths) => paths,
+            Paths::One(path) => vec![path],
+        };
+        paths.into_iter().map(|path| LatheArguments { path, offset, limit }.call()).collect()
+    }
+}
