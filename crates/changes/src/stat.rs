@@ -89,6 +89,20 @@ impl Stat {
     }
 }
 
+/// The clock that files are stamped by. It may stand still for longer than a tick, while a machine is held back by its host;
+/// the precise clock goes on meanwhile, and a moment of that would pass a file for settled that is written again with the
+/// same stamp.
+#[cfg(target_os = "linux")]
+fn file_clock() -> Option<std::time::Duration> {
+    let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_REALTIME_COARSE).ok()?;
+    Some(now.into())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn file_clock() -> Option<std::time::Duration> {
+    None
+}
+
 /// The moment from which on a time stamp proves nothing: the clock behind time stamps goes in ticks of up to 10 ms, and
 /// a file written twice in one tick looks untouched by its second writing.
 #[derive(Debug, Clone, Copy)]
@@ -99,7 +113,9 @@ impl Since {
     const MARGIN: i64 = 50_000_000;
 
     pub fn now() -> Self {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        let now = file_clock().unwrap_or_else(|| {
+            std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default()
+        });
         Self(i64::try_from(now.as_nanos()).unwrap_or(i64::MAX).saturating_sub(Self::MARGIN))
     }
 
