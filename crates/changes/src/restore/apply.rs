@@ -20,7 +20,7 @@ use nix::unistd::{UnlinkatFlags, unlinkat};
 #[cfg(target_os = "linux")]
 use super::disk::Synced;
 use super::disk::{Over, Prepared, Sync, attributes_at, chmod, found_at};
-use super::names::Names;
+use super::names::{Names, listed};
 use super::{Applied, Planned, Step, is_mode_only, rel_of};
 use crate::TreeChange;
 use crate::attributes::Attributes;
@@ -50,6 +50,8 @@ pub(super) struct Apply<'a> {
     attributes: BTreeMap<Rel, Arc<Attributes>>,
     /// Folders in which names came or went.
     unsynced: BTreeSet<Rel>,
+    /// For each name, the paths whose wanted state lists it as another name of theirs.
+    partners: BTreeMap<Rel, Vec<Rel>>,
 }
 
 /// Why a path was not restored.
@@ -112,6 +114,7 @@ impl<'a> Apply<'a> {
             opened: BTreeMap::new(),
             attributes: BTreeMap::new(),
             unsynced: BTreeSet::new(),
+            partners: BTreeMap::new(),
         }
     }
 
@@ -124,6 +127,11 @@ impl<'a> Apply<'a> {
             })
             .collect();
         items.sort_by(|a, b| a.rel.cmp(&b.rel));
+        for item in &items {
+            for name in item.want.map(|want| listed(self.blobs, want)).unwrap_or_default() {
+                self.partners.entry(name).or_default().push(item.rel.clone());
+            }
+        }
 
         const FOLDER: Option<Kind> = Some(Kind::Folder);
         self.each(items.iter(), |apply, item| match item.kinds() {
@@ -354,6 +362,7 @@ impl<'a> Apply<'a> {
     /// names of one file again.
     fn restore_names(&mut self, item: &Item<'_>) -> Result<(), Stopped> {
         let names = Names::of(self.root, self.blobs, &item.rel, item.now, item.want);
+        let names = names.wanting(self.partners.get(&item.rel));
         let found = match self.check(item) {
             Err(Stopped::Step(Step::AlreadyThere)) if names.wanted_one_is_same() => {
                 self.did(&item.rel, item.now.cloned(), item.want.cloned());

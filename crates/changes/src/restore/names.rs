@@ -1,7 +1,6 @@
 //! The names of a file that has several (hard links), as they are and as they should be.
 
 use lathe_blobs::Blobs;
-use lathe_protocol::Digest;
 
 use super::disk::found_at;
 use crate::beneath::{Rel, Root};
@@ -21,10 +20,15 @@ pub(super) struct Names<'a> {
 
 impl<'a> Names<'a> {
     pub fn of(root: &'a Root, blobs: &Blobs, rel: &Rel, now: Option<&State>, want: Option<&State>) -> Self {
-        let list = |digest: &Digest| blobs.get(digest).ok().flatten().map(|bytes| from_list(&bytes));
-        let of =
-            |state: Option<&State>| state.and_then(|state| list(state.links.as_ref()?)).unwrap_or_default();
+        let of = |state: Option<&State>| state.map(|state| listed(blobs, state)).unwrap_or_default();
         Self { root, inode: inode(root, rel), now: of(now), want: of(want) }
+    }
+
+    /// Adds names that are wanted because their own records name this one. A record tells the names of the moment it was made
+    /// at: of two names of a file the one that did not change may still list a third that is gone.
+    pub fn wanting(mut self, partners: Option<&Vec<Rel>>) -> Self {
+        self.want.extend(partners.into_iter().flatten().cloned());
+        self
     }
 
     /// Tells whether the file that is there has one of the wanted names already.
@@ -64,6 +68,12 @@ pub(super) fn fit(root: &Root, blobs: &Blobs, rel: &Rel, now: Option<&State>, wa
     let names = Names::of(root, blobs, rel, now, want);
     let available = want.is_some_and(|want| names.other(want).is_some());
     names.are_as_wanted() || names.now.is_empty() && !available
+}
+
+/// The names that a state lists beside its own.
+pub(super) fn listed(blobs: &Blobs, state: &State) -> Vec<Rel> {
+    let list = state.links.as_ref().and_then(|digest| blobs.get(digest).ok().flatten());
+    list.map(|bytes| from_list(&bytes)).unwrap_or_default()
 }
 
 fn inode(root: &Root, rel: &[u8]) -> Option<u64> {
