@@ -10,7 +10,7 @@ use lathe_workspace::FileKind;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::hidden::ReadPlace;
+use crate::hidden::{IGNORE_FILES_NOT_READ, ReadPlace};
 use crate::outcome::{Data, Listed, ListingData, Outcome};
 use crate::problem::{Doing, Problem};
 use crate::search::Respect;
@@ -65,7 +65,12 @@ impl Invocation for List {
     fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
         Box::pin(async move {
             match self.list(&context).await {
-                Ok((listing, left_out)) => Outcome { left_out, ..Ok(Data::Listing(listing)).into() },
+                Ok((listing, left_out)) => {
+                    let is_local = context.services.workspace.local().is_some();
+                    let unread = !is_local && self.respect != Ignored::INCLUDED;
+                    let notes = unread.then_some(IGNORE_FILES_NOT_READ).into_iter().collect();
+                    Outcome { left_out, notes, ..Ok(Data::Listing(listing)).into() }
+                }
                 Err(problem) => Err(problem).into(),
             }
         })
@@ -85,8 +90,9 @@ impl List {
             return Err(Problem::NotFolder(self.path.clone()));
         }
         let entries = files.list(&place.path).await.map_err(wrong)?;
-        let ignored = match files.local_root() {
-            Some(root) => {
+        let ignored = match &place.tree {
+            Some(tree) => {
+                let root = tree.root();
                 let (root, real) = (files.real(root).await.map_err(wrong)?, files.real(&place.path).await);
                 let real = real.map_err(wrong)?;
                 context.services.unread.meet_above(&root, &real);
