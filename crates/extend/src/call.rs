@@ -39,7 +39,7 @@ impl Program {
         let what = self.spawn(&self.call_command, &[name]).map_err(|error| error.to_string())?;
         let what = caller.give(what);
         let input = arguments.get().as_bytes();
-        let ran = capture(&*self.processes, what, input, limits, cancel.cancelled()).await;
+        let ran = capture(&**self.workspace.processes(), what, input, limits, cancel.cancelled()).await;
         let mut ran = ran.map_err(|error| error.to_string())?;
         let code = match ran.end {
             CaptureEnd::Ended(Ended::Code(code)) => u8::try_from(code).unwrap_or(1),
@@ -74,7 +74,7 @@ impl Program {
         let ran = match self.spawn(&self.call_command, &[name]) {
             Ok(what) => {
                 let input = arguments.get().as_bytes();
-                capture(&*self.processes, what, input, limits, cancel.cancelled()).await
+                capture(&**self.workspace.processes(), what, input, limits, cancel.cancelled()).await
             }
             Err(error) => return Err(self.failure(&Captured::nothing(), Some(error.to_string()))),
         };

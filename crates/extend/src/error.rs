@@ -1,3 +1,5 @@
+use std::path::PathBuf;
+
 use lathe_workspace::WorkspaceError;
 
 /// Why there are no tools of a program.
@@ -9,6 +11,12 @@ pub enum ExtendError {
     Discovery { command: String, reason: String },
     #[error("it is not run: {0}")]
     Changed(String),
+    #[error("processes of this workspace have no path for {}", .0.display())]
+    NoPath(PathBuf),
+    #[error(
+        "`{0}` may be a file of the project, which can only be seen in a folder of this machine: write `./{0}`"
+    )]
+    Unclear(String),
     #[error(transparent)]
     Workspace(#[from] WorkspaceError),
 }

@@ -13,12 +13,12 @@ mod error;
 mod words;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use lathe_workspace::{
-    CaptureEnd, CaptureLimits, Ended, Fence, Pin, Processes, Spawn, capture, without_imports,
+    CaptureEnd, CaptureLimits, Ended, Fence, Pin, Spawn, Workspace, capture, without_imports,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -43,9 +43,8 @@ pub struct Program {
     pub call_command: String,
     /// How long a call may take.
     pub call_time: Duration,
-    pub processes: Arc<dyn Processes>,
-    /// Relative words of the commands begin here, whatever folder a call runs in.
-    pub folder: PathBuf,
+    /// Where they run. Relative words of the commands begin at its root, whatever folder a call runs in.
+    pub workspace: Workspace,
     pub env: Vec<(OsString, OsString)>,
     /// Files it runs, as they were when a person trusted it.
     pub pins: Vec<Pin>,
@@ -60,7 +59,7 @@ impl Program {
         // What cannot be called need not be looked for.
         words::split(&self.call_command)?;
         let limits = CaptureLimits { time: DISCOVERY, keep: PRINTED };
-        let ran = capture(&*self.processes, what, b"", limits, cancel.cancelled()).await?;
+        let ran = capture(&**self.workspace.processes(), what, b"", limits, cancel.cancelled()).await?;
         let failed = |reason: String| {
             let stderr = (self.clean)(&String::from_utf8_lossy(&ran.stderr));
             let said = stderr.trim();
@@ -96,31 +95,38 @@ impl Program {
         let before = [""].into_iter().chain(words.iter().map(String::as_str));
         let argv = words.iter().enumerate().zip(before);
         let argv = argv.map(|((at, word), before)| self.placed(at, word, before));
-        let argv = argv.chain(more.iter().map(OsString::from));
-        let (cwd, env) = (self.folder.clone(), without_imports(self.env.clone()));
-        Ok(Spawn { argv: argv.collect(), cwd, env, fence: Fence::default() })
+        let argv = argv.chain(more.iter().map(|word| Ok(OsString::from(word))));
+        let (cwd, env) = (self.inside(self.workspace.root())?, without_imports(self.env.clone()));
+        Ok(Spawn { argv: argv.collect::<Result<_, _>>()?, cwd, env, fence: Fence::default() })
     }
 
     /// A word that names a file of the folder, by its real path: in another folder the same word is another file.
     /// `before` is the word that stands before it.
-    fn placed(&self, at: usize, word: &str, before: &str) -> OsString {
+    fn placed(&self, at: usize, word: &str, before: &str) -> Result<OsString, ExtendError> {
         // A program without a slash is looked for on PATH, never in a folder.
         if at == 0 && !word.contains('/') {
-            return word.into();
+            return Ok(word.into());
         }
         if let Some(pin) = self.pins.iter().find(|pin| pin.word == word) {
-            return pin.path.clone().into_os_string();
+            return Ok(self.inside(&pin.path)?.into_os_string());
         }
-        let there = self.folder.join(word);
+        let there = self.workspace.root().join(word);
         let is_path = word.contains(['/', '.']) && !word.starts_with(['-', '/']);
         // `sh -c 'head -c 9 /dev/zero'`: the value of an option, and no name.
         let is_text = before.starts_with('-') && word.contains(char::is_whitespace);
-        match there.canonicalize() {
-            Ok(real) if is_path && real.is_file() => real.into_os_string(),
-            _ if is_text => word.into(),
+        let real = self.workspace.local().and_then(|_| there.canonicalize().ok());
+        match real {
+            Some(real) if is_path && real.is_file() => Ok(self.inside(&real)?.into_os_string()),
+            _ if is_text => Ok(word.into()),
             // A program that is not there: never one of that name in the folder of a call.
-            _ if is_path && word.contains('/') => there.into_os_string(),
-            _ => word.into(),
+            _ if is_path && word.contains('/') => Ok(self.inside(&there)?.into_os_string()),
+            // Whether such a word names a file can only be seen in a folder of this machine.
+            _ if is_path && self.workspace.local().is_none() => Err(ExtendError::Unclear(word.to_owned())),
+            _ => Ok(word.into()),
         }
+    }
+
+    fn inside(&self, path: &Path) -> Result<PathBuf, ExtendError> {
+        self.workspace.inside(path).ok_or_else(|| ExtendError::NoPath(path.to_owned()))
     }
 }

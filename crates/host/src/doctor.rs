@@ -4,6 +4,7 @@ use std::path::Path;
 
 use lathe_journal::{Index, Reader, session_ids};
 use lathe_protocol::{SessionId, counted};
+use lathe_workspace::{Level, Workspace};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::HostError;
@@ -32,13 +33,14 @@ pub enum CheckState {
 
 impl Host {
     pub async fn doctor(&self, folder: &Path, extras: &Extras) -> Vec<Check> {
-        let mut checks = vec![self.check_home(), self.check_policy(folder, extras).await];
-        let checked = extras.check(folder, self.home().path());
+        let workspace = self.home().workspace(folder);
+        let mut checks = vec![self.check_home(), self.check_policy(&workspace, extras).await];
+        let checked = extras.check(&workspace, self.home().path());
         if let Err(error) = checked.and_then(|()| extras.checks().map(drop)) {
             checks.push(broken("settings", error.to_string()));
         }
         checks.extend([self.check_sessions(), self.check_index(), self.check_shell(folder).await]);
-        checks.extend([check_git(folder), check_model(), check_sandbox()]);
+        checks.extend([check_git(folder), check_model(), check_sandbox(workspace.level())]);
         checks
     }
 
@@ -57,8 +59,8 @@ impl Host {
 
     /// The rule files can be read, and every tool they name is there. Tools of fields, servers and programs come and go, so
     /// a name that matches none of them now is told here and nowhere else.
-    async fn check_policy(&self, folder: &Path, extras: &Extras) -> Check {
-        let rules = match self.rules().rulebook(folder, extras) {
+    async fn check_policy(&self, workspace: &Workspace, extras: &Extras) -> Check {
+        let rules = match self.rules().rulebook(workspace, extras) {
             Ok(rules) => rules,
             Err(error) => return broken("policy", error.to_string()),
         };
@@ -71,7 +73,7 @@ impl Host {
         if passing.is_empty() {
             return good("policy", "the rule files can be read".to_owned());
         }
-        let outside = match extras.outside(folder, self.home().path()).await {
+        let outside = match extras.outside(workspace, self.home().path()).await {
             Ok(outside) => outside,
             Err(error) => return broken("policy", error.to_string()),
         };
@@ -189,10 +191,13 @@ fn check_model() -> Check {
     good("model", format!("key set: {}", keys.join(", ")))
 }
 
-fn check_sandbox() -> Check {
+fn check_sandbox(level: Level) -> Check {
     missing(
         "sandbox",
-        "level 0: this version has none; `run` changes nothing without --mode full-auto".to_owned(),
+        format!(
+            "level {}: this version has none; `run` changes nothing without --mode full-auto",
+            level.number()
+        ),
     )
 }
 

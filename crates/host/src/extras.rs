@@ -8,7 +8,7 @@ use std::time::Duration;
 use lathe_extend::{Clean, Program, ToolRan};
 use lathe_protocol::{Boxed, Kind, Persona, Raw, ToolChoice, ToolErrorKind};
 use lathe_tools::{CheckRule, Checks, Domain, Layer, OutsideTool, Provider, ProviderRan};
-use lathe_workspace::{LocalProcesses, Pin, Surroundings};
+use lathe_workspace::{Pin, Surroundings, Workspace};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -137,9 +137,9 @@ impl Extras {
 
     /// Looks at what every session of these needs, without starting a program: a mistake in it stops each of them. Checks
     /// are told apart, with their lines.
-    pub(crate) fn check(&self, root: &Path, home: &Path) -> Result<(), HostError> {
+    pub(crate) fn check(&self, workspace: &Workspace, home: &Path) -> Result<(), HostError> {
         self.secrets(home)?;
-        self.declared(root, home)?;
+        self.declared(workspace, home)?;
         self.discovery.as_ref().map_or(Ok(()), |discovery| discovery.needed_call().map(drop))
     }
 
@@ -168,35 +168,38 @@ impl Extras {
     }
 
     /// All tools that are not Lathe's own.
-    pub(crate) async fn outside(&self, root: &Path, home: &Path) -> Result<Vec<OutsideTool>, HostError> {
-        let mut tools = self.discovered(root, home).await?;
-        tools.extend(self.declared(root, home)?);
+    pub(crate) async fn outside(
+        &self,
+        workspace: &Workspace,
+        home: &Path,
+    ) -> Result<Vec<OutsideTool>, HostError> {
+        let mut tools = self.discovered(workspace, home).await?;
+        tools.extend(self.declared(workspace, home)?);
         self.notices.add(taken_names(&tools));
         Ok(tools)
     }
 
     /// What is declared in files: nobody's program is started for it.
-    pub(crate) fn declared(&self, root: &Path, home: &Path) -> Result<Vec<OutsideTool>, HostError> {
+    pub(crate) fn declared(&self, workspace: &Workspace, home: &Path) -> Result<Vec<OutsideTool>, HostError> {
         let mut tools = Vec::new();
         for field in &self.fields {
-            tools.extend(field.read(root, home, self.clean(root, home)?)?);
+            tools.extend(field.read(workspace, home, self.clean(workspace.root(), home)?)?);
         }
         Ok(tools)
     }
 
     /// Starts the program, if there is one, and asks it what it offers.
-    async fn discovered(&self, root: &Path, home: &Path) -> Result<Vec<OutsideTool>, HostError> {
+    async fn discovered(&self, workspace: &Workspace, home: &Path) -> Result<Vec<OutsideTool>, HostError> {
         let Some(discovery) = &self.discovery else { return Ok(Vec::new()) };
         let wrong = |reason: String| HostError::Discovery(reason);
         let program = Program {
             discovery_command: discovery.discovery_command.clone(),
             call_command: discovery.needed_call()?.to_owned(),
             call_time: Duration::from_secs(discovery.call_seconds.into()),
-            processes: Arc::new(LocalProcesses),
-            folder: root.to_owned(),
+            workspace: workspace.clone(),
             env: shell_env(),
             pins: Vec::new(),
-            clean: self.clean(root, home)?,
+            clean: self.clean(workspace.root(), home)?,
         };
         let found = program.discover(&CancellationToken::new()).await;
         let found = found.map_err(|error| wrong(error.to_string()))?;
@@ -239,7 +242,7 @@ impl Discovery {
 }
 
 impl FieldDomain {
-    fn read(&self, root: &Path, home: &Path, clean: Clean) -> Result<Vec<OutsideTool>, HostError> {
+    fn read(&self, workspace: &Workspace, home: &Path, clean: Clean) -> Result<Vec<OutsideTool>, HostError> {
         let name = &self.name;
         let wrong = |reason: String| HostError::Field { domain: name.clone(), reason };
         if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
@@ -265,8 +268,7 @@ impl FieldDomain {
             discovery_command: String::new(),
             call_command: self.command.clone(),
             call_time: Duration::from_secs(self.seconds.into()),
-            processes: Arc::new(LocalProcesses),
-            folder: root.to_owned(),
+            workspace: workspace.clone(),
             env: shell_env(),
             pins: self.pins.clone(),
             clean,

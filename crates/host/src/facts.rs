@@ -5,7 +5,7 @@ use std::path::Path;
 use lathe_agent::{Clock, Facts, system_prompt};
 use lathe_protocol::{Surroundings, Timestamp, Toolset};
 use lathe_redact::Redactor;
-use lathe_workspace::open_regular;
+use lathe_workspace::{Workspace, open_regular};
 use serde_json::Value;
 
 use crate::archive::Archive;
@@ -26,12 +26,16 @@ impl Clock for SystemClock {
 /// Bytes of remembered facts that go into a prompt.
 const MEMORY: usize = 8 * 1024;
 
-pub(crate) fn facts(root: &Path, shell: &Path, memory: &Path, redactor: &Redactor) -> Facts {
+pub(crate) fn facts(workspace: &Workspace, shell: &Path, memory: &Path, redactor: &Redactor) -> Facts {
+    let git = match workspace.local() {
+        Some(tree) => git(tree.root()),
+        None => Some("not looked for, because the workspace is no folder of this machine".to_owned()),
+    };
     Facts {
         os: os(),
         shell: shell.display().to_string(),
-        folder: root.display().to_string(),
-        git: git(root),
+        folder: workspace.root().display().to_string(),
+        git,
         date: today(),
         memory: remembered(memory, redactor),
         project: Vec::new(),
@@ -56,7 +60,12 @@ pub struct RememberedFacts {
 impl Archive {
     /// The system text that a session in this folder begins with.
     pub fn system_text(&self, toolset: Toolset, folder: &Path) -> String {
-        let facts = facts(folder, Path::new("/bin/bash"), &self.home().memory(), &self.screen());
+        let facts = facts(
+            &self.home().workspace(folder),
+            Path::new("/bin/bash"),
+            &self.home().memory(),
+            &self.screen(),
+        );
         system_prompt(toolset, &facts, None)
     }
 }

@@ -50,10 +50,11 @@ impl Host {
             Asking { variables: &variables, stored: &stored, marks: &marks, workspace: &root, known: &known };
         let Written { form, model, toolset, known } = written(plan, &asking)?;
         let redactor = secrets(None, &known);
-        let facts = facts(&root, Path::new("/bin/bash"), &self.home().memory(), &redactor);
+        let workspace = self.home().workspace(&root);
+        let facts = facts(&workspace, Path::new("/bin/bash"), &self.home().memory(), &redactor);
         let project = project_texts(&plan.extras.instructions, &redactor);
         let persona = plan.extras.persona.clone();
-        let outside = plan.extras.outside(&root, self.home().path()).await?;
+        let outside = plan.extras.outside(&workspace, self.home().path()).await?;
         let listed = Toolbox::listed(toolset, plan.tools.clone(), outside);
         let tools: Vec<ToolSpec> = listed.into_iter().map(|tool| tool.spec).collect();
         let limits = SessionLimits {

@@ -31,6 +31,7 @@ mod shell;
 mod toolrun;
 mod travel;
 mod typed;
+mod workspace;
 
 pub use archive::Archive;
 pub use archive::frames::FrameReader;

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use lathe_policy::{Depth, Region};
-use lathe_workspace::{Files as _, LocalFiles, content_of, open_regular};
+use lathe_workspace::{LocalTree, content_of, open_regular};
 
 use crate::error::{FileProblem, HostError};
 use crate::rules::Rules;
@@ -23,7 +23,7 @@ impl Rules {
         })?;
         let inside = path.strip_prefix(root).unwrap_or(&path);
         self.check_names(roots, &[&path])?;
-        let file = LocalFiles::confined(root.clone(), self.home().path()).open_local(inside)?;
+        let file = LocalTree::at(root.clone(), Some(self.home().path())).open(inside)?;
         self.checked_text(roots, &path, file, most)
     }
 
@@ -62,7 +62,8 @@ impl Rules {
     /// owner.
     fn check_names(&self, roots: &[PathBuf], names: &[&Path]) -> Result<(), HostError> {
         let named = names.iter().find_map(|name| roots.iter().find(|root| name.starts_with(root)));
-        let gate = self.gate(named.or(roots.first()).map_or(Path::new("/nowhere"), PathBuf::as_path));
+        let root = named.or(roots.first()).map_or(Path::new("/nowhere"), PathBuf::as_path);
+        let gate = self.gate(&self.home().workspace(root));
         let strictest = names.iter().map(|name| gate.region(name, Depth::One)).max();
         match strictest.unwrap_or(Region::Keys) {
             Region::Inside | Region::Public | Region::Elsewhere => Ok(()),

@@ -11,7 +11,7 @@ use lathe_edit::{raw_hunks, raw_name};
 use lathe_git::{GitError, Snapshots};
 use lathe_journal::Reader;
 use lathe_protocol::{Boxed, Event, Fact, RunNo, SessionId};
-use lathe_workspace::LocalProcesses;
+use lathe_workspace::{LocalTree, Workspace};
 
 use crate::archive::Archive;
 use crate::archive::report::lost_diff;
@@ -30,17 +30,19 @@ fn kept_outputs(scratch: &Path) -> Vec<PathBuf> {
 }
 
 pub(crate) struct GitPatcher {
-    pub(crate) folder: PathBuf,
+    workspace: Workspace,
     pub(crate) scratch: PathBuf,
     /// Lathe's own folder, which is nobody's work.
     home: PathBuf,
 }
 
 impl GitPatcher {
+    /// Git reads real paths. For a tree that has none the patch is made from the recorded changes.
     fn git(&self) -> Result<Snapshots, GitError> {
+        let folder = self.workspace.local().map(LocalTree::root).ok_or(GitError::NoRepository)?;
         let mut without = kept_outputs(&self.scratch);
         without.push(self.home.canonicalize().unwrap_or_else(|_| self.home.clone()));
-        let found = Snapshots::find(Arc::new(LocalProcesses), &self.folder, self.scratch.clone())?;
+        let found = Snapshots::find(Arc::clone(self.workspace.processes()), folder, self.scratch.clone())?;
         Ok(found.without(&without))
     }
 }
@@ -79,12 +81,8 @@ impl Patcher for GitPatcher {
 }
 
 impl Archive {
-    pub(crate) fn patcher(&self, id: &SessionId, folder: &Path) -> GitPatcher {
-        GitPatcher {
-            folder: folder.to_owned(),
-            scratch: self.scratch(id),
-            home: self.home().path().to_owned(),
-        }
+    pub(crate) fn patcher(&self, id: &SessionId, workspace: Workspace) -> GitPatcher {
+        GitPatcher { workspace, scratch: self.scratch(id), home: self.home().path().to_owned() }
     }
 
     /// Writes down the files that this process writes for the user, and gives all that a session ever had: they are part of
@@ -95,7 +93,7 @@ impl Archive {
         root: &Path,
         outputs: &[PathBuf],
     ) -> Result<Vec<PathBuf>, HostError> {
-        let scratch = self.patcher(id, root).scratch;
+        let scratch = self.scratch(id);
         let mut all = kept_outputs(&scratch);
         let known = all.len();
         for path in outputs.iter().filter_map(|path| output_path(path, root).ok()) {
@@ -120,7 +118,8 @@ impl Archive {
         let scratch = self.home().baselines();
         let wrong =
             |error: GitError| HostError::BaseCommit { name: name.to_owned(), reason: error.to_string() };
-        let git = Snapshots::find(Arc::new(LocalProcesses), folder, scratch).map_err(wrong)?;
+        let processes = Arc::clone(self.home().workspace(folder).processes());
+        let git = Snapshots::find(processes, folder, scratch).map_err(wrong)?;
         git.commit(name).await.map(|_| ()).map_err(wrong)
     }
 
@@ -135,7 +134,7 @@ impl Archive {
         let events = self.events(id)?;
         let opened = opened_in(&events)?;
         if let Some(tree) = baseline(&events) {
-            let git = self.patcher(id, &same_folder(&opened)?).git();
+            let git = self.patcher(id, self.home().workspace(&same_folder(&opened)?)).git();
             let patch = match git {
                 Ok(git) => git.patch(&tree).await,
                 Err(error) => Err(error),

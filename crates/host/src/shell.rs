@@ -11,6 +11,7 @@ use lathe_shell::{LineLimits, LiveChunk, ShellError, Stream};
 use lathe_tools::{
     Judge, Keeper, Ledger, Notebook, PersonLine, RunContext, Services, Toolbox, Tracking, run_line,
 };
+use lathe_workspace::Workspace;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -46,7 +47,7 @@ pub struct PersonShell {
 /// Where the rules come from, and which answers of the user's are among them.
 struct Rules {
     host: Host,
-    root: PathBuf,
+    workspace: Workspace,
     mode: Option<Mode>,
     mark: String,
     extras: Extras,
@@ -72,14 +73,15 @@ impl Host {
     /// The services of a person's own line or call: what takes something away is secured, and kept in the quarantine.
     pub(crate) fn person_services(
         &self,
-        root: &Path,
+        workspace: Workspace,
         extras: &Extras,
         redactor: Arc<Redactor>,
     ) -> Result<Services, HostError> {
-        let services = self.services(root, redactor)?.checked(extras.checks()?);
+        let workspace = self.home().recovered(workspace)?;
+        let services = self.services(workspace.clone(), redactor)?.checked(extras.checks()?);
         let id = new_id();
-        let tracking =
-            self.archive().tracking(&id, root, Vec::new())?.map_or_else(Tracking::off, Tracking::sparing);
+        let tracking = self.archive().tracking(&id, &workspace, Vec::new())?;
+        let tracking = tracking.map_or_else(Tracking::off, Tracking::sparing);
         let tracking = tracking.with(self.archive().quarantine().repositories());
         let keeper = Keeper { scratch: Some(id.to_string()), ..self.archive().keeper(None) };
         Ok(services.tracked(tracking).keeping(keeper))
@@ -90,13 +92,15 @@ impl Host {
         self.home().make()?;
         // A person sees their own secrets, but a file of them that cannot be read stops every session.
         run.extras.secrets(self.home().path())?;
-        let outside = run.extras.outside(&root, self.home().path()).await?;
+        let workspace = self.home().workspace(&root);
+        let outside = run.extras.outside(&workspace, self.home().path()).await?;
         // A person's own terminal: what they print there is theirs to see, and no model does.
-        let services = Arc::new(self.person_services(&root, &run.extras, Arc::new(Redactor::new([])))?);
+        let services =
+            Arc::new(self.person_services(workspace.clone(), &run.extras, Arc::new(Redactor::new([])))?);
         let toolbox = Toolbox::with(Toolset::Bash, Arc::clone(&services), ToolChoice::default(), outside);
         let (host, mark) = (Host::new(self.home().clone()), self.rules().answers().mark());
-        let judge = self.rules().judge(&root, run.mode, &toolbox, &run.extras)?;
-        let rules = Rules { host, root: root.clone(), mode: run.mode, mark, extras: run.extras };
+        let judge = self.rules().judge(&workspace, run.mode, &toolbox, &run.extras)?;
+        let rules = Rules { host, workspace, mode: run.mode, mark, extras: run.extras };
         Ok(PersonShell { services, toolbox, judge, ledger: Arc::new(Notebook::default()), cwd: root, rules })
     }
 }
@@ -122,8 +126,8 @@ impl PersonShell {
         // What was allowed for ever may have been taken back.
         let mark = self.rules.host.rules().answers().mark();
         if mark != self.rules.mark {
-            let Rules { host, root, mode, extras, .. } = &self.rules;
-            self.judge = host.rules().judge(root, *mode, &self.toolbox, extras)?;
+            let Rules { host, workspace, mode, extras, .. } = &self.rules;
+            self.judge = host.rules().judge(workspace, *mode, &self.toolbox, extras)?;
             self.rules.mark = mark;
         }
         let judged = self

@@ -112,15 +112,16 @@ impl ToolDesk<'_> {
         self.0.home().make()?;
         // Nobody's program is started for a tool of our own.
         let home = self.0.home().path();
+        let workspace = self.0.home().workspace(&folder);
         let outside = if built_in {
-            run.extras.declared(&folder, home)?
+            run.extras.declared(&workspace, home)?
         } else {
-            run.extras.outside(&folder, home).await?
+            run.extras.outside(&workspace, home).await?
         };
         let mut known = run.extras.secrets(home)?;
         known.extend(crate::secrets::found(&run.folder));
         let redactor = Arc::new(crate::secrets::redactor(None, &known));
-        let mut services = self.0.person_services(&folder, &run.extras, redactor)?;
+        let mut services = self.0.person_services(workspace.clone(), &run.extras, redactor)?;
         crate::place::name_toolset(&mut services.plan.env, toolset);
         let services = Arc::new(services);
         let toolbox = Toolbox::with(toolset, Arc::clone(&services), ToolChoice::default(), outside);
@@ -129,7 +130,7 @@ impl ToolDesk<'_> {
             return Err(HostError::NoSuchTool { name: run.name, known });
         }
         let call = ToolCall { id: CallId::new("tool-run"), name: run.name, arguments, raw: None };
-        let judge = self.0.rules().judge(&folder, run.mode, &toolbox, &run.extras)?;
+        let judge = self.0.rules().judge(&workspace, run.mode, &toolbox, &run.extras)?;
         Ok(Bench { toolbox, services, call, judge, cancel: run.cancel, limits: run.limits })
     }
 }
@@ -190,7 +191,7 @@ impl Bench {
 
     /// Whoever changed a proposal has seen the file it is for.
     async fn seen(&self, path: &str) -> Vec<SeenFile> {
-        let content = self.services.files.read(Path::new(path), None).await;
+        let content = self.services.workspace.files().read(Path::new(path), None).await;
         content
             .map(|content| SeenFile { path: path.to_owned(), hash: Digest::of(&content) })
             .into_iter()
@@ -214,7 +215,8 @@ impl ToolDesk<'_> {
         extras: &Extras,
     ) -> Result<Vec<ToolAbout>, HostError> {
         let root = working_folder(folder)?;
-        Ok(Toolbox::listed(toolset, choice, extras.outside(&root, self.0.home().path()).await?))
+        let workspace = self.0.home().workspace(&root);
+        Ok(Toolbox::listed(toolset, choice, extras.outside(&workspace, self.0.home().path()).await?))
     }
 
     /// Whether a session by this plan has every tool that is named. Names are those of its toolset, of tools that only some
@@ -245,8 +247,8 @@ impl ToolDesk<'_> {
             let outside = match &mut outside {
                 Some(known) => known,
                 None => {
-                    let root = working_folder(&plan.folder)?;
-                    outside.insert(plan.extras.outside(&root, self.0.home().path()).await?)
+                    let workspace = self.0.home().workspace(&working_folder(&plan.folder)?);
+                    outside.insert(plan.extras.outside(&workspace, self.0.home().path()).await?)
                 }
             };
             if !has(outside) {

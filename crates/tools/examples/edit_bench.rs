@@ -14,7 +14,7 @@ use lathe_policy::{Gate, Rulebook};
 use lathe_protocol::{Actor, Arguments, CallId, Digest, Mode, Raw, SeenFile, ToolCall, Toolset};
 use lathe_redact::Redactor;
 use lathe_tools::{Judge, Notebook, RunContext, Services, ShellPlan, Toolbox};
-use lathe_workspace::{LocalFiles, LocalProcesses};
+use lathe_workspace::Workspace;
 
 const ROUNDS: usize = 60;
 /// Rounds that warm up.
@@ -29,9 +29,7 @@ async fn main() -> Result<(), Failure> {
     let root = folder.path().canonicalize()?.join("work");
     std::fs::create_dir(&root)?;
     let services = Services::new(
-        root.clone(),
-        Arc::new(LocalFiles::new(root.clone())),
-        Arc::new(LocalProcesses),
+        Workspace::folder(root.clone(), None),
         Blobs::open(folder.path().join("blobs"))?,
         Arc::new(Redactor::new([])),
         ShellPlan {

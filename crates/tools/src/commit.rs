@@ -60,14 +60,15 @@ pub(crate) async fn commit_known(
     known: Vec<Option<Digest>>,
 ) -> Result<Committed, WorkspaceError> {
     let services = &context.services;
-    let files = &*services.files;
+    let files = &**services.workspace.files();
     let mut targets = Vec::with_capacity(ops.len());
     for op in &ops {
-        targets.push(target(files, op).await.unwrap_or_else(|| services.root.join(named(op))));
+        targets.push(target(files, op).await.unwrap_or_else(|| services.workspace.root().join(named(op))));
     }
     let missing = missing_folders(files, &ops, &targets).await;
     pledge(context, &missing, &ops, &targets).await?;
     let contents: Vec<Option<Content>> = ops.iter().map(written).collect();
+    let is_local = services.workspace.local().is_some();
     let had = besides(services, targets.clone()).await;
     let blobs = services.blobs.clone();
     // Begun in this order: the file waits longest for the disk, and meanwhile the processor has time for the blob.
@@ -102,6 +103,9 @@ pub(crate) async fn commit_known(
             committed.seen.push(SeenFile { path: applied.path.display().to_string(), hash });
         }
         let path = targets.get(at).unwrap_or(&applied.path).clone();
+        if !is_local {
+            committed.not_undoable.push(format!("{}: {ELSEWHERE}", path.display()));
+        }
         let mode = FILE | applied.mode;
         let of = |found: &[Option<Beside>]| found.get(at).cloned().flatten();
         let (had, has) = (of(&had), of(&has));
@@ -124,8 +128,16 @@ pub(crate) async fn commit_known(
     Ok(committed)
 }
 
-/// The attributes and other names of files, before or after the change.
+/// The reason why a change cannot be taken back where the workspace is no tree of this machine.
+const ELSEWHERE: &str =
+    "what is put back is put back in a folder of this machine, and this workspace is none";
+
+/// The attributes and other names of files, before or after the change. Only files of this machine have some that can be
+/// asked for; that changes of others cannot be taken back is told with each.
 async fn besides(services: &Services, paths: Vec<PathBuf>) -> Vec<Option<Beside>> {
+    if services.workspace.local().is_none() {
+        return Vec::new();
+    }
     let blobs = services.blobs.clone();
     // What cannot be looked at is told by the change itself.
     let look = move || paths.iter().map(|path| beside(path, &blobs).ok().flatten()).collect();
@@ -158,7 +170,7 @@ async fn pledge(
     targets: &[PathBuf],
 ) -> Result<(), WorkspaceError> {
     let Some(pledges) = context.services.pledges.clone() else { return Ok(()) };
-    let files = &*context.services.files;
+    let files = &**context.services.workspace.files();
     let mut before: Vec<Before> =
         folders.iter().map(|path| Before { path: path.clone(), was: None }).collect();
     for (op, target) in ops.iter().zip(targets) {
@@ -171,7 +183,7 @@ async fn pledge(
         };
         before.push(Before { path: target.clone(), was });
     }
-    let (call, root) = (context.call.clone(), context.services.root.clone());
+    let (call, root) = (context.call.clone(), context.services.workspace.root().to_owned());
     let pledged = spawn_blocking(move || pledges.pledge(call.as_str(), &before)).await;
     pledged.map_err(std::io::Error::other).flatten().map_err(|error| WorkspaceError::io(root, error))
 }
@@ -225,7 +237,7 @@ async fn keep(
 fn lost(services: &Services, gone: tokio::task::JoinError) -> BlobError {
     BlobError::Io {
         doing: "store content of",
-        path: services.root.clone(),
+        path: services.workspace.root().to_owned(),
         source: std::io::Error::other(gone),
     }
 }

@@ -44,6 +44,7 @@ pub(crate) async fn finish(
         memory,
         attached,
         left_out,
+        notes,
     } = outcome;
     let redactor = &services.redactor;
     if let Ok(data) = &mut data {
@@ -116,8 +117,11 @@ pub(crate) async fn finish(
     if left_out > 0 {
         finished.text += &format!("\n({})", crate::hidden::note(left_out));
     }
-    let root = services.files.local_root().map(|root| LocalDisk.real(root));
-    for words in services.unread.untold(&root.unwrap_or_else(|| services.root.clone())) {
+    for note in notes {
+        finished.text += &format!("\n({note})");
+    }
+    let root = services.workspace.local().map(|tree| LocalDisk.real(tree.root()));
+    for words in services.unread.untold(&root.unwrap_or_else(|| services.workspace.root().to_owned())) {
         finished.text += &format!("\n({})", redactor.text(&words));
     }
     finished.broken = broken.iter().map(|words| redactor.text(words).into_owned()).collect();
@@ -218,7 +222,7 @@ async fn store(services: &Arc<Services>, bytes: Option<Vec<u8>>) -> Result<Optio
         Ok(stored) => stored.map(Some),
         Err(gone) => Err(BlobError::Io {
             doing: "store content of",
-            path: services.root.clone(),
+            path: services.workspace.root().to_owned(),
             source: std::io::Error::other(gone),
         }),
     }

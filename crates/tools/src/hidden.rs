@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use lathe_policy::{Call, Depth, Disk as _, Region};
 use lathe_protocol::{Actor, Effects, Kind, Verdict};
-use lathe_workspace::{Files, LocalFiles};
+use lathe_workspace::{Files, LocalTree, Workspace};
 
 use crate::disk::{Links, LocalDisk, each_beneath};
 use crate::problem::Problem;
@@ -90,29 +90,32 @@ pub(crate) struct ReadPlace {
     pub(crate) path: PathBuf,
     /// The folder that the files do not leave.
     pub(crate) root: PathBuf,
+    /// The same as a tree of this machine, if it is one.
+    pub(crate) tree: Option<LocalTree>,
 }
 
 impl ReadPlace {
     pub(crate) fn of(context: &RunContext, path: &Path, tool: &str, kind: Kind) -> Self {
         let services = &context.services;
         let workspace = || Self {
-            files: Arc::clone(&services.files),
+            files: Arc::clone(services.workspace.files()),
             path: path.to_owned(),
-            root: services.root.clone(),
+            root: services.workspace.root().to_owned(),
+            tree: services.workspace.local().cloned(),
         };
         // Where lines and calls are judged for no folder, there is no rule about reading outside of one.
         let judged = context.judge.gate.here.is_some();
-        let outside = judged && !is_below(path, &services.root) && !is_of_a_process(path);
-        if !outside || services.files.local_root().is_none() {
-            return workspace();
-        }
+        let outside = judged && !is_below(path, services.workspace.root()) && !is_of_a_process(path);
+        // A path outside of a workspace elsewhere is none of this machine.
+        let Some(tree) = services.workspace.local().filter(|_| outside) else { return workspace() };
         let real = LocalDisk.real(path);
         let effects = Effects::reading(real.display().to_string());
         let call = Call { tool, also: &[], kind, kinds: &[], effects: &effects, arguments: &[] };
         let judge = &context.judge;
         let decided = judge.gate.decide_call(&judge.rules, judge.actor, judge.mode, &call);
         // What nobody could allow is left to the files of the workspace, which refuse it.
-        if real.starts_with(&services.root) || decided.verdict == Verdict::Deny && decided.rule != "headless"
+        if real.starts_with(services.workspace.root())
+            || decided.verdict == Verdict::Deny && decided.rule != "headless"
         {
             return workspace();
         }
@@ -120,12 +123,10 @@ impl ReadPlace {
             Some(folder) if !real.is_dir() => folder.to_owned(),
             Some(_) | None => real.clone(),
         };
-        let files = match services.files.closed() {
-            // The facts for every project are shown to the model anyway; nothing else of Lathe's folder is.
-            Some(closed) if real != closed.join("memory.md") => LocalFiles::confined(folder.clone(), closed),
-            Some(_) | None => LocalFiles::new(folder.clone()),
-        };
-        Self { files: Arc::new(files), path: real, root: folder }
+        // The facts for every project are shown to the model anyway; nothing else of Lathe's folder is.
+        let closed = tree.closed().filter(|closed| real != closed.join("memory.md"));
+        let place = Workspace::folder(folder.clone(), closed);
+        Self { files: Arc::clone(place.files()), path: real, root: folder, tree: place.local().cloned() }
     }
 }
 
@@ -156,6 +157,10 @@ pub(crate) fn not_shown(count: usize, one: &str) -> String {
     let verb = if count == 1 { "is" } else { "are" };
     format!("{} {verb} not shown.", lathe_protocol::counted(count, &format!("more {one}")))
 }
+
+/// What is said where git's ignore files should be respected and cannot be.
+pub(crate) const IGNORE_FILES_NOT_READ: &str =
+    "ignore files are only read in a folder of this machine: none is respected here";
 
 /// What is said of files that were left out.
 pub(crate) fn note(count: usize) -> String {

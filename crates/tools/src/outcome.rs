@@ -38,6 +38,8 @@ pub(crate) struct Outcome {
     pub(crate) attached: Vec<Attached>,
     /// Files that a rule keeps out of the result.
     pub(crate) left_out: usize,
+    /// What else has to be said of it.
+    pub(crate) notes: Vec<&'static str>,
 }
 
 /// Content that goes beside the text.
@@ -63,6 +65,7 @@ impl From<Result<Data, Problem>> for Outcome {
             memory: None,
             attached: Vec::new(),
             left_out: 0,
+            notes: Vec::new(),
         }
     }
 }

@@ -76,10 +76,10 @@ impl Outputs {
 
     /// Puts files in the place of handles among the arguments of a call. A file of that name in the caller's folder is meant
     /// by its name.
-    pub(crate) fn place(&self, arguments: &mut Map<String, Value>, here: &Path) {
+    pub(crate) fn place(&self, arguments: &mut Map<String, Value>, here: Option<&Path>) {
         let place = |text: &mut String| {
             if let Ok(handle) = text.parse::<Handle>()
-                && here.join(&*text).symlink_metadata().is_err()
+                && here.is_none_or(|here| here.join(&*text).symlink_metadata().is_err())
             {
                 *text = self.file(handle).display().to_string();
             }
@@ -206,7 +206,7 @@ mod tests {
         let mut arguments = serde_json::json!({
             "path": "@1.2", "paths": ["@1.1", "@2.1", "x"], "pattern": "@1.2",
         });
-        outputs.place(arguments.as_object_mut().unwrap(), here.path());
+        outputs.place(arguments.as_object_mut().unwrap(), Some(here.path()));
         let expected = serde_json::json!({
             "path": "/outputs/@1.2", "paths": ["@1.1", "/outputs/@2.1", "x"], "pattern": "@1.2",
         });

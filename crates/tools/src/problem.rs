@@ -110,6 +110,8 @@ pub(crate) enum Problem {
         message: String,
     },
     Cancelled(String),
+    /// The tool of this canonical name reads a folder of this machine by itself, and the workspace is none.
+    NoLocalTree(&'static str),
     /// The path leads out of the workspace.
     Outside(PathBuf),
     /// No tool writes it.
@@ -246,7 +248,7 @@ impl Problem {
             Self::ManySearch(_) => K::ReadManyFilesSearchError,
             Self::Memory(_) => K::MemoryToolExecutionError,
             Self::Nobody => K::PolicyViolation,
-            Self::Dismissed => K::ExecutionFailed,
+            Self::Dismissed | Self::NoLocalTree(_) => K::ExecutionFailed,
             Self::NotFound(_) | Self::Missing { .. } => K::FileNotFound,
             Self::Exists(_) => K::AttemptToCreateExistingFile,
             Self::NotSeen(_) | Self::Stale(_) | Self::NotAsShown(_) => K::FileChanged,
@@ -273,6 +275,11 @@ impl Problem {
                 format!("The arguments are wrong: {}.", reason.trim_end_matches('.'))
             }
             Self::Foreign { message, .. } | Self::Cancelled(message) => message.clone(),
+            Self::NoLocalTree(tool) => {
+                format!(
+                    "`{tool}` needs a folder of this machine, and this workspace is none. Use programs of the shell instead."
+                )
+            }
             Self::Outside(path) => format!("{} is not in the workspace.", path.display()),
             Self::Protected(path) => format!(
                 "{} is protected: what git, shells and editors run from inside a project is not written by tools. Ask the user to change it.",

@@ -49,11 +49,11 @@ impl Secured {
     }
 }
 
-/// Looks at a line that is about to run in `cwd`. The error is why it may not.
-pub(crate) async fn before(context: &RunContext, line: &str, cwd: &Path) -> Result<Secured, String> {
+/// Looks at a line that is about to run in `cwd`, if that is a folder of the host's. The error is why it may not.
+pub(crate) async fn before(context: &RunContext, line: &str, cwd: Option<&Path>) -> Result<Secured, String> {
     let judge = &context.judge;
     let switched = context.services.switched();
-    let gate = Gate { here: Some(cwd.to_owned()), switched, ..judge.gate.clone() };
+    let gate = Gate { here: cwd.map(Path::to_owned), switched, ..judge.gate.clone() };
     let decided = gate.decide_line(&judge.rules, judge.actor, judge.mode, line).decision;
     // A call in between may have put a link where a file was. What the mode says was decided with the call.
     let by_mode = decided.rule.starts_with("mode.") || decided.rule == "headless";

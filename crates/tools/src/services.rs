@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -14,7 +14,7 @@ use lathe_protocol::{CallId, OutputStream, Toolset};
 use lathe_redact::Redactor;
 use lathe_search::UnreadRules;
 use lathe_shell::{CommandHost, Jobs, Shell, ShellError, ShellOptions, StartFolder, place_ax};
-use lathe_workspace::{Files, Processes};
+use lathe_workspace::Workspace;
 use parking_lot::Mutex;
 
 use crate::bash::{LateChanges, LeftLine};
@@ -28,7 +28,7 @@ use crate::outputs::Outputs;
 use crate::review::Reviewer;
 use crate::secure::Keeper;
 use crate::tracking::Tracking;
-use crate::unseen::Unseen;
+use crate::unseen::without_unseen;
 
 /// Where live output goes.
 pub type LiveOutput = Arc<dyn Fn(OutputStream, &str) + Send + Sync>;
@@ -57,9 +57,8 @@ struct Lines {
 }
 
 pub struct Services {
-    pub root: PathBuf,
-    pub files: Arc<dyn Files>,
-    pub processes: Arc<dyn Processes>,
+    /// The place that is worked in, without the files that no model is to see.
+    pub workspace: Workspace,
     pub blobs: Blobs,
     pub redactor: Arc<Redactor>,
     pub plan: ShellPlan,
@@ -102,24 +101,16 @@ pub struct Services {
 }
 
 impl Services {
-    pub fn new(
-        root: PathBuf,
-        files: Arc<dyn Files>,
-        processes: Arc<dyn Processes>,
-        blobs: Blobs,
-        redactor: Arc<Redactor>,
-        plan: ShellPlan,
-    ) -> Self {
+    pub fn new(workspace: Workspace, blobs: Blobs, redactor: Arc<Redactor>, plan: ShellPlan) -> Self {
         let unread = UnreadRules::default();
+        let tracking = if workspace.local().is_some() { Tracking::off() } else { Tracking::absent() };
         Self {
-            root,
-            files: Arc::new(Unseen { files, unread: unread.clone() }),
+            workspace: without_unseen(workspace, unread.clone()),
             unread,
-            processes,
             blobs,
             redactor,
             plan,
-            tracking: Tracking::off(),
+            tracking,
             outputs: None,
             keeper: None,
             pledges: None,
@@ -140,19 +131,21 @@ impl Services {
         }
     }
 
-    /// Lets changes of shell lines be known and taken back.
+    /// Lets changes of shell lines be known and taken back. A tree that is not of this machine is not tracked, and the result
+    /// of each line says so.
     pub fn tracked(self, tracking: Tracking) -> Self {
-        Self { tracking, ..self }
+        let is_local = self.workspace.local().is_some();
+        Self { tracking: if is_local { tracking } else { Tracking::absent() }, ..self }
     }
 
-    /// Lets things be kept that lines take away.
+    /// Lets things be kept that lines take away. They are kept by their real paths, which only a tree of this machine has.
     pub fn keeping(self, keeper: Keeper) -> Self {
-        Self { keeper: Some(keeper), ..self }
+        Self { keeper: self.workspace.local().is_some().then_some(keeper), ..self }
     }
 
-    /// Lets what file tools are about to change outlive the process.
+    /// Lets what file tools are about to change outlive the process, where it could be put back.
     pub fn pledging(self, pledges: Pledges) -> Self {
-        Self { pledges: Some(pledges), ..self }
+        Self { pledges: self.workspace.local().is_some().then_some(pledges), ..self }
     }
 
     /// The journal has the result of a call: nothing has to be kept for it any more.
@@ -162,10 +155,18 @@ impl Services {
         }
     }
 
-    /// The folder the next line runs in, as far as that is known.
-    pub fn cwd(&self) -> PathBuf {
+    /// The folder the next line runs in, as far as that is known. None: it is none of the host's.
+    pub fn cwd(&self) -> Option<PathBuf> {
+        self.workspace.host(&self.inside_cwd()?)
+    }
+
+    /// The same as processes of the workspace know it. None: they do not know its root.
+    pub fn inside_cwd(&self) -> Option<PathBuf> {
         let held = self.shell.lock();
-        held.as_ref().map_or_else(|| self.root.clone(), |shell| shell.cwd().to_owned())
+        match &*held {
+            Some(shell) => Some(shell.cwd().to_owned()),
+            None => self.workspace.inside(self.workspace.root()),
+        }
     }
 
     /// Lets files be looked at after they were changed.
@@ -275,15 +276,16 @@ impl Services {
 
     async fn start_shell(&self) -> Result<Shell, ShellError> {
         let ax = place_ax(&self.plan.home)?;
+        let root = self.workspace.root();
         let options = ShellOptions {
-            cwd: self.root.clone(),
+            cwd: self.workspace.inside(root).ok_or_else(|| unknown_inside(root))?,
             start: self.plan.start,
             env: self.plan.env.clone(),
             ax,
             shell: self.plan.shell.clone(),
             commands: self.commands.get().map(|commands| Arc::new(commands.clone()) as Arc<dyn CommandHost>),
         };
-        let shell = Shell::start(Arc::clone(&self.processes), options).await?;
+        let shell = Shell::start(Arc::clone(self.workspace.processes()), options).await?;
         *self.jobs.lock() = Some(shell.jobs());
         Ok(shell)
     }
@@ -333,4 +335,8 @@ impl Services {
     fn held(&self) -> Option<Shell> {
         self.shell.lock().take()
     }
+}
+
+fn unknown_inside(folder: &Path) -> ShellError {
+    ShellError::Bash(format!("processes of this workspace have no path for {}", folder.display()))
 }

@@ -7,6 +7,7 @@ use lathe_policy::Permit;
 use lathe_protocol::{
     Boxed, CallId, Decision, Digest, Effects, Kind, Lane, Question, Raw, SeenFile, Verdict,
 };
+use lathe_workspace::LocalTree;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -85,6 +86,13 @@ pub struct RunContext {
     pub judge: Judge,
     /// What those commands know of the session, and tell it.
     pub ledger: Arc<dyn Ledger>,
+}
+
+impl RunContext {
+    /// The tree that a tool reads by itself, for the tool of this canonical name. A workspace elsewhere has none.
+    pub(crate) fn tree(&self, tool: &'static str) -> Result<&LocalTree, Problem> {
+        self.services.workspace.local().ok_or(Problem::NoLocalTree(tool))
+    }
 }
 
 /// Puts questions to the user and waits for the answers; none if they were dismissed.

@@ -222,7 +222,7 @@ impl Toolbox {
             return Err(failed(ToolErrorKind::PolicyViolation, message));
         }
         if let (Some(outputs), Value::Object(arguments)) = (&self.services.outputs, &mut value) {
-            outputs.place(arguments, &self.services.cwd());
+            outputs.place(arguments, self.services.cwd().as_deref());
         }
         let placeholder = placeholder::find(&value);
         let purpose = purpose(entry.kind, &value);
@@ -257,7 +257,7 @@ impl Toolbox {
     }
 
     fn build(&self, entry: &Entry, value: Value) -> Result<Built, Problem> {
-        let (root, given) = (&self.services.root, value.clone());
+        let (root, given) = (self.services.workspace.root(), value.clone());
         match &entry.source {
             Source::Outside(tool) => {
                 Ok(Built { id: tool.id(), invocation: tool.build(&given)?, arguments: vec![given] })

@@ -83,6 +83,12 @@ impl Tracking {
         }
     }
 
+    /// The tracking of a tree that is not of this machine: the result of each line says that it cannot be taken back.
+    pub fn absent() -> Self {
+        let why = "what lines change is only known in a folder of this machine, and this workspace is none";
+        Self { state: AsyncMutex::new(State::Broken(why.to_owned())), ..Self::off() }
+    }
+
     pub fn new(options: TrackerOptions) -> Self {
         let (root, scratch) = (options.root.clone(), Some(options.scratch.clone()));
         Self { state: AsyncMutex::new(State::Waiting(options)), root, scratch, ..Self::off() }

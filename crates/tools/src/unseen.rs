@@ -3,8 +3,10 @@
 //! Every file tool reads and writes through the files of its session, so a file that no model is to see is refused here,
 //! once, whatever tool asks for it and whoever calls the tool. The ignore files themselves are written by no tool: whoever
 //! writes them says what is seen.
+//!
+//! The patterns are matched by what reads a tree of this machine. In a workspace elsewhere everything below a folder with
+//! such a file is refused: what cannot be told apart is not shown.
 
-use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,21 +14,36 @@ use std::sync::Arc;
 use lathe_policy::Disk as _;
 use lathe_protocol::Boxed;
 use lathe_search::{Ignored, LATHE_IGNORE, UnreadRules, is_ignored};
-use lathe_workspace::{Applied, Entry, FileKind, FileOp, Files, Named, Stat, WorkspaceError};
+use lathe_workspace::{
+    Applied, Entry, FileKind, FileOp, Files, LocalTree, Named, Stat, Workspace, WorkspaceError,
+};
 
 use crate::disk::LocalDisk;
 
-/// Files of which some are not there for tools.
-pub(crate) struct Unseen {
-    pub(crate) files: Arc<dyn Files>,
-    /// The list of unusable ignore files.
-    pub(crate) unread: UnreadRules,
+/// The same workspace without files that are not there for tools. Unusable ignore files are put on the list.
+pub(crate) fn without_unseen(workspace: Workspace, unread: UnreadRules) -> Workspace {
+    let rules = workspace.local().map(|tree| Rules { tree: tree.clone(), unread });
+    let (root, below) = (workspace.root().to_owned(), Arc::clone(workspace.files()));
+    let files = Arc::new(Unseen { root, files: below, rules: rules.clone() });
+    let may_open = move |path: &Path| rules.as_ref().map_or(Ok(()), |rules| rules.check(path));
+    workspace.limited(files, Arc::new(may_open))
 }
 
-impl Unseen {
+/// The `.latheignore` files of a tree of this machine.
+#[derive(Clone)]
+struct Rules {
+    tree: LocalTree,
+    /// The list of unusable ignore files.
+    unread: UnreadRules,
+}
+
+impl Rules {
+    fn real(&self, path: &Path) -> PathBuf {
+        LocalDisk.real(&self.tree.root().join(path))
+    }
+
     fn check(&self, path: &Path) -> Result<(), WorkspaceError> {
-        let Some(root) = self.files.local_root() else { return Ok(()) };
-        let (root, real) = (LocalDisk.real(root), LocalDisk.real(&root.join(path)));
+        let (root, real) = (LocalDisk.real(self.tree.root()), self.real(path));
         match is_ignored(&root, &real, Ignored::INCLUDED) {
             true => {
                 self.unread.meet_above(&root, real.parent().unwrap_or(&real));
@@ -35,16 +52,59 @@ impl Unseen {
             false => Ok(()),
         }
     }
+}
 
-    fn check_write(&self, path: &Path) -> Result<(), WorkspaceError> {
+/// Files of which some are not there for tools.
+struct Unseen {
+    root: PathBuf,
+    files: Arc<dyn Files>,
+    /// None: it is no tree of this machine.
+    rules: Option<Rules>,
+}
+
+impl Unseen {
+    async fn check(&self, path: &Path) -> Result<(), WorkspaceError> {
+        match &self.rules {
+            Some(rules) => rules.check(path),
+            None => {
+                let place = self.files.target(path).await?;
+                self.check_above(place.parent().unwrap_or(&place)).await
+            }
+        }
+    }
+
+    async fn check_write(&self, path: &Path) -> Result<(), WorkspaceError> {
         let is_own = |path: &Path| {
             path.file_name().is_some_and(|name| name.to_string_lossy().eq_ignore_ascii_case(LATHE_IGNORE))
         };
-        let real = self.files.local_root().map(|root| LocalDisk.real(&root.join(path)));
+        let real = match &self.rules {
+            Some(rules) => Some(rules.real(path)),
+            None => self.files.target(path).await.ok(),
+        };
         if is_own(path) || real.as_deref().is_some_and(is_own) {
             return Err(WorkspaceError::Protected(path.to_owned()));
         }
-        self.check(path)
+        self.check(path).await
+    }
+
+    /// Refuses a folder of a tree elsewhere that an ignore file holds for. `folder` is a real place.
+    async fn check_above(&self, folder: &Path) -> Result<(), WorkspaceError> {
+        let root = self.files.real(&self.root).await?;
+        for above in folder.ancestors().take_while(|above| above.starts_with(&root)) {
+            self.check_folder(above).await?;
+        }
+        Ok(())
+    }
+
+    async fn check_folder(&self, folder: &Path) -> Result<(), WorkspaceError> {
+        match self.files.stat(&folder.join(LATHE_IGNORE)).await {
+            Err(WorkspaceError::NotFound(_)) => Ok(()),
+            Ok(_) | Err(_) => {
+                let why =
+                    "there is a .latheignore, and what it names is only known in a folder of this machine";
+                Err(WorkspaceError::io(folder, std::io::Error::other(why)))
+            }
+        }
     }
 }
 
@@ -53,7 +113,7 @@ impl Files for Unseen {
         Box::pin(async move {
             let stat = self.files.stat(path).await?;
             match stat.kind {
-                FileKind::File => self.check(path).map(|()| stat),
+                FileKind::File => self.check(path).await.map(|()| stat),
                 FileKind::Directory | FileKind::Special => Ok(stat),
             }
         })
@@ -65,17 +125,33 @@ impl Files for Unseen {
         range: Option<Range<u64>>,
     ) -> Boxed<'a, Result<Vec<u8>, WorkspaceError>> {
         Box::pin(async move {
-            self.check(path)?;
+            self.check(path).await?;
             self.files.read(path, range).await
         })
     }
 
+    /// What a tool shows of a tree of this machine it asks the rules for by itself.
     fn walk<'a>(&'a self, path: &'a Path, depth: usize) -> Boxed<'a, Result<Vec<Entry>, WorkspaceError>> {
-        self.files.walk(path, depth)
+        Box::pin(async move {
+            let entries = self.files.walk(path, depth).await?;
+            if self.rules.is_none() {
+                let place = self.files.real(path).await?;
+                self.check_above(&place).await?;
+                for folder in entries.iter().filter(|entry| entry.kind == FileKind::Directory) {
+                    self.check_folder(&place.join(&folder.path)).await?;
+                }
+            }
+            Ok(entries)
+        })
     }
 
     fn list<'a>(&'a self, path: &'a Path) -> Boxed<'a, Result<Vec<Named>, WorkspaceError>> {
-        self.files.list(path)
+        Box::pin(async move {
+            if self.rules.is_none() {
+                self.check_above(&self.files.real(path).await?).await?;
+            }
+            self.files.list(path).await
+        })
     }
 
     fn apply_masked<'a>(
@@ -86,7 +162,7 @@ impl Files for Unseen {
         Box::pin(async move {
             for op in &ops {
                 let (FileOp::Write { path, .. } | FileOp::Remove { path, .. }) = op;
-                self.check_write(path)?;
+                self.check_write(path).await?;
             }
             self.files.apply_masked(ops, umask).await
         })
@@ -98,18 +174,5 @@ impl Files for Unseen {
 
     fn target<'a>(&'a self, path: &'a Path) -> Boxed<'a, Result<PathBuf, WorkspaceError>> {
         self.files.target(path)
-    }
-
-    fn open_local(&self, path: &Path) -> Result<File, WorkspaceError> {
-        self.check(path)?;
-        self.files.open_local(path)
-    }
-
-    fn local_root(&self) -> Option<&Path> {
-        self.files.local_root()
-    }
-
-    fn closed(&self) -> Option<&Path> {
-        self.files.closed()
     }
 }

@@ -13,7 +13,8 @@ use lathe_host::{FileProblem, HostError, Removals, Removed};
 use lathe_protocol::{Digest, Digesting};
 use lathe_search::{Case, Ignored, NameQuery, Scope, TextQuery, find_files, find_text};
 use lathe_workspace::{
-    Entry, Expect, FileKind, FileOp, Files as _, Incoming, LocalFiles, WalkBounds, WorkspaceError, in_turn,
+    Entry, Expect, FileKind, FileOp, Files, Incoming, LocalTree, Processes, WalkBounds, Workspace,
+    WorkspaceError, in_turn,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -118,8 +119,9 @@ pub struct SearchWish {
 /// A folder that a person looks at.
 #[derive(Clone)]
 pub struct Browser {
-    root: PathBuf,
-    files: LocalFiles,
+    workspace: Workspace,
+    /// The same as a tree of this machine: a person's folder is one.
+    tree: LocalTree,
     removals: Arc<Removals>,
 }
 
@@ -127,24 +129,32 @@ impl Workbench {
     /// The folder of exactly this path, which has no links. One that is swapped for a link after somebody looked at it is not
     /// there. Lathe's own folder is closed, wherever it lies.
     pub fn browse(&self, folder: &Path) -> Result<Browser, HostError> {
-        let files =
-            LocalFiles::confined(folder.to_owned(), self.home().path()).naming(lathe_git::named_places);
-        if !files.is_there() {
-            let reason = "there is no such folder, or a link stands on the way to it".to_owned();
-            return Err(HostError::Folder { path: folder.to_owned(), reason });
+        let refused = |reason: &str| HostError::Folder { path: folder.to_owned(), reason: reason.to_owned() };
+        let workspace = self.home().workspace(folder);
+        let tree = workspace.local().cloned().ok_or_else(|| refused("it is no folder of this machine"))?;
+        if !tree.is_there() {
+            return Err(refused("there is no such folder, or a link stands on the way to it"));
         }
         let removals = Arc::new(Removals::new(self.home()));
-        Ok(Browser { files, root: folder.to_owned(), removals })
+        Ok(Browser { workspace, tree, removals })
     }
 }
 
 impl Browser {
     pub fn root(&self) -> &Path {
-        &self.root
+        self.workspace.root()
     }
 
-    pub(crate) fn files(&self) -> &LocalFiles {
-        &self.files
+    pub(crate) fn files(&self) -> &dyn Files {
+        &**self.workspace.files()
+    }
+
+    pub(crate) fn local(&self) -> &LocalTree {
+        &self.tree
+    }
+
+    pub(crate) fn processes(&self) -> &dyn Processes {
+        &**self.workspace.processes()
     }
 
     /// The names in one folder.
@@ -161,10 +171,10 @@ impl Browser {
     async fn listing(&self, folder: &str, depth: u32, most: usize) -> Result<Listing, HostError> {
         let (browser, folder) = (self.clone(), PathBuf::from(or_root(folder)));
         until_dropped(move |stop| {
-            let shown = browser.shown(&browser.files.real_place(&folder)?);
+            let shown = browser.shown(&browser.tree.real_place(&folder)?);
             // One more than is given tells that there is more.
             let bounds = WalkBounds { most: most.saturating_add(1), stop };
-            let mut entries = browser.files.walk_hidden(&folder, depth as usize, bounds)?;
+            let mut entries = browser.tree.walk_hidden(&folder, depth as usize, bounds)?;
             let more = entries.len() > most;
             entries.truncate(most);
             let waited_for = entries.iter().take_while(|_| !stop.load(Ordering::Relaxed));
@@ -177,7 +187,7 @@ impl Browser {
 
     /// The line of a listing of the folder `shown` about what is `at` a path. What is gone by now has no size and no time.
     fn item(&self, shown: &str, at: &Path, entry: &Entry) -> FileItem {
-        let found = self.files.size_and_time(at).ok();
+        let found = self.tree.size_and_time(at).ok();
         let size = match entry.kind {
             FileKind::File => found.map_or(0, |(size, _)| size),
             FileKind::Directory | FileKind::Special => 0,
@@ -208,7 +218,7 @@ impl Browser {
         length: Option<u64>,
     ) -> Result<FileContent, HostError> {
         let path = Path::new(file);
-        let stat = self.files.stat(path).await?;
+        let stat = self.files().stat(path).await?;
         if stat.kind == FileKind::Directory {
             return Err(WorkspaceError::IsDirectory(path.to_owned()).into());
         }
@@ -224,13 +234,13 @@ impl Browser {
         }
         let start = offset.unwrap_or(0);
         let end = start.saturating_add(length.unwrap_or(READ_MAX).min(READ_MAX));
-        let bytes = self.files.read(path, Some(start..end)).await?;
+        let bytes = self.files().read(path, Some(start..end)).await?;
         let version = whole.then(|| Digest::of(&bytes).to_string());
         let (start, bytes) = if whole { (0, bytes) } else { whole_characters(start, bytes) };
         let length = bytes.len() as u64;
         let content = if bytes.contains(&0) { None } else { String::from_utf8(bytes).ok() };
         Ok(FileContent {
-            path: self.shown(&self.files.real(path).await?),
+            path: self.shown(&self.files().real(path).await?),
             binary: content.is_none(),
             content,
             size: stat.bytes,
@@ -256,7 +266,7 @@ impl Browser {
         };
         let digest = Digest::of(content.as_bytes());
         let op = FileOp::Write { path: file.into(), expect, content: Arc::new(content.into_bytes()) };
-        self.files.apply(vec![op]).await.map_err(|error| match error {
+        self.files().apply(vec![op]).await.map_err(|error| match error {
             WorkspaceError::Exists(path) if version.is_none() => HostError::File {
                 problem: FileProblem::Exists,
                 reason: format!(
@@ -266,18 +276,18 @@ impl Browser {
             },
             other => other.into(),
         })?;
-        let path = self.shown(&self.files.real(Path::new(file)).await?);
+        let path = self.shown(&self.files().real(Path::new(file)).await?);
         Ok(Saved { success: true, path, version: digest.to_string(), created: version.is_none() })
     }
 
     pub async fn make_folder(&self, folder: &str) -> Result<(), HostError> {
-        let (files, path) = (self.files.clone(), PathBuf::from(folder));
-        giving_names(move || Ok(files.make_folder(&path)?)).await
+        let (tree, path) = (self.tree.clone(), PathBuf::from(folder));
+        giving_names(move || Ok(tree.make_folder(&path)?)).await
     }
 
     pub async fn rename(&self, from: &str, to: &str) -> Result<(), HostError> {
-        let (files, from, to) = (self.files.clone(), PathBuf::from(from), PathBuf::from(to));
-        giving_names(move || Ok(files.rename(&from, &to)?)).await
+        let (tree, from, to) = (self.tree.clone(), PathBuf::from(from), PathBuf::from(to));
+        giving_names(move || Ok(tree.rename(&from, &to)?)).await
     }
 
     /// Takes a file or folder away, to where it can be brought back from.
@@ -288,13 +298,13 @@ impl Browser {
 
     /// The same, on this thread.
     pub(crate) fn remove_here(&self, path: &Path) -> Result<Removed, HostError> {
-        self.removals.take(&self.files, &self.root, path)
+        self.removals.take(&self.tree, self.root(), path)
     }
 
     /// What was taken away from this folder, newest first.
     pub async fn removed(&self) -> Result<Vec<Removed>, HostError> {
         let browser = self.clone();
-        on_pool(move || Ok(browser.removals.list(Some(&browser.root)))).await
+        on_pool(move || Ok(browser.removals.list(Some(browser.root())))).await
     }
 
     /// Brings back what was taken away from this folder.
@@ -305,13 +315,13 @@ impl Browser {
 
     /// The same, on this thread.
     pub(crate) fn restore_here(&self, id: &str) -> Result<Removed, HostError> {
-        self.removals.bring_back(&self.files, &self.root, id)
+        self.removals.bring_back(&self.tree, self.root(), id)
     }
 
     /// A new file that comes in pieces.
     pub async fn receive(&self, file: &str) -> Result<Upload, HostError> {
-        let (files, path) = (self.files.clone(), PathBuf::from(file));
-        let incoming = on_pool(move || Ok(files.receive(&path)?)).await?;
+        let (tree, path) = (self.tree.clone(), PathBuf::from(file));
+        let incoming = on_pool(move || Ok(tree.receive(&path)?)).await?;
         let path = file.to_owned();
         Ok(Upload { browser: self.clone(), path, incoming, size: 0, digest: Digesting::default() })
     }
@@ -319,8 +329,8 @@ impl Browser {
     /// A file that goes out in pieces: its name, its size and what to read it from.
     pub async fn send(&self, file: &str) -> Result<(String, u64, Download), HostError> {
         let path = Path::new(file);
-        let real = self.files.real(path).await?;
-        let opened = self.files.open_local(path)?;
+        let real = self.files().real(path).await?;
+        let opened = self.tree.open(path)?;
         let size = opened.metadata().map_err(|error| WorkspaceError::io(path, error))?.len();
         let name = real.file_name().unwrap_or_default().to_string_lossy().into_owned();
         Ok((name, size, Download { file: opened, left: size }))
@@ -328,14 +338,14 @@ impl Browser {
 
     pub async fn search(&self, wish: SearchWish) -> Result<SearchFound, HostError> {
         let below = or_root(wish.below.as_deref().unwrap_or_default());
-        let start = self.files.real(Path::new(below)).await?;
-        let (root, closed) = (self.root.clone(), self.files.closed().map(Path::to_owned));
+        let start = self.files().real(Path::new(below)).await?;
+        let (root, closed) = (self.root().to_owned(), self.tree.closed().map(Path::to_owned));
         until_dropped(move |stop| search(root, start, closed, &wish, stop)).await
     }
 
     /// A path as people name it: from the workspace on.
     pub(crate) fn shown(&self, real: &Path) -> String {
-        real.strip_prefix(&self.root).unwrap_or(real).to_string_lossy().into_owned()
+        real.strip_prefix(self.root()).unwrap_or(real).to_string_lossy().into_owned()
     }
 }
 
@@ -373,7 +383,8 @@ impl Upload {
     pub async fn finish(self, replace: bool) -> Result<(Saved, u64), HostError> {
         let Self { browser, path, incoming, size, digest } = self;
         let mut replaced = None;
-        if replace && browser.files.stat(Path::new(&path)).await.is_ok_and(|stat| stat.kind == FileKind::File)
+        if replace
+            && browser.files().stat(Path::new(&path)).await.is_ok_and(|stat| stat.kind == FileKind::File)
         {
             replaced = Some(browser.remove(&path).await?);
         }
@@ -385,7 +396,7 @@ impl Upload {
             }
             return Err(error);
         }
-        let shown = browser.shown(&browser.files.real(Path::new(&path)).await?);
+        let shown = browser.shown(&browser.files().real(Path::new(&path)).await?);
         Ok((Saved { success: true, path: shown, version: digest.done().to_string(), created }, size))
     }
 }

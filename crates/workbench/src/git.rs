@@ -22,8 +22,8 @@ use lathe_git::{
 };
 use lathe_host::{FileProblem, HostError, Removed};
 use lathe_workspace::{
-    CaptureEnd, CaptureLimits, Ended, Files as _, LocalProcesses, WorkspaceError, capture,
-    is_protected_ground, is_protected_in,
+    CaptureEnd, CaptureLimits, Ended, Processes, WorkspaceError, capture, is_protected_ground,
+    is_protected_in,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -98,7 +98,7 @@ impl Workbench {
         }
         match init(browser.root(), &Boundary::Roots(roots.to_owned())).map_err(wrong)? {
             Init::Existed => Ok(()),
-            Init::Call(init) => captured(&init.call, "init").await.map(drop),
+            Init::Call(init) => captured(browser.processes(), &init.call, "init").await.map(drop),
         }
     }
 
@@ -468,7 +468,7 @@ impl GitPlace {
 
     /// What a call prints, if the repository is still the one that was opened.
     async fn captured(&self, call: &GitCall, what: &str) -> Result<Vec<u8>, HostError> {
-        let said = captured(call, what).await;
+        let said = captured(self.browser.processes(), call, what).await;
         let repository = Arc::clone(&self.repository);
         let writes = index_of(what) == Some(Index::Write);
         let check = move || {
@@ -514,9 +514,9 @@ fn excluded(path: &OsStr) -> OsString {
     spec
 }
 
-async fn captured(call: &GitCall, what: &str) -> Result<Vec<u8>, HostError> {
+async fn captured(processes: &dyn Processes, call: &GitCall, what: &str) -> Result<Vec<u8>, HostError> {
     let limits = CaptureLimits { time: TIME, keep: MOST };
-    let ran = capture(&LocalProcesses, call.spawn(), &[], limits, std::future::pending()).await?;
+    let ran = capture(processes, call.spawn(), &[], limits, std::future::pending()).await?;
     match ran.end {
         CaptureEnd::Ended(Ended::Code(0)) if !ran.cut => Ok(ran.stdout),
         CaptureEnd::Ended(Ended::Code(0)) => {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use lathe_host::{HostError, folder_identity};
 use lathe_protocol::FolderIdentity;
-use lathe_workspace::{Files as _, LocalFiles};
+use lathe_workspace::LocalTree;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -36,7 +36,7 @@ pub struct Happened {
 impl Browser {
     /// Watches from now on.
     pub fn watch(&self) -> Result<Watching, HostError> {
-        Watching::start(self.root(), self.files().clone())
+        Watching::start(self.root(), self.local().clone())
     }
 }
 
@@ -45,18 +45,18 @@ pub struct Watching {
     root: PathBuf,
     /// The folder itself. Another one that gets its name is not watched.
     identity: Option<FolderIdentity>,
-    files: LocalFiles,
+    tree: LocalTree,
     system: system::Watcher,
 }
 
 impl Watching {
-    fn start(root: &Path, files: LocalFiles) -> Result<Self, HostError> {
+    fn start(root: &Path, tree: LocalTree) -> Result<Self, HostError> {
         let failed = |error: std::io::Error| HostError::Folder {
             path: root.to_owned(),
             reason: format!("it cannot be watched: {error}"),
         };
         let system = system::Watcher::start().map_err(failed)?;
-        let mut watching = Self { root: root.to_owned(), identity: folder_identity(root), files, system };
+        let mut watching = Self { root: root.to_owned(), identity: folder_identity(root), tree, system };
         watching.add(root);
         Ok(watching)
     }
@@ -81,7 +81,7 @@ impl Watching {
                     self.add(&path);
                 }
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
-                if self.files.closed() == Some(path.as_path()) {
+                if self.tree.closed() == Some(path.as_path()) {
                     continue;
                 }
                 if name.starts_with(OURS) || SKIPPED.contains(&&*name) {
@@ -102,7 +102,7 @@ impl Watching {
         let mut waiting = vec![folder.to_owned()];
         while let Some(folder) = waiting.pop() {
             // A link on the way leads elsewhere, perhaps outside; and Lathe's own folder is not opened.
-            let Ok(opened) = self.files.exact_folder(&folder) else { continue };
+            let Ok(opened) = self.tree.exact_folder(&folder) else { continue };
             if self.system.len() >= FOLDERS || !self.system.add(&folder, opened.as_fd()) {
                 continue;
             }

@@ -5,7 +5,6 @@
 //! therefore never overwrite what somebody else wrote meanwhile.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -111,13 +110,4 @@ pub trait Files: Send + Sync {
     fn real<'a>(&'a self, path: &'a Path) -> Boxed<'a, Result<PathBuf, WorkspaceError>>;
     /// The place that writing a path ends at: as [`real`](Self::real), also where nothing is yet.
     fn target<'a>(&'a self, path: &'a Path) -> Boxed<'a, Result<PathBuf, WorkspaceError>>;
-    /// A regular file of this machine, open for reading, for what reads by itself on a thread of its own, as search does.
-    /// Opening it by its path instead would follow a link put there meanwhile.
-    fn open_local(&self, path: &Path) -> Result<File, WorkspaceError>;
-    /// The root as a folder of this machine, where it is one.
-    fn local_root(&self) -> Option<&Path>;
-    /// The real path of the folder that no path leads into, for what walks by itself.
-    fn closed(&self) -> Option<&Path> {
-        None
-    }
 }

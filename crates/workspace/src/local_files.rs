@@ -71,6 +71,22 @@ impl LocalFiles {
         self
     }
 
+    /// The first root, as it was named.
+    pub fn root(&self) -> &Path {
+        self.guard.first_root()
+    }
+
+    /// The real path of the closed folder.
+    pub fn closed(&self) -> Option<&Path> {
+        self.guard.closed()
+    }
+
+    /// A regular file, open for reading, for what reads by itself on a thread of its own, as search does. Opening it by its
+    /// path instead would follow a link put there meanwhile.
+    pub fn open(&self, path: &Path) -> Result<File, WorkspaceError> {
+        self.guard.file(path).map(|(file, _)| file)
+    }
+
     /// Whether the root is there.
     pub fn is_there(&self) -> bool {
         self.guard.is_there()
@@ -223,18 +239,6 @@ impl Files for LocalFiles {
             let place = self.guard.locate(path, Last::Followed)?;
             Ok(self.guard.real(&place))
         })
-    }
-
-    fn open_local(&self, path: &Path) -> Result<File, WorkspaceError> {
-        self.guard.file(path).map(|(file, _)| file)
-    }
-
-    fn local_root(&self) -> Option<&Path> {
-        Some(self.guard.first_root())
-    }
-
-    fn closed(&self) -> Option<&Path> {
-        self.guard.closed()
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use lathe_protocol::{Digest, Digesting};
 
-use crate::{Files, LocalFiles, WorkspaceError, content_of, open_regular};
+use crate::{LocalTree, WorkspaceError, content_of, open_regular};
 
 /// Largest file that can be pinned.
 const LARGEST: u64 = 64 << 20;
@@ -22,9 +22,9 @@ pub struct Pin {
 
 impl Pin {
     /// Pins the file that a word names, relative to the root; `None` if it names no file of the project.
-    pub fn take(files: &LocalFiles, root: &Path, word: &str) -> Result<Option<Self>, WorkspaceError> {
+    pub fn take(tree: &LocalTree, root: &Path, word: &str) -> Result<Option<Self>, WorkspaceError> {
         let Ok(path) = root.join(word).canonicalize() else { return Ok(None) };
-        let Ok(file) = files.open_local(&path) else { return Ok(None) };
+        let Ok(file) = tree.open(&path) else { return Ok(None) };
         let digest = digest(file, &path)?;
         Ok(Some(Self { word: word.to_owned(), path, digest }))
     }

@@ -120,7 +120,8 @@ impl Actor {
     /// The folder a line would run in, where it is not the workspace itself.
     fn folder_of(&self, prepared: &Prepared) -> Option<String> {
         let line = prepared.line.as_ref()?;
-        let here = self.setup.toolbox.services().cwd();
+        let services = self.setup.toolbox.services();
+        let here = services.cwd().or_else(|| services.inside_cwd()).unwrap_or_default();
         let folder = line.folder.clone().unwrap_or_else(|| here.display().to_string());
         (folder != self.state.workspace).then_some(folder)
     }

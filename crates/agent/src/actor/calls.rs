@@ -26,7 +26,7 @@ pub(super) struct PendingCall {
     pub(super) prepared: Arc<Prepared>,
     pub(super) judged: Judged,
     /// The folder of the shell when it was first decided.
-    decided_in: PathBuf,
+    decided_in: Option<PathBuf>,
     /// The preview that a person was shown, if it is the text of a file.
     pub(super) preview: Option<Preview>,
     /// The arguments for the text that a person made of it, and the words about that.

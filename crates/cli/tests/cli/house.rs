@@ -205,6 +205,23 @@ fn only_four_crates_start_programs() {
     assert_eq!(odd, Vec::<&PathBuf>::new(), "use a workspace's processes, or `program_command`");
 }
 
+/// A place to work in is made in one constructor and handed on, so that a jail or a container is another constructor. Written
+/// apart, so that this file does not find itself.
+#[test]
+fn only_one_constructor_names_files_and_processes_of_this_machine() {
+    let names = [["Local", "Files"].concat(), ["Local", "Processes"].concat()];
+    let mut found = Vec::new();
+    files(&root().join("crates"), ".rs", &mut found);
+    let below = found.iter().map(|path| path.strip_prefix(root()).unwrap());
+    let sources = below.filter(|path| path.components().nth(2).is_some_and(|part| part.as_os_str() == "src"));
+    let named = sources.filter(|path| {
+        let text = std::fs::read_to_string(root().join(path)).unwrap();
+        !path.starts_with("crates/workspace") && names.iter().any(|name| text.contains(name.as_str()))
+    });
+    let named: Vec<&Path> = named.collect();
+    assert_eq!(named, [Path::new("crates/host/src/workspace.rs")], "use the workspace that was handed on");
+}
+
 /// Crates whose values surfaces hold, and the one they speak with everybody.
 const HELD: [&str; 7] = ["protocol", "views", "plan", "host", "workbench", "config", "server"];
 

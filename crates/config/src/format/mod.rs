@@ -8,9 +8,7 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use lathe_workspace::{
-    Files as _, LocalFiles, WorkspaceError, content_of, leads_nowhere, nowhere, open_regular,
-};
+use lathe_workspace::{LocalTree, WorkspaceError, content_of, leads_nowhere, nowhere, open_regular};
 
 pub(crate) use self::json::parse as parse_json;
 pub(crate) use self::toml::parse as parse_toml;
@@ -48,7 +46,7 @@ pub(crate) fn read(path: &Path) -> Result<Option<String>, Fault> {
 pub struct ProjectFiles {
     folder: PathBuf,
     /// None: there is no such folder.
-    files: Option<LocalFiles>,
+    tree: Option<LocalTree>,
 }
 
 impl ProjectFiles {
@@ -56,14 +54,14 @@ impl ProjectFiles {
     pub fn new(folder: &Path, home: &Path) -> Self {
         let own = home.canonicalize().unwrap_or_else(|_| home.to_owned());
         let real = folder.canonicalize().ok().filter(|real| !real.starts_with(&own));
-        Self { folder: folder.to_owned(), files: real.map(|real| LocalFiles::confined(real, home)) }
+        Self { folder: folder.to_owned(), tree: real.map(|real| LocalTree::at(real, Some(home))) }
     }
 
     /// The text of a file below the folder, which is named as the folder is. Nothing, if there is no such file.
     pub(crate) fn read(&self, path: &Path) -> Result<Option<String>, Fault> {
-        let Some(files) = &self.files else { return Ok(None) };
+        let Some(tree) = &self.tree else { return Ok(None) };
         let below = path.strip_prefix(&self.folder).map_err(|_| leads_out())?;
-        match files.open_local(below) {
+        match tree.open(below) {
             Ok(file) => text_of(file).map(Some),
             Err(WorkspaceError::NotFound(_)) if leads_nowhere(path) => {
                 Err(Fault::Unreadable(nowhere().to_string()))

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use lathe_extend::Program;
 use lathe_protocol::Raw;
-use lathe_workspace::LocalProcesses;
+use lathe_workspace::Workspace;
 use tokio_util::sync::CancellationToken;
 
 fn program(folder: &Path, discovery: &str, call: &str) -> Program {
@@ -19,8 +19,7 @@ fn program(folder: &Path, discovery: &str, call: &str) -> Program {
         discovery_command: "sh 'discover.sh' \"one word\"".to_owned(),
         call_command: "sh call.sh".to_owned(),
         call_time: Duration::from_secs(20),
-        processes: Arc::new(LocalProcesses),
-        folder: folder.to_owned(),
+        workspace: Workspace::folder(folder.to_owned(), None),
         env: vec![("PATH".into(), "/usr/bin:/bin".into())],
         pins: Vec::new(),
         clean: Arc::new(|text| text.replace(SECRET, "«secret»")),

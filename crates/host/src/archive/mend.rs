@@ -14,6 +14,7 @@ use lathe_changes::{
 use lathe_journal::{Journal, JournalError, Reader};
 use lathe_protocol::{CallFinished, CallId, Dangling, Draft, Place, RunNo, SessionId, interrupted};
 use lathe_tools::{ran_in_background, recorded};
+use lathe_workspace::{LocalTree, Workspace};
 
 use crate::archive::Archive;
 use crate::error::HostError;
@@ -36,16 +37,16 @@ impl Archive {
         self.home().baselines().join(id.as_str())
     }
 
-    /// Knows what shell lines change. A root that is the whole machine, or holds Lathe's own folder, is too much to watch.
+    /// Knows what shell lines change. A root that is the whole machine, or holds Lathe's own folder, is too much to watch; one
+    /// that is not of this machine cannot be looked at.
     pub(crate) fn tracking(
         &self,
         id: &SessionId,
-        root: &Path,
+        workspace: &Workspace,
         mut exclude: Vec<PathBuf>,
     ) -> Result<Option<TrackerOptions>, HostError> {
-        if root.parent().is_none() {
-            return Ok(None);
-        }
+        let root = workspace.local().map(LocalTree::root);
+        let Some(root) = root.filter(|root| root.parent().is_some()) else { return Ok(None) };
         exclude.push(self.home().path().to_owned());
         Ok(Some(TrackerOptions {
             root: root.to_owned(),
@@ -95,11 +96,11 @@ impl Archive {
             let (opened, _) = beginning(&journal.reader()?)?;
             let root = same_folder(&opened)?;
             // A file that was written half, and a folder made for it, are gone before the tree is looked at.
-            self.files(&root)?;
+            let workspace = self.home().recovered(self.home().workspace(&root))?;
             // Before git is started there.
             let kept = self.kept();
             let aside = self.noted_aside(&id);
-            let line = self.changed_by_line(&id, &root);
+            let line = self.changed_by_line(&id, &workspace);
             let found = self.changed_by(&id, &root, &begun, &line);
             let kept: Vec<Kept> =
                 kept.into_iter().filter(|kept| kept.session.as_deref() == Some(id.as_str())).collect();
@@ -147,9 +148,9 @@ impl Archive {
     }
 
     /// The changes of the tree since the last line of a killed process began.
-    fn changed_by_line(&self, id: &SessionId, root: &Path) -> Result<Option<Recovered>, String> {
-        self.keep_outputs(id, root, &[])
-            .and_then(|outputs| self.tracking(id, root, outputs))
+    fn changed_by_line(&self, id: &SessionId, workspace: &Workspace) -> Result<Option<Recovered>, String> {
+        self.keep_outputs(id, workspace.root(), &[])
+            .and_then(|outputs| self.tracking(id, workspace, outputs))
             .map_err(|error| error.to_string())
             .and_then(|options| {
                 options.map_or(Ok(None), |options| {

@@ -19,15 +19,11 @@ pub(crate) mod rewind;
 pub(crate) mod set_aside;
 pub(crate) mod trajectory;
 
-use std::path::Path;
-
 use lathe_changes::Quarantine;
 use lathe_protocol::SessionId;
 use lathe_tools::Keeper;
-use lathe_workspace::LocalFiles;
 use parking_lot::Mutex;
 
-use crate::error::HostError;
 use crate::home::Home;
 
 /// Sessions that were, in one home.
@@ -48,15 +44,6 @@ impl Archive {
 
     pub fn home(&self) -> &Home {
         &self.home
-    }
-
-    /// The files of a folder, with what an earlier crash left in it put back or finished.
-    pub(crate) fn files(&self, root: &Path) -> Result<LocalFiles, HostError> {
-        let files = LocalFiles::confined(root.to_owned(), self.home.path()).naming(lathe_git::named_places);
-        files.recovering(self.home.store().join("recovery")).map_err(|error| HostError::Folder {
-            path: root.to_owned(),
-            reason: format!("what an earlier crash left cannot be mended: {error}"),
-        })
     }
 
     /// Keeps what lines take away and no copy can be kept of.

@@ -83,7 +83,8 @@ impl Archive {
         self.note_aside(&note, &aside);
         let scratch = scratch.map(SessionId::new);
         let recovered = scratch.as_ref().and_then(|id| {
-            let options = self.tracking(id, &note.folder, Vec::new()).ok().flatten()?;
+            let options =
+                self.tracking(id, &self.home().workspace(&note.folder), Vec::new()).ok().flatten()?;
             lathe_changes::recover(options).ok().flatten()
         });
         let call = CallId::new(&note.call);

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use lathe_workspace::{FileKind, LocalFiles, WorkspaceError};
+use lathe_workspace::{FileKind, LocalTree, WorkspaceError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -39,9 +39,9 @@ impl Removals {
     }
 
     /// Moves what is at a path of a root here.
-    pub fn take(&self, files: &LocalFiles, root: &Path, path: &Path) -> Result<Removed, HostError> {
+    pub fn take(&self, tree: &LocalTree, root: &Path, path: &Path) -> Result<Removed, HostError> {
         let (id, place) = self.make()?;
-        let kind = match files.take_away(path, &place.join(CONTENT)) {
+        let kind = match tree.take_away(path, &place.join(CONTENT)) {
             Ok(kind) => kind,
             Err(error) => {
                 let _ = std::fs::remove_dir(&place);
@@ -56,20 +56,20 @@ impl Removals {
         };
         self.note(id, shown, root, kind, &place).inspect_err(|_| {
             // Without its note nobody could bring it back.
-            if files.bring_back(&place.join(CONTENT), path).is_ok() {
+            if tree.bring_back(&place.join(CONTENT), path).is_ok() {
                 let _ = std::fs::remove_dir_all(&place);
             }
         })
     }
 
     /// Moves what is here back to where it was, if nothing is there by now.
-    pub fn bring_back(&self, files: &LocalFiles, root: &Path, id: &str) -> Result<Removed, HostError> {
+    pub fn bring_back(&self, tree: &LocalTree, root: &Path, id: &str) -> Result<Removed, HostError> {
         let kept = self.get(id)?;
         if Path::new(&kept.workspace) != root || kept.kind == "session" {
             return Err(none());
         }
         let place = self.folder.join(id);
-        files.bring_back(&place.join(CONTENT), Path::new(&kept.path))?;
+        tree.bring_back(&place.join(CONTENT), Path::new(&kept.path))?;
         let _ = std::fs::remove_dir_all(place);
         Ok(kept)
     }

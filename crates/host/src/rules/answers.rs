@@ -1,12 +1,13 @@
 //! Answers that hold for ever: rules of the user's own, one for each "always".
 
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use lathe_agent::Answers;
 use lathe_policy::{Grant, Rulebook};
 use lathe_protocol::Digest;
 use lathe_tools::ANSWERS;
+use lathe_workspace::Workspace;
 
 use crate::error::HostError;
 use crate::extras::Extras;
@@ -29,9 +30,9 @@ impl Rules {
     }
 
     /// The rules of a session without the answers, which it looks at by itself. Answers that cannot be read now are an error.
-    pub(crate) fn base_rules(&self, root: &Path, extras: &Extras) -> Result<Rulebook, HostError> {
+    pub(crate) fn base_rules(&self, workspace: &Workspace, extras: &Extras) -> Result<Rulebook, HostError> {
         self.answers().read().map_err(HostError::Policy)?;
-        Ok(lathe_tools::exclude(self.rules_without_answers(root, extras)?, &extras.exclude))
+        Ok(lathe_tools::exclude(self.rules_without_answers(workspace, extras)?, &extras.exclude))
     }
 
     /// What was allowed for ever, in the order it was.

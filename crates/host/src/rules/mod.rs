@@ -6,10 +6,9 @@ pub(crate) mod policy;
 pub(crate) mod policy_replay;
 pub(crate) mod trust;
 
-use std::path::Path;
-
 use lathe_policy::{Gate, OnDisk};
 use lathe_tools::LocalDisk;
+use lathe_workspace::Workspace;
 
 use crate::home::Home;
 
@@ -27,8 +26,10 @@ impl Rules {
         &self.home
     }
 
-    /// The gate of a place where nobody can be asked.
-    pub(crate) fn gate(&self, root: &Path) -> Gate {
+    /// The gate of a place where nobody can be asked. What links and patterns mean is only known on a disk of this machine;
+    /// for a workspace elsewhere the gate has no disk, and takes each name as it is spelled.
+    pub(crate) fn gate(&self, workspace: &Workspace) -> Gate {
+        let root = workspace.root();
         Gate {
             home: self.home().path().to_owned(),
             root: root.to_owned(),
@@ -36,7 +37,7 @@ impl Rules {
             here: Some(root.to_owned()),
             outputs: None,
             headless: true,
-            disk: OnDisk::new(LocalDisk),
+            disk: workspace.local().map_or_else(OnDisk::default, |_| OnDisk::new(LocalDisk)),
             switched: lathe_policy::Switched::default(),
         }
     }

@@ -7,7 +7,7 @@ use lathe_agent::Answers as _;
 use lathe_policy::{Each, Gate, OnDisk, Rulebook, Tier};
 use lathe_protocol::{Actor, CommandDecided, Decision, Mode};
 use lathe_tools::{ANSWERS, CommandCheck, Judge, OutsideTool, Toolbox};
-use lathe_workspace::{LocalFiles, content_of, leads_nowhere, nowhere, open_regular};
+use lathe_workspace::{LocalTree, Workspace, content_of, leads_nowhere, nowhere, open_regular};
 
 use crate::error::HostError;
 use crate::extras::Extras;
@@ -39,8 +39,8 @@ impl Rules {
     /// The rules of a file alone, or those that hold here: the built-in ones and the user's (`policy/*.toml`).
     /// Lines are judged for a shell that has the commands of the agent.
     pub fn policy_check(&self, rules: Option<&Path>, extras: &Extras) -> Result<PolicyCheck, HostError> {
-        let root = std::env::current_dir().unwrap_or_default();
-        let gate = Gate { headless: false, ..self.gate(&root) };
+        let workspace = self.home().workspace(&std::env::current_dir().unwrap_or_default());
+        let gate = Gate { headless: false, ..self.gate(&workspace) };
         Ok(match rules {
             // A file is tried for no folder in particular: a relative name in a line means no place then.
             Some(file) => PolicyCheck {
@@ -49,8 +49,8 @@ impl Rules {
                 commands: None,
             },
             None => {
-                let fields = extras.declared(&root, self.home().path())?;
-                let rules = self.rulebook(&root, extras)?.knowing(lathe_tools::built_in_commands());
+                let fields = extras.declared(&workspace, self.home().path())?;
+                let rules = self.rulebook(&workspace, extras)?.knowing(lathe_tools::built_in_commands());
                 let rules = rules.knowing(fields.iter().map(OutsideTool::own_command));
                 let rules = Arc::new(lathe_tools::exclude(rules, &extras.exclude));
                 let commands = Some(CommandCheck::new(Some(self.home().memory()), fields));
@@ -61,13 +61,13 @@ impl Rules {
 
     /// Reads every rule file that holds in a folder, so that a mistake is told before anything runs.
     pub fn check_rules(&self, root: &Path, extras: &Extras) -> Result<(), HostError> {
-        self.rulebook(root, extras).map(drop)
+        self.rulebook(&self.home().workspace(root), extras).map(drop)
     }
 
     /// Looks at the rules and at all else that stops every session in a folder, without starting a program.
     pub fn check_session(&self, root: &Path, extras: &Extras) -> Result<(), HostError> {
         self.check_rules(root, extras)?;
-        extras.check(root, self.home().path())
+        extras.check(&self.home().workspace(root), self.home().path())
     }
 
     /// The files in the folder of the user's rules that are not read, so that whoever put a rule there hears of it.
@@ -98,14 +98,14 @@ impl Rules {
     /// Decides about what a person does without a model: limited by the guard only, unless a mode is named.
     pub(crate) fn judge(
         &self,
-        root: &Path,
+        workspace: &Workspace,
         mode: Option<Mode>,
         toolbox: &Toolbox,
         extras: &Extras,
     ) -> Result<Judge, HostError> {
-        let rules = toolbox.teach(self.rulebook(root, extras)?);
+        let rules = toolbox.teach(self.rulebook(workspace, extras)?);
         Ok(Judge {
-            gate: self.gate(root),
+            gate: self.gate(workspace),
             rules: Arc::new(lathe_tools::exclude(rules, &extras.exclude)),
             actor: if mode.is_some() { Actor::Model } else { Actor::Person },
             mode: mode.unwrap_or(Mode::Default),
@@ -114,8 +114,8 @@ impl Rules {
     }
 
     /// The rules that hold in a folder: the built-in ones, the user's, and the project's, which only tighten.
-    pub(crate) fn rulebook(&self, root: &Path, extras: &Extras) -> Result<Rulebook, HostError> {
-        let rules = self.rules_without_answers(root, extras)?;
+    pub(crate) fn rulebook(&self, workspace: &Workspace, extras: &Extras) -> Result<Rulebook, HostError> {
+        let rules = self.rules_without_answers(workspace, extras)?;
         match self.answers().rules() {
             Ok((name, text)) => {
                 rules.with(Tier::User, &name, &text).map_err(|error| HostError::Policy(error.to_string()))
@@ -125,7 +125,15 @@ impl Rules {
     }
 
     /// The same without what was allowed for ever, which may change while a session runs.
-    pub(crate) fn rules_without_answers(&self, root: &Path, extras: &Extras) -> Result<Rulebook, HostError> {
+    pub(crate) fn rules_without_answers(
+        &self,
+        workspace: &Workspace,
+        extras: &Extras,
+    ) -> Result<Rulebook, HostError> {
+        // Without them something would be allowed that the project denies.
+        let unread =
+            || HostError::Policy("a project's rules are only read in a folder of this machine".to_owned());
+        let root = workspace.local().map(LocalTree::root).ok_or_else(unread)?;
         let (files, _) = self.rule_files()?;
         let rules = Rulebook::builtin().with_fields(extras.field_names());
         let replica = extras.replica.as_ref();
@@ -145,7 +153,7 @@ impl Rules {
         let wrong = |reason: String| HostError::Policy(format!("{PROJECT_RULES}: {reason}"));
         let folders = [Some(root), replica.map(|replica| replica.original.as_path())].into_iter().flatten();
         folders.into_iter().try_fold(rules, |rules, folder| {
-            match text_of(&LocalFiles::new(folder.to_owned()), Path::new(PROJECT_RULES)).map_err(wrong)? {
+            match text_of(&LocalTree::at(folder.to_owned(), None), Path::new(PROJECT_RULES)).map_err(wrong)? {
                 Some(text) => rules
                     .with(Tier::Project, PROJECT_RULES, &for_copy(text, replica))
                     .map_err(|error| HostError::Policy(error.to_string())),

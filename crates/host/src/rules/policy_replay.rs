@@ -47,6 +47,7 @@ impl Rules {
         extras: &Extras,
     ) -> Result<PolicyReplay, HostError> {
         let here = std::env::current_dir().unwrap_or_default();
+        let here = self.home().workspace(&here);
         let rules = with_file(self.rulebook(&here, extras)?, file, None)?;
         let all = if sessions.is_empty() && self.home().sessions().exists() {
             session_ids(&self.home().sessions())?
@@ -81,7 +82,7 @@ impl Rules {
                     replay.calls += 1;
                     // Whether somebody could be asked is told by the decision itself.
                     let headless = decided.decision.rule == "headless";
-                    let gate = Gate { headless, ..self.gate(&root) };
+                    let gate = Gate { headless, ..self.gate(&self.home().workspace(&root)) };
                     let again = decide(&gate, rules, mode, decided);
                     if again.verdict != decided.decision.verdict {
                         replay.changed.push(Changed {

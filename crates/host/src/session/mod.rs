@@ -20,7 +20,7 @@ use lathe_protocol::{
 use lathe_redact::Redactor;
 use lathe_shell::StartFolder;
 use lathe_tools::{Outputs, OutsideTool, Services, ShellPlan, Toolbox, Tracking};
-use lathe_workspace::LocalProcesses;
+use lathe_workspace::Workspace;
 use parking_lot::Mutex;
 
 pub use self::open::Session;
@@ -129,7 +129,8 @@ impl Host {
             online: plan.extras.online.enabled,
             own_model: plan.own_model,
         };
-        let outside = plan.extras.outside(&root, self.home().path()).await?;
+        let workspace = self.home().workspace(&root);
+        let outside = plan.extras.outside(&workspace, self.home().path()).await?;
         plan.extras.checks()?; // Wrong settings leave no session behind.
         self.home().make()?;
         let id = new_id();
@@ -148,7 +149,7 @@ impl Host {
         self.open(
             id,
             journal,
-            &root,
+            workspace,
             ready,
             variables,
             Opening {
@@ -188,28 +189,31 @@ impl Host {
             tools: overrides.extras.narrowed(opened.options.tools),
             ..before
         };
+        let workspace = self.home().workspace(&root);
         let opening = Opening {
             tools: options.tools.clone(),
             review: options.review.clone(),
             online: options.online,
             options: Some(options),
             attended: overrides.attended,
-            outside: overrides.extras.outside(&root, self.home().path()).await?,
+            outside: overrides.extras.outside(&workspace, self.home().path()).await?,
             extras: overrides.extras,
         };
-        self.open(id.clone(), journal, &root, ready, variables, opening)
+        self.open(id.clone(), journal, workspace, ready, variables, opening)
     }
 
     fn open(
         &self,
         id: SessionId,
         journal: Journal,
-        root: &Path,
+        workspace: Workspace,
         ready: Ready,
         variables: Arc<Variables>,
         opening: Opening,
     ) -> Result<Session, HostError> {
         let Opening { tools, review, online, options, attended, extras, outside } = opening;
+        let workspace = self.home().recovered(workspace)?;
+        let root = workspace.root();
         let mut known = extras.secrets(self.home().path())?;
         known.extend(ready.key.clone().map(|key| ("API_KEY".to_owned(), key)));
         known.extend(ready.known.iter().cloned());
@@ -217,10 +221,10 @@ impl Host {
         self.archive().meet(known);
         let outputs = self.archive().keep_outputs(&id, root, &extras.outputs)?;
         let mut services = self
-            .services(root, Arc::clone(&redactor))?
+            .services(workspace.clone(), Arc::clone(&redactor))?
             .tracked(
                 self.archive()
-                    .tracking(&id, root, [outputs, vec![outputs_folder(&id)]].concat())?
+                    .tracking(&id, &workspace, [outputs, vec![outputs_folder(&id)]].concat())?
                     .map_or_else(Tracking::off, |options| {
                         Tracking::new(options).with(self.archive().quarantine().repositories())
                     }),
@@ -244,22 +248,22 @@ impl Host {
             .map_err(|error| error.to_string());
         let project = project_texts(&extras.instructions, &redactor);
         let (screen, known) = (Arc::clone(&redactor), Arc::clone(&redactor));
-        let (place, shell, memory) = (root.to_owned(), services.plan.shell.clone(), self.home().memory());
+        let (place, shell, memory) = (workspace.clone(), services.plan.shell.clone(), self.home().memory());
         let unread = services.unread.clone();
         let toolbox = Arc::new(Toolbox::with(ready.toolset, Arc::new(services), tools, outside));
         let setup = Setup {
             readers: self.readers(&id)?,
-            patcher: Arc::new(self.archive().patcher(&id, root)),
+            patcher: Arc::new(self.archive().patcher(&id, workspace.clone())),
             journal,
             model: ready.client,
             toolbox: Arc::clone(&toolbox),
             gate: Gate {
                 headless: attended != Attended::Person,
                 outputs: Some(read_again),
-                ..self.rules().gate(root)
+                ..self.rules().gate(&workspace)
             },
             remember: Arc::new(self.rules().answers()),
-            rules: Arc::new(toolbox.teach(self.rules().base_rules(root, &extras)?)),
+            rules: Arc::new(toolbox.teach(self.rules().base_rules(&workspace, &extras)?)),
             clock: Arc::new(SystemClock),
             redactor,
             variables,
@@ -278,7 +282,8 @@ impl Host {
         let summing = lakeview.as_ref().ok().filter(|_| extras.lakeview.each_step);
         let summing =
             summing.map(|lakeview| each_step(Arc::new(handle.clone()), Arc::clone(lakeview), state.seq));
-        let (actor, indexing) = (tokio::spawn(actor.run()), self.graphs().index(root));
+        let (actor, indexing) =
+            (tokio::spawn(actor.run()), workspace.local().and_then(|tree| self.graphs().index(tree.root())));
         Ok(Session {
             id,
             workspace: root.to_string_lossy().into_owned(),
@@ -297,19 +302,21 @@ impl Host {
         })
     }
 
-    pub(crate) fn services(&self, root: &Path, redactor: Arc<Redactor>) -> Result<Services, HostError> {
+    pub(crate) fn services(
+        &self,
+        workspace: Workspace,
+        redactor: Arc<Redactor>,
+    ) -> Result<Services, HostError> {
         // A session does not write the facts of the user that an outer session works for.
         let has_facts = self.home().refuse_inside_session("remember").is_ok();
         let plan = ShellPlan {
             home: self.home().path().to_owned(),
             shell: PathBuf::from("/bin/bash"),
-            start: StartFolder::Is(exact_identity(root)?),
+            start: StartFolder::Is(exact_identity(workspace.root())?),
             env: shell_env(),
             memory: has_facts.then(|| self.home().memory()),
         };
-        let files = Arc::new(self.archive().files(root)?);
-        let processes = Arc::new(LocalProcesses);
-        Ok(Services::new(root.to_owned(), files, processes, self.home().blobs()?, redactor, plan))
+        Ok(Services::new(workspace, self.home().blobs()?, redactor, plan))
     }
 
     fn readers(&self, id: &SessionId) -> Result<OpenReader, HostError> {

@@ -79,7 +79,7 @@ impl Checks {
 
     /// What the checks say before files are changed, where it is not known.
     pub(crate) async fn before(&self, services: &Services, paths: &[String], cancel: &CancellationToken) {
-        for job in self.jobs(&services.root, paths) {
+        for job in self.jobs(services.workspace.root(), paths) {
             if self.is_broken(job.rule) || self.known.lock().contains_key(&job) {
                 continue;
             }
@@ -99,7 +99,7 @@ impl Checks {
         cancel: &CancellationToken,
     ) -> String {
         let mut words = String::new();
-        for job in self.jobs(&services.root, paths) {
+        for job in self.jobs(services.workspace.root(), paths) {
             let Some(rule) = self.rules.get(job.rule) else { continue };
             if self.is_broken(job.rule) {
                 words.push_str(&self.why_broken(job.rule, &rule.command));
@@ -172,8 +172,10 @@ impl Checks {
         let Some(rule) = self.rules.get(job.rule) else { return Ok(Report::default()) };
         let mut there = Vec::new();
         for file in &job.files {
-            if services.files.stat(file).await.is_ok() {
-                there.push(file.clone().into_os_string());
+            if services.workspace.files().stat(file).await.is_ok() {
+                let inside = services.workspace.inside(file);
+                let unknown = || format!("processes of this workspace have no path for {}", file.display());
+                there.push(inside.ok_or_else(unknown)?.into_os_string());
             }
         }
         // Nothing can be wrong with files that are not there.
@@ -185,14 +187,18 @@ impl Checks {
         }
         let fixed =
             [services.plan.shell.clone().into(), "-c".into(), rule.template.script().into(), "check".into()];
+        let root = services.workspace.root();
+        let cwd = services.workspace.inside(root);
+        let cwd =
+            cwd.ok_or_else(|| format!("processes of this workspace have no path for {}", root.display()))?;
         let what = Spawn {
             argv: fixed.into_iter().chain(there).collect(),
-            cwd: services.root.clone(),
+            cwd,
             env: without_imports(services.plan.env.clone()),
             fence: Fence::default(),
         };
         let limits = CaptureLimits { time: self.time, keep: KEEP };
-        let ran = capture(&*services.processes, what, b"", limits, cancel.cancelled()).await;
+        let ran = capture(&**services.workspace.processes(), what, b"", limits, cancel.cancelled()).await;
         let ran = ran.map_err(|error| error.to_string())?;
         let failed = match ran.end {
             CaptureEnd::Ended(Ended::Code(code @ (126 | 127))) => {

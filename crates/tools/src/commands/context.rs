@@ -73,8 +73,8 @@ pub(crate) const JUDGED: usize = 100;
 
 impl Judge {
     /// The same judge for a shell that is in another folder now.
-    pub fn at(self, folder: std::path::PathBuf) -> Self {
-        Self { gate: Gate { here: Some(folder), ..self.gate }, ..self }
+    pub fn at(self, folder: impl Into<Option<std::path::PathBuf>>) -> Self {
+        Self { gate: Gate { here: folder.into(), ..self.gate }, ..self }
     }
 
     /// This judge for the session's shell: in the folder it is in, with the options that lines switched on.

@@ -123,6 +123,11 @@ impl AgentCommands {
         let Some(line) = self.services.upgrade().and_then(|services| services.line(call.line)) else {
             return complain(&mut io, &name, "no line of this session is running", code::NO_LINE).await;
         };
+        // The files of the host are named from here on.
+        let Some(cwd) = line.context.services.workspace.host(&call.cwd) else {
+            return complain(&mut io, &name, "the host has no path for its folder", code::NO_LINE).await;
+        };
+        let call = CommandCall { cwd, ..call };
         let decision = Decision {
             verdict: Verdict::Allow,
             rule: "builtin.reads".to_owned(),
@@ -175,7 +180,7 @@ impl AgentCommands {
         }
         running.expand_home(&mut given.arguments, command.paths);
         if let Some(outputs) = &running.line.context.services.outputs {
-            outputs.place(&mut given.arguments, &running.call.cwd);
+            outputs.place(&mut given.arguments, Some(&running.call.cwd));
         }
         if command.name == "view" && bytes::wanted(&given.arguments, running.call.output) {
             return bytes::view(running, &given.arguments).await;
@@ -216,7 +221,7 @@ impl AgentCommands {
     async fn one(&self, running: &mut Running, command: &Command, mut call: TypedCall) -> u8 {
         let base = match command.base {
             Base::Caller => running.call.cwd.clone(),
-            Base::Root => running.line.context.services.root.clone(),
+            Base::Root => running.line.context.services.workspace.root().to_owned(),
         };
         call.resolve(&running.call.cwd);
         let (id, given, literal) = (call.tool(), [call.json()], call.literal());

@@ -504,10 +504,12 @@ fn general(problem: &Problem) -> String {
 
 /// Lathe's words by the names that the model of this toolset knows.
 fn in_its_names(text: &str) -> String {
-    const NAMES: [(&str, &str); 6] = [
+    const NAMES: [(&str, &str); 8] = [
         ("old_str ", "old_string "),
         ("new_str ", "new_string "),
         ("`edit`", "`replace`"),
+        ("`search`", "`search_file_content`"),
+        ("`many`", "`read_many_files`"),
         ("only `view` works on folders", "`list_directory` lists it"),
         ("View it", "Read it"),
         ("since you viewed it", "since you read it"),

@@ -61,7 +61,7 @@ impl Invocation for Check {
 impl Check {
     async fn problem(self, context: &RunContext) -> Problem {
         let Arguments { create, view, problem, .. } = self.arguments;
-        match context.services.files.stat(&self.path).await {
+        match context.services.workspace.files().stat(&self.path).await {
             Err(WorkspaceError::NotFound(_)) if create => Problem::Arguments(problem),
             Err(error) => Problem::from_workspace(error, &self.path, Doing::Reading),
             Ok(_) if create => Problem::Exists(self.path),

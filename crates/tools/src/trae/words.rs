@@ -272,6 +272,7 @@ pub(super) fn problem(problem: &Problem) -> String {
         | Problem::NoChange(_)
         | Problem::Stale(_)
         | Problem::NotAsShown(_)
+        | Problem::NoLocalTree(_)
         | Problem::Outside(_)
         | Problem::Protected(_)
         | Problem::SearchNotFound(_)

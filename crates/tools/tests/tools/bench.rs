@@ -15,7 +15,7 @@ use lathe_redact::Redactor;
 use lathe_tools::{
     Asker, Judge, Ledger, LiveOutput, Notebook, Prepared, Recalled, RunContext, Services, ShellPlan, Toolbox,
 };
-use lathe_workspace::{LocalFiles, LocalProcesses};
+use lathe_workspace::Workspace;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -97,20 +97,30 @@ impl Bench {
         blobs: PathBuf,
         folder: tempfile::TempDir,
     ) -> Self {
-        Self::made(secrets, root, blobs, folder, |services| Toolbox::new(toolset, Arc::new(services)))
+        let make = |services| Toolbox::new(toolset, Arc::new(services));
+        Self::made(secrets, here, root, blobs, folder, make)
     }
 
     /// A bench whose toolbox is made by the caller.
     pub fn with(make: impl FnOnce(Services) -> Toolbox) -> Self {
+        Self::in_workspace(here, make)
+    }
+
+    /// The same in a workspace that the caller makes of the folder that processes know it by.
+    pub fn in_workspace(
+        workspace: impl FnOnce(&Path) -> Workspace,
+        make: impl FnOnce(Services) -> Toolbox,
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap().join("work");
         std::fs::create_dir(&root).unwrap();
         let blobs = folder.path().join("blobs");
-        Self::made(&[], root, blobs, folder, make)
+        Self::made(&[], workspace, root, blobs, folder, make)
     }
 
     fn made(
         secrets: &[(&str, &str)],
+        workspace: impl FnOnce(&Path) -> Workspace,
         root: PathBuf,
         blobs: PathBuf,
         folder: tempfile::TempDir,
@@ -120,9 +130,7 @@ impl Bench {
         let env = [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("LC_ALL", "C.UTF-8")];
         let home = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
         let services = Services::new(
-            root.clone(),
-            Arc::new(LocalFiles::new(root.clone())),
-            Arc::new(LocalProcesses),
+            workspace(&root),
             Blobs::open(blobs).unwrap(),
             Arc::new(Redactor::new(secrets)),
             ShellPlan {
@@ -294,6 +302,10 @@ impl Bench {
             }
         })
     }
+}
+
+fn here(root: &Path) -> Workspace {
+    Workspace::folder(root.to_owned(), None)
 }
 
 pub fn fifo(path: &Path) {

@@ -9,6 +9,7 @@ mod calls;
 mod checks;
 mod commands;
 mod edit;
+mod elsewhere;
 mod full_disk;
 mod gemini_rows;
 mod gemini_vectors;

@@ -60,7 +60,7 @@ async fn no_path_leads_into_the_closed_folder() {
                 assert!(refused(files.stat(&path).await.err()), "stat {shown}");
                 assert!(refused(files.read(&path, None).await.err()), "read {shown}");
                 assert!(refused(files.real(&path).await.err()), "real {shown}");
-                assert!(refused(files.open_local(&path).err()), "open {shown}");
+                assert!(refused(files.open(&path).err()), "open {shown}");
                 for expect in [Expect::Absent, hash("KEY")] {
                     assert!(files.apply(vec![write(&path, expect, "x")]).await.is_err(), "write {shown}");
                 }
@@ -113,7 +113,7 @@ async fn a_hard_link_to_a_file_of_the_closed_folder_is_refused() {
             let path = root.join(name);
             let refused = |error| matches!(error, Some(WorkspaceError::Outside(_)));
             assert!(refused(files.read(&path, None).await.err()), "{name}");
-            assert!(refused(files.open_local(&path).err()), "{name}");
+            assert!(refused(files.open(&path).err()), "{name}");
             assert!(files.apply(vec![write(&path, hash("KEY"), "x")]).await.is_err(), "{name}");
         }
         for name in ["src/big", "src/twin"] {

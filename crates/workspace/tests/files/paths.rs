@@ -100,7 +100,7 @@ async fn give(files: &LocalFiles, path: &Path, op: Op, expect: Expect) -> Gave {
         Op::Stat => files.stat(path).await.map(|stat| Gave::Kind(stat.kind)),
         Op::Read => files.read(path, None).await.map(text),
         Op::Part => files.read(path, Some(0..1)).await.map(text),
-        Op::Open => files.open_local(path).map(|mut file| {
+        Op::Open => files.open(path).map(|mut file| {
             let mut bytes = Vec::new();
             std::io::Read::read_to_end(&mut file, &mut bytes).unwrap();
             text(bytes)
@@ -264,7 +264,7 @@ async fn a_root_that_is_a_link_can_be_named_both_ways() {
         assert_eq!(files.read(&path, None).await.unwrap(), b"inside\n", "{path:?}");
         assert_eq!(files.real(&path).await.unwrap(), world.root.join("a.txt"));
     }
-    assert_eq!(files.local_root(), Some(world.root.as_path()));
+    assert_eq!(files.root(), world.root.as_path());
     let protected =
         FileOp::Write { path: link.join(".git/x"), expect: Expect::Absent, content: Default::default() };
     assert!(matches!(files.apply(vec![protected]).await, Err(WorkspaceError::Protected(_))));

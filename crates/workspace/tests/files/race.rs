@@ -88,7 +88,7 @@ async fn race(open: fn(PathBuf) -> LocalFiles) {
                 std::io::Read::read_to_string(&mut file, &mut text).unwrap();
                 text == INSIDE
             };
-            count(files.open_local(path).map(song));
+            count(files.open(path).map(song));
             count(files.stat(path).await.map(|stat| stat.bytes == INSIDE.len() as u64));
         }
         let spot = Path::new("spot");

@@ -26,7 +26,7 @@ async fn stat_tells_kind_size_and_permissions() {
     assert!(
         matches!(folder.files.stat(&missing).await, Err(WorkspaceError::NotFound(path)) if path == missing)
     );
-    assert_eq!(folder.files.local_root(), Some(folder.dir.path()));
+    assert_eq!(folder.files.root(), folder.dir.path());
 }
 
 #[tokio::test]

@@ -6,13 +6,11 @@ use std::path::Path;
 
 use lathe_policy::{Item, NamedFiles, named_files};
 use lathe_protocol::{Digesting, ItemKind, ItemState};
-use lathe_workspace::{
-    Files, LocalFiles, Pin, WorkspaceError, find_program, leads_nowhere, nowhere, open_regular,
-};
+use lathe_workspace::{LocalTree, Pin, WorkspaceError, find_program, leads_nowhere, nowhere, open_regular};
 
 use super::{LARGEST_TEXT, Looked, ProjectPart, WORDS};
 
-pub(super) fn of_part(files: &LocalFiles, root: &Path, part: &ProjectPart) -> Result<Looked, String> {
+pub(super) fn of_part(tree: &LocalTree, root: &Path, part: &ProjectPart) -> Result<Looked, String> {
     let mut counted = Digesting::default();
     let mut count = |bytes: &[u8]| {
         counted.add(&(bytes.len() as u64).to_be_bytes());
@@ -25,7 +23,7 @@ pub(super) fn of_part(files: &LocalFiles, root: &Path, part: &ProjectPart) -> Re
     }
     let mut text = String::new();
     if let Some(tools) = &part.tools {
-        text = text_of(files, tools)?.ok_or_else(|| format!("{} is not there", tools.display()))?;
+        text = text_of(tree, tools)?.ok_or_else(|| format!("{} is not there", tools.display()))?;
         count(text.as_bytes());
         shows.push_str(&format!("\n{}:\n{text}", tools.display()));
     }
@@ -34,7 +32,7 @@ pub(super) fn of_part(files: &LocalFiles, root: &Path, part: &ProjectPart) -> Re
         // Its words are passed as they are: no shell completes them.
         ItemKind::Field => field_words(root, &part.command)?,
     };
-    let pins = pins(files, root, &named.known)?;
+    let pins = pins(tree, root, &named.known)?;
     for pin in &pins {
         count(pin.word.as_bytes());
         count(pin.digest.as_str().as_bytes());
@@ -72,7 +70,7 @@ pub(super) fn field_words(root: &Path, command: &str) -> Result<NamedFiles, Stri
 }
 
 /// The files of the project that the words of a command name: trust in `sh check.sh` is trust in the content of `check.sh`.
-pub(super) fn pins(files: &LocalFiles, root: &Path, words: &BTreeSet<String>) -> Result<Vec<Pin>, String> {
+pub(super) fn pins(tree: &LocalTree, root: &Path, words: &BTreeSet<String>) -> Result<Vec<Pin>, String> {
     if words.len() > WORDS {
         return Err(format!("its command has more than {WORDS} words"));
     }
@@ -82,7 +80,7 @@ pub(super) fn pins(files: &LocalFiles, root: &Path, words: &BTreeSet<String>) ->
         if pins.len() > WORDS || pins.iter().any(|pin| pin.word == word) {
             continue;
         }
-        let Some(pin) = Pin::take(files, root, &word).map_err(|error| error.to_string())? else { continue };
+        let Some(pin) = Pin::take(tree, root, &word).map_err(|error| error.to_string())? else { continue };
         // The system runs what the first line of a script names.
         waiting.extend(interpreter_words(&pin.path));
         pins.push(pin);
@@ -100,12 +98,11 @@ pub(super) fn interpreter_words(path: &Path) -> Vec<String> {
 }
 
 /// The text of a regular file of the project; nothing if there is none of this name.
-pub(crate) fn text_of(files: &LocalFiles, path: &Path) -> Result<Option<String>, String> {
-    let file = match files.open_local(path) {
+pub(crate) fn text_of(tree: &LocalTree, path: &Path) -> Result<Option<String>, String> {
+    let file = match tree.open(path) {
         Ok(file) => file,
         Err(error) if is_absent(&error) => {
-            let place = files.local_root().map(|root| root.join(path));
-            return match place.is_some_and(|place| leads_nowhere(&place)) {
+            return match leads_nowhere(&tree.root().join(path)) {
                 true => Err(nowhere().to_string()),
                 false => Ok(None),
             };

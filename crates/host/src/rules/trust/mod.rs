@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use lathe_policy::{Entry, Item, TrustBook};
 use lathe_protocol::{Digest, ItemKind, ItemState, TrustAnswer};
-use lathe_workspace::{LocalFiles, Pin};
+use lathe_workspace::{LocalTree, Pin};
 
 use self::looked::of_part;
 pub(crate) use self::looked::text_of;
@@ -170,7 +170,7 @@ impl Rules {
     /// Looks at what a project brings along. `parts` are those of its configuration.
     pub fn look_at_project(&self, folder: &Path, parts: &[ProjectPart]) -> Result<ProjectLook, HostError> {
         let root = working_folder(folder)?;
-        let files = LocalFiles::new(root.clone());
+        let tree = LocalTree::at(root.clone(), None);
         let book = self.trust_book(&root)?;
         let mut look = ProjectLook {
             root,
@@ -181,7 +181,7 @@ impl Rules {
             unusable: Vec::new(),
         };
         for name in INSTRUCTIONS {
-            match text_of(&files, Path::new(name)) {
+            match text_of(&tree, Path::new(name)) {
                 Ok(Some(text)) if text.trim().is_empty() => {}
                 Ok(Some(text)) => look.add_instructions(name, text),
                 Ok(None) => {}
@@ -189,14 +189,14 @@ impl Rules {
             }
         }
         for part in parts {
-            match of_part(&files, &look.root, part) {
+            match of_part(&tree, &look.root, part) {
                 Ok(looked) => look.items.push(looked),
                 Err(reason) => {
                     look.unusable.push(format!("{} `{}`: {reason}", part.kind.word(), part.name));
                 }
             }
         }
-        look.add_trae(&files);
+        look.add_trae(&tree);
         for looked in look.items.iter_mut().chain(&mut look.trae) {
             looked.state = look.book.state(&looked.item);
         }
@@ -300,9 +300,9 @@ impl Rules {
 
 impl ProjectLook {
     /// The first Trae file that is there, with the keys of the `.env` beside it.
-    fn add_trae(&mut self, files: &LocalFiles) {
+    fn add_trae(&mut self, tree: &LocalTree) {
         for name in TRAE_FILES {
-            let text = match text_of(files, Path::new(name)) {
+            let text = match text_of(tree, Path::new(name)) {
                 Ok(Some(text)) => text,
                 Ok(None) => continue,
                 // The configuration says what is wrong with it.
@@ -317,7 +317,7 @@ impl ProjectLook {
             };
             self.trae =
                 Some(Looked { item, state: ItemState::New, text, pins: Vec::new(), loose: Vec::new() });
-            match text_of(files, Path::new(".env")) {
+            match text_of(tree, Path::new(".env")) {
                 Ok(text) => self.dotenv = dotenv_keys(&text.unwrap_or_default()),
                 Err(reason) => self.unusable.push(format!(".env: {reason}")),
             }

@@ -196,8 +196,11 @@ impl Line {
     /// Refuses a folder that is not in the workspace.
     async fn check_folder(&self, context: &RunContext) -> Result<(), Problem> {
         let Some(folder) = &self.folder else { return Ok(()) };
-        let place = context.services.cwd().join(folder);
-        if context.services.files.real(&place).await.is_ok() {
+        let workspace = &context.services.workspace;
+        let place = context.services.inside_cwd().unwrap_or_default().join(folder);
+        if let Some(host) = workspace.host(&place)
+            && workspace.files().real(&host).await.is_ok()
+        {
             return Ok(());
         }
         let why = "is not within any of the registered workspace directories.";
@@ -207,15 +210,16 @@ impl Line {
     /// The line, with what it changed in the tree.
     async fn tracked(&self, context: &RunContext, line: &LineContext) -> Outcome {
         let tracking = &context.services.tracking;
-        let cwd = context.services.cwd();
+        let cwd = context.services.inside_cwd().unwrap_or_default();
         let cwd = self.folder.as_ref().map_or_else(|| cwd.clone(), |folder| cwd.join(folder));
+        let here = context.services.workspace.host(&cwd);
         if !tracking.is_sparing() {
             // A line that could destroy something for good is not run.
             if tracking.before(context.call.as_str()).await.is_err() {
                 return Err(Problem::NoSpace(context.services.plan.home.clone())).into();
             }
         }
-        let secured = match secure::before(context, &self.command, &cwd).await {
+        let secured = match secure::before(context, &self.command, here.as_deref()).await {
             Ok(secured) => secured,
             Err(reason) => {
                 tracking.called_off().await;
@@ -340,7 +344,11 @@ impl Line {
             return None;
         }
         let shell = services.held_shell();
-        let cwd = shell.as_ref().map_or_else(|| services.root.clone(), |shell| shell.cwd().to_owned());
+        let workspace = &services.workspace;
+        let cwd = match &shell {
+            Some(shell) => shell.cwd().to_owned(),
+            None => workspace.inside(workspace.root())?,
+        };
         let seconds = self.timeout.map_or(context.line_seconds, |asked| asked.clamp(1, LONGEST));
         let ran = run_direct(commands, words, &cwd, context, Duration::from_secs(seconds.into())).await;
         if let Ok(ran) = &ran {

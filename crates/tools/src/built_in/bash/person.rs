@@ -35,7 +35,8 @@ pub async fn run_line(
     live: &mpsc::Sender<LiveChunk>,
 ) -> Result<PersonLine, ShellError> {
     let services = &context.services;
-    let secured = match secure::before(context, line, &services.cwd()).await {
+    let cwd = services.cwd();
+    let secured = match secure::before(context, line, cwd.as_deref()).await {
         Ok(secured) => secured,
         Err(reason) => return Ok(PersonLine::Denied(reason)),
     };
@@ -69,7 +70,7 @@ pub async fn run_line(
     }
     let kept = match runs_on {
         true => {
-            let line = LeftLine::new(context, line.to_owned(), services.cwd());
+            let line = LeftLine::new(context, line.to_owned(), services.inside_cwd().unwrap_or_default());
             line.keep(secured, changes, broken.clone()).await
         }
         false => secure::after(secured, context, changes, broken.clone()).await,

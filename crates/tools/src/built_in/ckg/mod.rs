@@ -157,10 +157,11 @@ impl Invocation for Ckg {
 
 impl Ckg {
     async fn search(self: Box<Self>, context: RunContext) -> Result<String, Problem> {
-        let files = &context.services.files;
+        let root = context.tree(ID)?.root();
+        let files = context.services.workspace.files();
         match files.stat(&self.folder).await {
             // Nothing is said about what is or is not there.
-            Err(_) if files.local_root().is_some_and(|root| !self.folder.starts_with(root)) => {
+            Err(_) if !self.folder.starts_with(root) => {
                 return Err(Problem::Outside(self.folder.clone()));
             }
             Err(_) => return Err(Problem::Arguments(format!("Codebase path {} does not exist", self.path))),
@@ -174,10 +175,10 @@ impl Ckg {
         };
         // The graph reads by itself, so it is only given a folder that is really inside.
         let folder = files.real(&self.folder).await.map_err(|_| Problem::Outside(self.folder.clone()))?;
-        if !files.local_root().is_some_and(|root| folder.starts_with(root)) {
+        if !folder.starts_with(root) {
             return Err(Problem::Outside(self.folder.clone()));
         }
-        with_graph(&context, folder, move |graph| {
+        with_graph(&context, ID, folder, move |graph| {
             let (snapshot, refreshed) = graph.present()?;
             let mut text = ckg(graph, &snapshot, search, &self.identifier, self.print_body);
             if let Some(word) = refreshed.partial() {

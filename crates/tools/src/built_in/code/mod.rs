@@ -131,7 +131,7 @@ impl Invocation for Code {
 
     fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
         Box::pin(async move {
-            let asked = with_graph(&context, self.root.clone(), move |graph| {
+            let asked = with_graph(&context, ID, self.root.clone(), move |graph| {
                 ask(graph, self.command.name(), &self.target, self.budget)
             });
             asked.await.map(|asked| Data::Code(asked.text)).into()
@@ -139,15 +139,15 @@ impl Invocation for Code {
     }
 }
 
-/// The graph of a folder, for as long as a question takes. The session keeps the one of its own root.
+/// The graph of a folder, for as long as a question takes. The session keeps the one of its own root. `tool` is the canonical
+/// name of what asks.
 pub(crate) async fn with_graph<T: Send + 'static>(
     context: &RunContext,
+    tool: &'static str,
     folder: PathBuf,
     ask: impl FnOnce(&mut Graph) -> Result<T, GraphError> + Send + 'static,
 ) -> Result<T, Problem> {
-    if context.services.files.local_root().is_none() {
-        return Err(Problem::Search("the code graph needs the files on this machine".to_owned()));
-    }
+    context.tree(tool)?;
     // The graph has read every file of code, and tells of each by the others: it cannot leave one out.
     let hidden = Hidden::beneath(context, ID, Kind::Search, &folder).await?;
     let code = hidden.files().filter(|file| language_of(&file.to_string_lossy(), "").is_some());

@@ -178,7 +178,7 @@ impl Edit {
 
     /// The content before, and after if there is a change.
     async fn work_out(&self, context: &RunContext) -> Result<(Vec<u8>, Option<Vec<u8>>, DataDone), Problem> {
-        let files = &context.services.files;
+        let files = context.services.workspace.files();
         let wrong = |error| Problem::from_workspace(error, &self.path, Doing::Reading);
         let stat = files.stat(&self.path).await.map_err(wrong)?;
         match stat.kind {

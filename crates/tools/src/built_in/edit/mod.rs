@@ -214,7 +214,7 @@ impl Edit {
 
     /// The content as it is, and as it would be.
     async fn work_out(&self, context: &RunContext) -> Result<(Vec<u8>, Edited), Problem> {
-        let files = &context.services.files;
+        let files = context.services.workspace.files();
         let stat = files.stat(&self.path).await.map_err(|error| self.wrong(error, Doing::Reading))?;
         match stat.kind {
             FileKind::Directory => return Err(Problem::IsFolder(self.path.clone())),

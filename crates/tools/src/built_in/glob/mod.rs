@@ -145,12 +145,12 @@ impl Invocation for Glob {
 impl Glob {
     async fn find(self, context: &RunContext) -> Result<(FilesData, usize), Problem> {
         let Self { start, mut scope, mut query, .. } = self;
+        scope.closed = context.tree(ID)?.closed().map(Path::to_owned);
         let as_glob = |problem| match problem {
             Problem::Search(reason) => Problem::Glob(reason),
             other => other,
         };
         (scope.root, scope.start) = real(context, &start, ID).await.map_err(as_glob)?;
-        scope.closed = context.services.files.closed().map(Path::to_owned);
         scope.unread = context.services.unread.clone();
         if !scope.start.is_dir() {
             return Err(Problem::SearchNotFolder(start));
@@ -159,7 +159,7 @@ impl Glob {
         scope.exclude.extend(hidden.globs(&scope.start));
         let (base, pattern) = (scope.start.clone(), query.glob.clone());
         // `app/[id]/page.tsx` is a path where there is such a file.
-        if context.services.files.stat(&start.join(&pattern)).await.is_ok() {
+        if context.services.workspace.files().stat(&start.join(&pattern)).await.is_ok() {
             query.glob = globset::escape(&pattern);
         }
         let found = stoppable(context, move |cancel| find_files(&scope, &query, cancel)).await?;

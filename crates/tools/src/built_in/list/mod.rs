@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::built_in::BuiltIn;
 use crate::call::{CommandForm, Ground, Parameters, TypedCall};
 use crate::commands::Command;
-use crate::hidden::ReadPlace;
+use crate::hidden::{IGNORE_FILES_NOT_READ, ReadPlace};
 use crate::outcome::{Data, Listed, ListingData, Outcome};
 use crate::problem::{Doing, Problem};
 use crate::search::Respect;
@@ -97,7 +97,12 @@ impl Invocation for List {
     fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
         Box::pin(async move {
             match self.list(&context).await {
-                Ok((listing, left_out)) => Outcome { left_out, ..Ok(Data::Listing(listing)).into() },
+                Ok((listing, left_out)) => {
+                    let is_local = context.services.workspace.local().is_some();
+                    let unread = !is_local && self.respect != Ignored::INCLUDED;
+                    let notes = unread.then_some(IGNORE_FILES_NOT_READ).into_iter().collect();
+                    Outcome { left_out, notes, ..Ok(Data::Listing(listing)).into() }
+                }
                 Err(problem) => Err(problem).into(),
             }
         })
@@ -117,8 +122,9 @@ impl List {
             return Err(Problem::NotFolder(self.path.clone()));
         }
         let entries = files.list(&place.path).await.map_err(wrong)?;
-        let ignored = match files.local_root() {
-            Some(root) => {
+        let ignored = match &place.tree {
+            Some(tree) => {
+                let root = tree.root();
                 let (root, real) = (files.real(root).await.map_err(wrong)?, files.real(&place.path).await);
                 let real = real.map_err(wrong)?;
                 context.services.unread.meet_above(&root, &real);

@@ -138,6 +138,7 @@ impl Invocation for Many {
 
 impl Many {
     async fn read(self, context: &RunContext) -> Result<Outcome, Problem> {
+        context.tree(ID)?;
         let (root, start) = real(context, &self.root, ID).await?;
         let Self { include, outside, exclude, ignored, .. } = self;
         // The way to the workspace is the same for all of them.
@@ -147,7 +148,7 @@ impl Many {
             .map(|pattern| pattern.strip_prefix(&prefix).unwrap_or(pattern).to_owned())
             .collect();
         let mut reading = Reading { exclude, ignored, ..Reading::default() };
-        let files = Arc::clone(&context.services.files);
+        let files = Arc::clone(context.services.workspace.files());
         reading.folder(context, &*files, (root, start), globs, &include).await?;
         for Outside { start, glob } in outside {
             let place = ReadPlace::of(context, &start, ID, Kind::Read);
@@ -194,7 +195,7 @@ impl Reading {
         let (root, start) = ways;
         let hidden = Hidden::beneath(context, ID, Kind::Read, &start).await?;
         let exclude = [self.exclude.clone(), hidden.globs(&start)].concat();
-        let closed = context.services.files.closed().map(Path::to_owned);
+        let closed = context.tree(ID)?.closed().map(Path::to_owned);
         let unread = context.services.unread.clone();
         let ignored = self.ignored;
         let found = stoppable(context, move |cancel| -> Result<Vec<PathBuf>, SearchError> {

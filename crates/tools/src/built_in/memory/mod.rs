@@ -166,7 +166,7 @@ impl Remember {
     /// The file as it is; one that does not exist is empty.
     async fn current(&self, context: &RunContext) -> Result<String, Problem> {
         let read = match self.scope {
-            Scope::Project => match context.services.files.read(&self.path, None).await {
+            Scope::Project => match context.services.workspace.files().read(&self.path, None).await {
                 Ok(bytes) => Ok(Some(bytes)),
                 Err(WorkspaceError::NotFound(_)) => Ok(None),
                 Err(error) => Err(error.to_string()),
@@ -185,8 +185,7 @@ impl Remember {
         let services = &context.services;
         let session = services.keeper.as_ref().and_then(|keeper| keeper.session.clone());
         let fact = if self.modified.is_some() { "(the whole file was edited)" } else { &self.fact };
-        let origin =
-            json!({ "fact": fact, "folder": services.root.display().to_string(), "session": session });
+        let origin = json!({ "fact": fact, "folder": services.workspace.root().display().to_string(), "session": session });
         let mut options = std::fs::File::options();
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let mut file = options.create(true).append(true).open(self.path.with_file_name(ORIGINS))?;
@@ -213,7 +212,9 @@ impl Remember {
                 }
             }
             Scope::Project => {
-                let expect = if current.is_empty() && context.services.files.stat(&self.path).await.is_err() {
+                let expect = if current.is_empty()
+                    && context.services.workspace.files().stat(&self.path).await.is_err()
+                {
                     Expect::Absent
                 } else {
                     Expect::Hash(Digest::of(current.as_bytes()))

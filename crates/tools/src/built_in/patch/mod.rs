@@ -120,7 +120,7 @@ impl Apply {
     }
 
     async fn work_out(&self, context: &RunContext) -> Result<Vec<FileChange>, Problem> {
-        let files = &context.services.files;
+        let files = context.services.workspace.files();
         let mut contents: HashMap<&str, Vec<u8>> = HashMap::new();
         for (name, path) in &self.paths {
             let wrong = |error| Problem::from_workspace(error, path, Doing::Reading);

@@ -172,7 +172,7 @@ pub async fn of_changes(
             digest.as_ref().and_then(|digest| services.blobs.get(digest).ok().flatten())
         };
         let path = Path::new(&change.path);
-        let shown = crate::tool::shown(&services.root, path);
+        let shown = crate::tool::shown(services.workspace.root(), path);
         let (before, after) = (blob(&change.before), blob(&change.after));
         let diff = lathe_edit::unified_diff(before.as_deref(), after.as_deref(), &shown);
         if !diff.is_empty() {

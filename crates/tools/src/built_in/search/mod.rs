@@ -219,14 +219,20 @@ impl Invocation for Search {
 impl Search {
     async fn search(self, context: &RunContext) -> Result<(FoundData, usize), Problem> {
         let Self { start, mut scope, query, folder_only, .. } = self;
+        scope.closed = context.tree(ID)?.closed().map(Path::to_owned);
         (scope.root, scope.start) = real(context, &start, ID).await?;
-        scope.closed = context.services.files.closed().map(Path::to_owned);
         scope.unread = context.services.unread.clone();
         let special = |path: &Path| {
             path.symlink_metadata()
                 .is_ok_and(|found| !found.is_file() && !found.is_dir() && !found.is_symlink())
         };
-        if context.services.files.stat(&start).await.is_ok_and(|stat| stat.kind == FileKind::Special)
+        if context
+            .services
+            .workspace
+            .files()
+            .stat(&start)
+            .await
+            .is_ok_and(|stat| stat.kind == FileKind::Special)
             || special(&scope.start)
         {
             return Err(Problem::Search(format!(

@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Paths from the workspace on: names like it in its folder, then its name elsewhere.
 pub(super) async fn near(context: &RunContext, path: &Path) -> Vec<String> {
-    let root = &context.services.root;
+    let root = context.services.workspace.root();
     let outside = !path.starts_with(root) || path.components().any(|part| part == Component::ParentDir);
     let (Some(folder), Some(name), false) = (path.parent(), path.file_name(), outside) else {
         return Vec::new();
@@ -36,7 +36,7 @@ pub(super) async fn near(context: &RunContext, path: &Path) -> Vec<String> {
 }
 
 async fn in_folder(context: &RunContext, folder: &Path, name: &str) -> Vec<PathBuf> {
-    let files = &context.services.files;
+    let files = context.services.workspace.files();
     // Nothing outside of the workspace is named.
     if files.real(folder).await.is_err() {
         return Vec::new();
@@ -69,11 +69,15 @@ fn unlikeness(given: &str, known: &str) -> Option<usize> {
 }
 
 async fn elsewhere(context: &RunContext, name: String) -> Vec<PathBuf> {
-    let Ok(root) = context.services.files.real(&context.services.root).await else { return Vec::new() };
+    // A walk by itself needs real paths. This is a hint, and names of the same folder are found without one.
+    let Some(tree) = context.services.workspace.local() else { return Vec::new() };
+    let Ok(root) = context.services.workspace.files().real(context.services.workspace.root()).await else {
+        return Vec::new();
+    };
     let stop = std::sync::Arc::new(AtomicBool::new(false));
     let flag = std::sync::Arc::clone(&stop);
     let base = root.clone();
-    let closed = context.services.files.closed().map(std::path::Path::to_owned);
+    let closed = tree.closed().map(std::path::Path::to_owned);
     let looking = tokio::task::spawn_blocking(move || {
         let scope = Scope { hidden: true, case_insensitive_globs: true, closed, ..Scope::new(&base, &base) };
         let query = NameQuery {
@@ -91,7 +95,7 @@ async fn elsewhere(context: &RunContext, name: String) -> Vec<PathBuf> {
     let found = found.ok().and_then(Result::ok).unwrap_or_default();
     // The workspace may have been named by a link.
     let here = |path: PathBuf| {
-        path.strip_prefix(&root).map(|inside| context.services.root.join(inside)).unwrap_or(path)
+        path.strip_prefix(&root).map(|inside| context.services.workspace.root().join(inside)).unwrap_or(path)
     };
     found.into_iter().map(here).collect()
 }

@@ -27,7 +27,7 @@ use crate::built_in::BuiltIn;
 use crate::call::{Ground, Parameters};
 use crate::commands::Command;
 use crate::face::Face;
-use crate::hidden::ReadPlace;
+use crate::hidden::{IGNORE_FILES_NOT_READ, ReadPlace};
 use crate::outcome::{Attached, Data, DocumentData, DocumentKind, FileData, FolderData, ImageData, Outcome};
 use crate::problem::{Doing, Problem};
 use crate::tool::{Invocation, RunContext, absolute, shown};
@@ -161,11 +161,15 @@ impl View {
             }
             Err(error) => return Err(self.wrong(error)),
         };
-        match stat.kind {
-            FileKind::Directory => self.folder(context, &place).await,
-            FileKind::File => self.any_file(context, &place, stat.bytes).await,
-            FileKind::Special => Err(Problem::special(&self.path, Doing::Reading)),
+        let mut outcome = match stat.kind {
+            FileKind::Directory => self.folder(context, &place).await?,
+            FileKind::File => self.any_file(context, &place, stat.bytes).await?,
+            FileKind::Special => return Err(Problem::special(&self.path, Doing::Reading)),
+        };
+        if place.tree.is_none() && (self.leave_ignored || self.respect_ignore) {
+            outcome.notes.push(IGNORE_FILES_NOT_READ);
         }
+        Ok(outcome)
     }
 
     fn wrong(&self, error: WorkspaceError) -> Problem {
@@ -369,8 +373,9 @@ impl View {
         entries: &[Entry],
     ) -> Result<Vec<Showing>, Problem> {
         let files = &place.files;
-        let Some(root) = files.local_root() else { return Ok(vec![Showing::Shown; entries.len()]) };
-        let root = files.real(root).await.map_err(|error| self.wrong(error))?;
+        // What these files leave out is refused by the files themselves; that the others are not read is told.
+        let Some(tree) = &place.tree else { return Ok(vec![Showing::Shown; entries.len()]) };
+        let root = files.real(tree.root()).await.map_err(|error| self.wrong(error))?;
         let folder = files.real(&place.path).await.map_err(|error| self.wrong(error))?;
         context.services.unread.meet_above(&root, &folder);
         let mut rules = IgnoreRules::new(&root, Ignored::INCLUDED);
@@ -468,9 +473,9 @@ pub(crate) async fn document_text(
 
 /// Whether ignore files leave a path out.
 async fn is_ignored(context: &RunContext, path: &Path, respected: Ignored) -> bool {
-    let files = &context.services.files;
-    let Some(root) = files.local_root() else { return false };
-    match (files.real(root).await, files.real(path).await) {
+    let files = context.services.workspace.files();
+    let Some(tree) = context.services.workspace.local() else { return false };
+    match (files.real(tree.root()).await, files.real(path).await) {
         (Ok(root), Ok(path)) => lathe_search::is_ignored(&root, &path, respected),
         (Ok(_), Err(_)) | (Err(_), _) => false,
     }

@@ -213,7 +213,7 @@ impl Write {
 
     /// The content as it is, and as it would be.
     async fn work_out(&self, context: &RunContext) -> Result<Planned, Problem> {
-        let files = &context.services.files;
+        let files = context.services.workspace.files();
         let path = self.path.display().to_string();
         let wrong = |doing| move |error| Problem::from_workspace(error, &self.path, doing);
         let now = match files.stat(&self.path).await {
