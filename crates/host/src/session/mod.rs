@@ -1,5 +1,6 @@
 //! Sessions: started, opened, resumed. The archive lists and reads them.
 
+mod handle;
 mod open;
 mod plan;
 mod ready;
@@ -40,6 +41,7 @@ use crate::place::{
 };
 use crate::rules::Rules;
 use crate::secrets::{found as found_secrets, project_texts, redactor as secrets};
+use crate::session::handle::OpenHandle;
 
 pub struct Host {
     archive: Archive,
@@ -270,6 +272,8 @@ impl Host {
             attended: attended != Attended::Nobody,
         };
         let (actor, handle) = Actor::open(setup, options)?;
+        let workspace = root.to_string_lossy().into_owned();
+        let handle = OpenHandle { actor: handle, workspace: workspace.as_str().into(), screen };
         let state = actor.state();
         let (options, unfinished, can_go_on) =
             (state.options.clone(), state.is_unfinished(), state.can_go_on());
@@ -281,13 +285,12 @@ impl Host {
         let (actor, indexing) = (tokio::spawn(actor.run()), self.graphs().index(root));
         Ok(Session {
             id,
-            workspace: root.to_string_lossy().into_owned(),
+            workspace,
             options,
             unfinished,
             can_go_on,
             tools,
             tool_names,
-            screen,
             handle,
             actor,
             indexing,
