@@ -7,7 +7,7 @@ use lathe_blobs::Blobs;
 use lathe_journal::Reader;
 use lathe_protocol::{
     Boxed, Command, Digest, Event, EventStream, ProposedText, Receipt, ReceiptAnswer, SESSION_ENDED, Seq,
-    SessionHandle, Update,
+    Update,
 };
 use tokio::sync::{broadcast, mpsc, oneshot};
 
@@ -38,8 +38,9 @@ impl LocalHandle {
     }
 }
 
-impl SessionHandle for LocalHandle {
-    fn submit(&self, command: Command) -> Boxed<'_, Receipt> {
+impl LocalHandle {
+    /// Gives the actor a command.
+    pub fn submit(&self, command: Command) -> Boxed<'_, Receipt> {
         Box::pin(async move {
             let id = command.id.clone();
             let (sender, receiver) = oneshot::channel();
@@ -54,7 +55,8 @@ impl SessionHandle for LocalHandle {
         })
     }
 
-    fn subscribe(&self, cursor: Seq) -> Box<dyn EventStream> {
+    /// Everything after an event.
+    pub fn subscribe(&self, cursor: Seq) -> Box<dyn EventStream> {
         // Listening begins before the journal is read, so nothing falls between.
         let live = self.updates.upgrade().map(|updates| updates.subscribe());
         Box::new(Subscription {
@@ -66,8 +68,9 @@ impl SessionHandle for LocalHandle {
         })
     }
 
-    fn blob<'a>(&'a self, id: &'a Digest) -> Boxed<'a, Option<Vec<u8>>> {
-        Box::pin(async move { self.blobs.get(id).ok().flatten() })
+    /// A content that the session recorded; none if it is damaged or no longer stored.
+    pub fn blob(&self, id: &Digest) -> Option<Vec<u8>> {
+        self.blobs.get(id).ok().flatten()
     }
 }
 

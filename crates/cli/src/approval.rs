@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use lathe_host::Session;
-use lathe_protocol::{ApprovalAnswer, ApprovalAsked, Effects, Proposal, ProposedText, Raw, Seq};
+use lathe_protocol::{ApprovalAnswer, ApprovalAsked, Proposal, ProposedText, Raw, Seq};
+use lathe_views::{Consent, Language, Say, Tell, approval_text, block_text};
 use serde_json::Value;
 
 use crate::editor::{NoText, edited_text};
 use crate::question::Lines;
 use crate::stops::Stops;
 use crate::term;
-use crate::words::{Language, Say};
 
 /// Lines of a proposal that are shown.
 const SHOWN: usize = 60;
@@ -33,19 +33,21 @@ pub(crate) async fn ask(
     lines: &mut Lines,
     stops: &mut Stops,
 ) -> Option<Said> {
-    let language = Language::find();
+    let language = term::language();
     // What a person made of the text of a file; asked about again before it counts.
     let mut made: Option<ProposedText> = None;
     // What was typed before the question was seen is no answer to it.
     lines.forget();
-    let (text, mut hidden) = shown(asked, language, SHOWN);
+    let (text, mut hidden) = approval_text(asked, language, SHOWN);
     term::out(&format!("\n{text}"));
     loop {
         let mut more =
             if arguments.is_some() { format!(", {}", Say::AskEdit.text(language)) } else { String::new() };
         if hidden > 0 {
-            let all = if hidden == 1 { Say::AskShowOne } else { Say::AskShowAll };
-            let all = all.text(language).replace("{}", &hidden.to_string());
+            let all = match hidden {
+                1 => Say::AskShowOne.text(language).to_owned(),
+                lines => Tell::AskShowAll { lines }.text(language),
+            };
             more.push_str(&format!(", {all}"));
         }
         let can_remember = made.is_none() && !asked.remember.is_empty();
@@ -61,8 +63,8 @@ pub(crate) async fn ask(
         };
         if matches!(line.trim(), "v" | "view") {
             let all = match &made {
-                Some(made) => block(&made.diff, usize::MAX).0,
-                None => shown(asked, language, usize::MAX).0,
+                Some(made) => block_text(&made.diff, language, usize::MAX).0,
+                None => approval_text(asked, language, usize::MAX).0,
             };
             term::out(&format!("\n{all}"));
             hidden = 0;
@@ -74,7 +76,7 @@ pub(crate) async fn ask(
         {
             match edit_file(&editor, (session, question), made.as_ref().unwrap_or(&offered), stops).await {
                 Ok(text) => {
-                    let (diff, more) = block(&text.diff, SHOWN);
+                    let (diff, more) = block_text(&text.diff, language, SHOWN);
                     term::out(&format!("\n{diff}"));
                     hidden = more;
                     made = Some(text);
@@ -94,11 +96,9 @@ pub(crate) async fn ask(
             }
             continue;
         }
-        if let Some(mut said) = understood(line.trim(), can_remember) {
-            if said.answer == ApprovalAnswer::Once {
-                said.edited = made.and_then(|made| made.arguments);
-            }
-            return Some(said);
+        if let Some(Consent { answer, reason }) = Consent::read(line.trim(), can_remember) {
+            let made = made.filter(|_| answer == ApprovalAnswer::Once);
+            return Some(Said { answer, reason, edited: made.and_then(|made| made.arguments) });
         }
     }
 }
@@ -155,122 +155,4 @@ async fn edit(
         _ => value = serde_json::from_str(text).map_err(|error| format!("that is no JSON: {error}"))?,
     }
     Raw::from_serialize(&value).map_err(|error| error.to_string().into())
-}
-
-pub(crate) fn understood(line: &str, can_remember: bool) -> Option<Said> {
-    let (word, rest) = line.split_once([' ', ',', ':']).unwrap_or((line, ""));
-    let answer = match word.to_lowercase().as_str() {
-        "y" | "yes" | "o" | "once" | "是" => ApprovalAnswer::Once,
-        "s" | "session" if can_remember => ApprovalAnswer::Session,
-        "a" | "always" if can_remember => ApprovalAnswer::Always,
-        "n" | "no" | "否" => ApprovalAnswer::No,
-        _ => return None,
-    };
-    let rest = rest.trim();
-    match answer {
-        ApprovalAnswer::No => {
-            let reason = Some(rest.to_owned()).filter(|reason| !reason.is_empty());
-            Some(Said { answer, reason, edited: None })
-        }
-        // "yes, but ..." is not yet a yes.
-        ApprovalAnswer::Once | ApprovalAnswer::Session | ApprovalAnswer::Always => {
-            rest.is_empty().then_some(Said { answer, reason: None, edited: None })
-        }
-    }
-}
-
-/// The question, with at most so many lines of each part; and how many lines are not shown.
-pub(crate) fn shown(asked: &ApprovalAsked, language: Language, most: usize) -> (String, usize) {
-    let mut hidden = 0;
-    let mut block = |text: &str| {
-        let (block, more) = block(text, most);
-        hidden += more;
-        block
-    };
-    let mut out = format!("{} ", Say::MayThis.text(language));
-    out.push_str(&format!("({}: {})\n", term::clean(&asked.rule), term::clean(&asked.reason)));
-    match &asked.what {
-        Proposal::Line { line, commands, purpose } => {
-            out.push_str(&block(line));
-            if let Some(purpose) = purpose {
-                // In quotes: these are the model's words, not Lathe's.
-                out.push_str(&block(&format!("“{}”", purpose.replace('\n', " "))));
-            }
-            let each: Vec<String> = commands
-                .iter()
-                .map(|each| format!("  - {}  {}", each.words.join(" "), effects(&each.effects)))
-                .map(|words| words.trim_end().to_owned())
-                .collect();
-            out.push_str(&block(&each.join("\n")));
-            out.push_str(&format!("  {}\n", Say::NotBack.text(language)));
-        }
-        Proposal::Edit { path, diff } => out.push_str(&block(&format!("{path}\n{diff}"))),
-        Proposal::Command { words, about } => {
-            out.push_str(&block(&words.join(" ")));
-            out.push_str(&block(about));
-        }
-        Proposal::Other { about } => out.push_str(&block(about)),
-    }
-    if !asked.remember.is_empty() {
-        let what = term::clean(&asked.remember.join("; "));
-        out.push_str(&format!("  {}: {what}\n", Say::Remembered.text(language)));
-    }
-    (out, hidden)
-}
-
-/// The first lines of a text, indented, and how many are left.
-fn block(text: &str, most: usize) -> (String, usize) {
-    let text = term::clean(text);
-    let more = text.lines().count().saturating_sub(most);
-    let mut out: String = text.lines().take(most).map(|line| format!("    {line}\n")).collect();
-    if more > 0 {
-        out.push_str(&format!("    … {more} {}\n", Say::more_lines(more).text(Language::find())));
-    }
-    (out, more)
-}
-
-fn effects(effects: &Effects) -> String {
-    let mut parts = Vec::new();
-    for (name, things) in [
-        ("reads", &effects.reads),
-        ("writes", &effects.writes),
-        ("runs", &effects.programs),
-        ("reaches", &effects.hosts),
-        ("sets", &effects.environment),
-    ] {
-        if !things.is_empty() {
-            parts.push(format!("{name} {}", things.join(" ")));
-        }
-    }
-    if effects.opaque {
-        parts.push("and what nobody can tell".to_owned());
-    }
-    if parts.is_empty() { String::new() } else { format!("[{}]", parts.join(", ")) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_plain_word_is_leave() {
-        let said = |answer, reason: Option<&str>| {
-            Some(Said { answer, reason: reason.map(str::to_owned), edited: None })
-        };
-        for (line, can_remember, expected) in [
-            ("y", false, said(ApprovalAnswer::Once, None)),
-            ("Yes", true, said(ApprovalAnswer::Once, None)),
-            ("s", true, said(ApprovalAnswer::Session, None)),
-            ("always", true, said(ApprovalAnswer::Always, None)),
-            ("n", true, said(ApprovalAnswer::No, None)),
-            ("no, use the other file", true, said(ApprovalAnswer::No, Some("use the other file"))),
-            ("s", false, None),
-            ("", true, None),
-            ("yes but not now", true, None),
-            ("all right", true, None),
-            ("another task", true, None),
-        ] {
-            assert_eq!(understood(line, can_remember), expected, "{line}");
-        }
-    }
 }

@@ -1,7 +1,7 @@
 //! `connect`: a session of a server, watched and steered from a terminal elsewhere.
 //!
-//! The server has the truth. This client shows bubbles as they come and sends what is typed; when the connection drops it
-//! comes back by its cursor, and sends again what was not acknowledged: commands have ids, so none counts twice.
+//! The server has the truth. A session of it is held like one of this process ([`RemoteHandle`]), and its events are shown by
+//! the same console. This client sends what is typed.
 //!
 //! A line is an answer only to a question that was asked before the line came. What is typed ahead at a terminal is forgotten
 //! when a question is shown. A pipe has no such moment: what it held before a question came up speaks to the run, or, if it
@@ -11,32 +11,30 @@
 mod address;
 mod asked;
 mod link;
+mod remote;
 mod signals;
+mod wire;
 
-use std::collections::HashMap;
 use std::io::IsTerminal as _;
-use std::time::Duration;
 
 use clap::Args;
-use lathe_protocol::Ending;
-use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+use lathe_protocol::{Boxed, CommandBody, Event, Fact, ReceiptAnswer, Seq, SessionHandle as _, Update};
+use lathe_views::{Language, Say, Tell};
+use serde_json::json;
 
 use self::address::Address;
 use self::asked::{Changed, Meant, Questions, is_bare_answer};
-use self::link::{Link, LinkError};
+use self::remote::{News, Over, RemoteHandle};
 use self::signals::{Signals, Stop};
+use crate::args::OutputArg;
+use crate::drive::command;
 use crate::exit::Exit;
 use crate::interactive::is_leaving;
+use crate::output::Output;
 use crate::question::Lines;
 use crate::term;
-use crate::words::{Language, Say};
-
-/// Between two attempts to come back, at first and at most.
-const FIRST: Duration = Duration::from_millis(250);
-const LONGEST: Duration = Duration::from_secs(10);
-/// Attempts before the server is given up.
-const ATTEMPTS: u32 = 40;
 
 #[derive(Args)]
 pub(crate) struct ConnectArgs {
@@ -88,28 +86,27 @@ pub(crate) async fn connect(args: ConnectArgs) -> Exit {
         return list(&address).await;
     }
     let watched_only = args.task.is_none();
-    let mut client = Client {
-        address,
-        session: args.session.clone(),
-        cursor: None,
-        waiting: Vec::new(),
-        shown: HashMap::new(),
-        asked: Questions::default(),
-        held: watched_only.then(Vec::new),
-        outgoing: Vec::new(),
-        at_terminal: std::io::stdin().is_terminal(),
-        is_running: !watched_only,
-        awaits_start: false,
-        exit: None,
-        may_stay: watched_only && std::io::stdin().is_terminal(),
-        language: Language::find(),
-    };
     let first = match (&args.task, &args.session) {
         (Some(task), None) => Some(json!({ "task": task, "working_dir": args.working_dir })),
         (Some(task), Some(id)) => Some(json!({ "task": task, "session_id": id })),
         (None, _) => None,
     };
-    client.work(first).await
+    let client = Client {
+        handle: RemoteHandle::new(address, args.session.clone(), first),
+        output: Output::new(OutputArg::Text),
+        asked: Questions::default(),
+        held: watched_only.then(Vec::new),
+        receipts: FuturesUnordered::new(),
+        at_terminal: std::io::stdin().is_terminal(),
+        // A task that is on its way counts as a run: nobody typing must not end it before it has begun.
+        is_running: !watched_only,
+        awaits_start: !watched_only,
+        gave_task: false,
+        exit: None,
+        may_stay: watched_only && std::io::stdin().is_terminal(),
+        language: term::language(),
+    };
+    client.work().await
 }
 
 /// The sessions of a server.
@@ -120,7 +117,7 @@ async fn list(address: &Address) -> Exit {
     };
     let rows = rows.as_array().cloned().unwrap_or_default();
     if rows.is_empty() {
-        term::out(&format!("{}\n", Say::NoSessions.text(Language::find())));
+        term::out(&format!("{}\n", Say::NoSessions.text(term::language())));
     }
     for row in rows {
         let text = |key: &str| term::clean(row[key].as_str().unwrap_or_default());
@@ -129,7 +126,7 @@ async fn list(address: &Address) -> Exit {
             text("id"),
             text("state"),
             row["steps"].as_u64().unwrap_or(0),
-            Say::steps(row["steps"].as_u64().unwrap_or(0)).text(Language::find()),
+            Say::steps(row["steps"].as_u64().unwrap_or(0)).text(term::language()),
             text("workspace"),
             text("title")
         );
@@ -138,174 +135,112 @@ async fn list(address: &Address) -> Exit {
     Exit::Done
 }
 
+/// A refused command, as far as it matters here: whether it was a task.
+struct Refused {
+    reason: String,
+    was_task: bool,
+}
+
 struct Client {
-    address: Address,
-    session: Option<String>,
-    cursor: Option<String>,
-    /// What was sent and not acknowledged, by its id.
-    waiting: Vec<(String, Value)>,
-    /// Each bubble as it was last printed.
-    shown: HashMap<String, String>,
+    handle: RemoteHandle,
+    output: Output,
     asked: Questions,
     /// Lines that came before all that had happened was shown; none when it has been.
     held: Option<Vec<String>>,
-    /// What is to be sent.
-    outgoing: Vec<Value>,
+    /// Commands that were sent, until their receipts come; none for those that were taken.
+    receipts: FuturesUnordered<Boxed<'static, Option<Refused>>>,
     at_terminal: bool,
     is_running: bool,
     /// A task was sent, and nothing of its run was seen so far.
     awaits_start: bool,
+    /// A task was sent after the beginning.
+    gave_task: bool,
     exit: Option<Exit>,
     /// Somebody at a terminal goes on when a run has ended.
     may_stay: bool,
     language: Language,
 }
 
-/// How a connection ended.
-enum Left {
-    /// There is nothing more to do.
-    With(Exit),
-    Dropped(String),
-}
-
 impl Client {
-    async fn work(&mut self, mut first: Option<Value>) -> Exit {
+    async fn work(mut self) -> Exit {
         let (mut lines, mut stops) = (Lines::read(), Signals::listen());
-        let (mut wait, mut attempts) = (FIRST, 0);
+        let mut stream = self.handle.stream(Seq(0));
+        let mut input_ended = false;
         loop {
-            let query = self.query(first.is_some());
-            let opened = tokio::select! {
-                opened = Link::open(&self.address, &query) => opened,
-                stop = stops.next() => return self.stopped(stop),
-            };
-            let reason = match opened {
-                Ok(mut link) => {
-                    if attempts > 0 {
-                        term::err(&format!("{}\n", Say::Reconnected.text(self.language)));
-                    }
-                    (wait, attempts) = (FIRST, 0);
-                    match self.watch(&mut link, first.take(), &mut lines, &mut stops).await {
-                        Left::With(exit) => return exit,
-                        Left::Dropped(reason) => reason,
-                    }
-                }
-                Err(LinkError::Refused(reason)) => return Exit::failed(&term::clean(&reason)),
-                Err(LinkError::Dropped(reason)) => reason,
-            };
-            let Some(session) = self.session.clone().filter(|_| first.is_none()) else {
-                return Exit::failed(&format!("the server cannot be reached: {}", term::clean(&reason)));
-            };
-            attempts += 1;
-            if attempts > ATTEMPTS {
-                return Exit::failed(&format!(
-                    "the server is gone ({}). If the run goes on there, `lathe connect URL --session {session}` shows it",
-                    term::clean(&reason)
-                ));
-            }
-            if attempts == 1 {
-                term::err(&format!(
-                    "{} ({})\n",
-                    Say::ConnectionLost.text(self.language),
-                    term::clean(&reason)
-                ));
-            }
-            tokio::select! {
-                () = tokio::time::sleep(wait) => {}
-                stop = stops.next() => return self.stopped(stop),
-            }
-            wait = (wait * 2).min(LONGEST);
-        }
-    }
-
-    /// Goes away. Whoever wants a client to end does not mean the run.
-    fn stopped(&self, stop: Stop) -> Exit {
-        let Stop::Leave(code) = stop else { return Exit::Cancelled };
-        match &self.session {
-            Some(id) => term::err(&format!(
-                "\n{}: lathe connect URL --session {}\n",
-                Say::LeftRunning.text(self.language),
-                term::clean(id)
-            )),
-            None => term::err(&format!("\n{}\n", Say::LeftEarly.text(self.language))),
-        }
-        Exit::Line(code)
-    }
-
-    /// A run is begun by the first message; else a session is attached to, from where it was seen.
-    fn query(&self, begins: bool) -> String {
-        match (&self.session, begins) {
-            (Some(id), false) => {
-                format!("?session_id={id}&from={}", self.cursor.as_deref().unwrap_or_default())
-            }
-            (Some(_) | None, _) => String::new(),
-        }
-    }
-
-    async fn watch(
-        &mut self,
-        link: &mut Link,
-        first: Option<Value>,
-        lines: &mut Lines,
-        stops: &mut Signals,
-    ) -> Left {
-        // A task that is on its way counts as a run: nobody typing must not end it before it has begun.
-        self.is_running |= first.is_some();
-        self.awaits_start |= first.is_some();
-        let again = self.waiting.iter().map(|(_, message)| message.clone());
-        for message in first.into_iter().chain(again) {
-            if let Err(reason) = link.say(&message).await {
-                return Left::Dropped(reason);
-            }
-        }
-        let ended = CancellationToken::new();
-        loop {
-            tokio::select! {
-                frame = link.next() => match frame {
-                    Ok(Some(frame)) => {
-                        if let Some(exit) = self.take(&frame, lines) {
-                            return Left::With(exit);
-                        }
-                    }
-                    Ok(None) => {}
-                    Err(reason) => return Left::Dropped(reason),
+            let ended = tokio::select! {
+                news = stream.next_news() => match news {
+                    Some(news) => self.take(news, &mut lines).await,
+                    None => Some(Exit::Failed),
                 },
-                line = lines.next(), if !ended.is_cancelled() => match line {
+                line = lines.next(), if !input_ended => match line {
                     Some(line) if self.may_stay && !self.is_running && is_leaving(line.trim()) => {
-                        return Left::With(self.exit.unwrap_or(Exit::Done));
+                        Some(self.exit.unwrap_or(Exit::Done))
                     }
-                    Some(line) => self.typed(line.trim()),
-                    None if self.may_stay && !self.is_running => return Left::With(self.exit.unwrap_or(Exit::Done)),
+                    Some(line) => {
+                        self.typed(line.trim());
+                        None
+                    }
+                    None if self.may_stay && !self.is_running => Some(self.exit.unwrap_or(Exit::Done)),
                     // Nobody types any more; the run goes on.
-                    None => ended.cancel(),
-                },
-                stop = stops.next() => {
-                    if !self.is_running || !matches!(stop, Stop::Cancel { first: true }) {
-                        return Left::With(self.stopped(stop));
+                    None => {
+                        input_ended = true;
+                        None
                     }
-                    term::err(&format!("\n{}\n", Say::Cancelling.text(self.language)));
-                    self.outgoing.push(json!({ "type": "cancel" }));
-                }
-            }
-            let outgoing = std::mem::take(&mut self.outgoing);
-            let kept: Vec<Value> = outgoing.into_iter().map(|message| self.keep(message)).collect();
-            for message in kept {
-                if let Err(reason) = link.say(&message).await {
-                    return Left::Dropped(reason);
-                }
+                },
+                Some(refused) = self.receipts.next() => refused.and_then(|refused| self.refused(&refused)),
+                stop = stops.next() => self.stopped(stop),
+            };
+            if let Some(exit) = ended {
+                return exit;
             }
         }
     }
 
-    /// Gives a message an id, and keeps it until it is acknowledged.
-    fn keep(&mut self, mut message: Value) -> Value {
-        use std::hash::{BuildHasher, RandomState};
-        let id = format!("{:016x}", RandomState::new().hash_one(std::process::id()));
-        message["id"] = Value::String(id.clone());
-        self.waiting.push((id, message.clone()));
-        message
+    /// Ctrl-C is about the run, once. Whoever wants a client to end does not mean the run.
+    fn stopped(&mut self, stop: Stop) -> Option<Exit> {
+        let session = self.handle.session();
+        match (stop, session) {
+            (Stop::Cancel { first: true }, Some(_)) if self.is_running => {
+                term::err(&format!("\n{}\n", Say::Cancelling.text(self.language)));
+                self.send(CommandBody::Cancel);
+                None
+            }
+            (Stop::Cancel { .. }, _) => Some(Exit::Cancelled),
+            (Stop::Leave(code), Some(id)) => {
+                let words = Tell::LeftRunning { id: &term::clean(&id) }.text(self.language);
+                term::err(&format!("\n{words}\n"));
+                Some(Exit::Line(code))
+            }
+            (Stop::Leave(code), None) => {
+                term::err(&format!("\n{}\n", Say::LeftEarly.text(self.language)));
+                Some(Exit::Line(code))
+            }
+        }
     }
 
-    /// What a line means now: an answer, a word to the run, or a new task.
+    fn send(&mut self, body: CommandBody) {
+        let was_task = matches!(body, CommandBody::GiveTask { .. });
+        self.gave_task |= was_task;
+        let (handle, command) = (self.handle.clone(), command(body));
+        self.receipts.push(Box::pin(async move {
+            match handle.submit(command).await.answer {
+                ReceiptAnswer::Accepted { .. } => None,
+                ReceiptAnswer::Refused { reason } => Some(Refused { reason, was_task }),
+            }
+        }));
+    }
+
+    /// A command was refused. A task that was refused is not waited for.
+    fn refused(&mut self, refused: &Refused) -> Option<Exit> {
+        term::err(&format!("{}\n", term::clean(&refused.reason)));
+        if refused.was_task && std::mem::take(&mut self.awaits_start) {
+            self.is_running = false;
+            return (!self.may_stay).then_some(Exit::Failed);
+        }
+        None
+    }
+
+    /// Does what a line means now: an answer, a word to the run, or a new task.
     fn typed(&mut self, line: &str) {
         if let Some(held) = &mut self.held {
             held.push(line.to_owned());
@@ -313,7 +248,7 @@ impl Client {
         }
         match self.asked.answer(line) {
             Meant::Answer(answer) => {
-                self.outgoing.push(answer);
+                self.send(answer);
                 self.show_question();
             }
             Meant::Part => self.show_question(),
@@ -325,19 +260,19 @@ impl Client {
         }
     }
 
-    /// A line that is no answer.
+    /// Sends a line that is no answer.
     fn told(&mut self, line: &str) {
         if line.is_empty() {
             return;
         }
         if !self.at_terminal && is_bare_answer(line) {
-            let words = Say::NothingAsked.text(self.language);
-            term::err(&format!("`{}` {words}\n", term::clean(line)));
+            let words = Tell::NothingAsked { line: &term::clean(line) }.text(self.language);
+            term::err(&format!("{words}\n"));
             return;
         }
-        self.outgoing.push(match self.is_running {
-            true => json!({ "type": "input", "text": line }),
-            false => json!({ "type": "task", "task": line }),
+        self.send(match self.is_running {
+            true => CommandBody::Steer { text: line.to_owned() },
+            false => CommandBody::GiveTask { text: line.to_owned(), images: Vec::new() },
         });
     }
 
@@ -376,74 +311,74 @@ impl Client {
         }
     }
 
-    /// Shows a frame. Gives the end of the program where it is one.
-    fn take(&mut self, frame: &Value, lines: &mut Lines) -> Option<Exit> {
-        if let (Some(cursor), Some(id)) = (frame["cursor"].as_str(), frame["session_id"].as_str()) {
-            self.cursor = Some(cursor.to_owned());
-            if self.session.as_deref() != Some(id) {
-                self.session = Some(id.to_owned());
-                term::err(&format!("{} {}\n", Say::Session.text(self.language), term::clean(id)));
-            }
-        }
-        let data = &frame["data"];
-        match frame["type"].as_str().unwrap_or_default() {
-            "bubble" => {
-                self.bubble(frame);
-                let is_marked = data["content"].as_str().is_some_and(|text| text.ends_with(['✅', '❌']));
-                if is_marked && data["call_id"].is_string() {
-                    let changed = self.asked.call_ended(&data["call_id"]);
-                    self.asked(&changed, lines);
+    /// Shows news. Gives the end of the program where it is one.
+    async fn take(&mut self, news: News, lines: &mut Lines) -> Option<Exit> {
+        match news {
+            News::Update(update) => {
+                self.output.update(&update, &self.handle).await;
+                match &update {
+                    Update::Event(event) => return self.event(event, lines),
+                    Update::Frame(_) => {}
                 }
             }
-            "start" | "resumed" => (self.is_running, self.awaits_start) = (true, false),
-            "approval" => {
-                let changed = self.asked.approval(data);
-                self.asked(&changed, lines);
+            News::Session(id) => {
+                term::err(&format!("{} {}\n", Say::Session.text(self.language), term::clean(&id)));
             }
-            "question" => {
-                let changed = self.asked.question(data);
-                self.asked(&changed, lines);
-            }
-            "input" => term::out(&format!("> {}\n", term::clean(data["text"].as_str().unwrap_or_default()))),
-            "error" | "warning" => {
-                let message = term::clean(data["message"].as_str().unwrap_or_default());
-                term::err(&format!("{message}\n"));
+            News::Status(state) if !self.awaits_start => return self.status(&state, lines),
+            News::Status(_) => {}
+            News::Words { message, is_error } => {
+                term::err(&format!("{}\n", term::clean(&message)));
                 // Nothing was begun.
-                if frame["type"] == "error" && self.session.is_none() {
+                if is_error && self.handle.session().is_none() {
                     return Some(Exit::Usage);
                 }
             }
-            "receipt" => {
-                self.waiting.retain(|(id, _)| data["id"] != id.as_str());
-                if data["accepted"] == false {
-                    term::err(&format!("{}\n", term::clean(data["reason"].as_str().unwrap_or_default())));
-                    // A task that was refused is not waited for.
-                    if data["command"] == "task" && std::mem::take(&mut self.awaits_start) {
-                        self.is_running = false;
-                        return (!self.may_stay).then_some(Exit::Failed);
-                    }
-                }
+            News::Lost(reason) => {
+                let words = Tell::ConnectionLost { reason: &term::clean(&reason) }.text(self.language);
+                term::err(&format!("{words}\n"));
             }
-            "completed" => {
+            News::Back => term::err(&format!("{}\n", Say::Reconnected.text(self.language))),
+            News::Over(over) => return Some(self.over(&over)),
+        }
+        None
+    }
+
+    fn over(&self, over: &Over) -> Exit {
+        match over {
+            Over::Refused(reason) => Exit::failed(&term::clean(reason)),
+            Over::Unreachable(reason) => {
+                Exit::failed(&format!("the server cannot be reached: {}", term::clean(reason)))
+            }
+            Over::Gone(reason) => {
+                let session = self.handle.session().unwrap_or_default();
+                Exit::failed(&format!(
+                    "the server is gone ({}). If the run goes on there, `lathe connect URL --session {session}` shows it",
+                    term::clean(reason)
+                ))
+            }
+        }
+    }
+
+    fn event(&mut self, event: &Event, lines: &mut Lines) -> Option<Exit> {
+        let changed = self.asked.take(event);
+        self.asked(&changed, lines);
+        match &event.fact {
+            Fact::TaskGiven(_) | Fact::RunResumed(_) => (self.is_running, self.awaits_start) = (true, false),
+            Fact::TaskFinished(finished) => {
                 self.is_running = false;
                 self.asked.clear();
-                let ending = serde_json::from_value::<Ending>(data["ending"].clone());
-                self.exit = Some(ending.map_or(Exit::Failed, Exit::from));
+                self.exit = Some(Exit::from(finished.ending));
+                // Whether more runs follow what is shown, only the status says.
+                if !self.may_stay && self.held.is_none() {
+                    return self.exit;
+                }
             }
-            "end" if !self.may_stay && !self.is_past() => return self.exit,
-            "status" if !self.awaits_start => return self.status(data, lines),
             _ => {}
         }
         None
     }
 
-    /// Whether more runs follow what is shown: only the status says that all was shown.
-    fn is_past(&self) -> bool {
-        self.held.is_some() || self.exit.is_none()
-    }
-
-    fn status(&mut self, data: &Value, lines: &mut Lines) -> Option<Exit> {
-        let state = data["state"].as_str().unwrap_or_default();
+    fn status(&mut self, state: &str, lines: &mut Lines) -> Option<Exit> {
         self.is_running = state == "running";
         if let Some(held) = self.held.take() {
             self.caught_up(held, lines);
@@ -474,23 +409,8 @@ impl Client {
         if self.at_terminal && !self.asked.is_empty() {
             lines.forget();
         }
-        if self.outgoing.iter().any(|message| message["type"] == "task") {
+        if self.gave_task {
             (self.is_running, self.awaits_start) = (true, true);
-        }
-    }
-
-    fn bubble(&mut self, frame: &Value) {
-        let data = &frame["data"];
-        let id = data["id"].as_str().unwrap_or_default();
-        // The text of an answer is also in the bubble of its thought.
-        if id.starts_with("llm-") {
-            return;
-        }
-        let content = term::clean(data["content"].as_str().unwrap_or_default());
-        let key = format!("{}:{id}", frame["run_id"].as_str().unwrap_or_default());
-        if self.shown.get(&key) != Some(&content) {
-            term::out(&format!("{content}\n"));
-            self.shown.insert(key, content);
         }
     }
 }

@@ -141,7 +141,7 @@ pub(crate) async fn show_last_summaries(
         if let Update::Event(event) = &update {
             shown = event.seq;
         }
-        output.update(&update, session).await;
+        show(output, &update, session).await;
     }
 }
 
@@ -167,7 +167,7 @@ pub(crate) async fn perform(
         tokio::select! {
             update = updates.next() => {
                 let Some(update) = update else { return Performed::Lost };
-                output.update(&update, session).await;
+                show(output, &update, session).await;
                 if let (Some((call, seq, questions)), Some(lines)) = (question(&update), person.as_deref_mut()) {
                     let answers = tokio::select! {
                         answers = ask(questions, lines) => Some(answers),
@@ -229,6 +229,19 @@ pub(crate) async fn perform(
             () = until(patience) => end_now(),
         }
     }
+}
+
+/// Shows an update of a session that is open here.
+async fn show(output: &mut Output, update: &Update, session: &Session) {
+    // The model is told in the result of the call; the person once, whatever the output.
+    if let Update::Event(event) = update
+        && matches!(event.fact, Fact::CallFinished(_))
+    {
+        for words in session.unread_ignore_files() {
+            term::err(&format!("warning: {}\n", term::clean(&words)));
+        }
+    }
+    output.update(update, session.handle()).await;
 }
 
 /// How long a second Ctrl-C still waits for an end in order.
@@ -308,6 +321,7 @@ pub(crate) async fn close(session: Session, stops: &mut Stops) -> Option<Exit> {
     }
 }
 
-fn command(body: CommandBody) -> Command {
+/// A command of the person, with an id of its own.
+pub(crate) fn command(body: CommandBody) -> Command {
     Command { id: CommandId::fresh(), actor: Actor::Person, body }
 }

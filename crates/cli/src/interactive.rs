@@ -3,8 +3,9 @@
 use std::io::IsTerminal;
 
 use lathe_host::{Attended, Host, Session, read_images, run_report, trajectories_of_tasks};
-use lathe_plan::{ConfigPlace, ModeFrom, Wish};
+use lathe_plan::{ConfigPlace, Wish};
 use lathe_protocol::{Attachment, CommandBody, EventStream, Seq};
+use lathe_views::{Language, ModeSource, Say};
 
 use crate::args::{InteractiveArgs, OutputArg};
 use crate::drive::{Performed, close, finish_trajectory, perform, show_last_summaries};
@@ -14,7 +15,6 @@ use crate::question::Lines;
 use crate::settings::{absolute, settle, tell_idle_flags, tell_notices};
 use crate::stops::{Stop, Stops};
 use crate::term;
-use crate::words::{Language, Say};
 
 pub(crate) async fn interactive(host: &Host, args: InteractiveArgs) -> Exit {
     tell_idle_flags(args.console_type, args.agent_type);
@@ -28,9 +28,9 @@ pub(crate) async fn interactive(host: &Host, args: InteractiveArgs) -> Exit {
     let trajectories = trajectory.as_deref().map(trajectories_of_tasks).unwrap_or_default();
     // A pipe can answer the model, but an approval is given by somebody who sees what is asked.
     let (attended, mode_from) = if std::io::stdin().is_terminal() {
-        (Attended::Person, ModeFrom::Asked)
+        (Attended::Person, ModeSource::Asked)
     } else {
-        (Attended::Answers, ModeFrom::Settings)
+        (Attended::Answers, ModeSource::Settings)
     };
     let plan = settled.plan(&Wish {
         own_model: given.names_own_model() || args.config_file.is_some(),
@@ -84,12 +84,12 @@ async fn talk(
     (lines, stops): (&mut Lines, &mut Stops),
     images: &mut Vec<Attachment>,
 ) -> Exit {
-    let language = Language::find();
+    let language = term::language();
     // The terminal throws a half-typed line away at Ctrl-C and does not tell whether there was one. So the first only
     // asks anew, and a second with nothing in between leaves.
     let mut may_leave = !std::io::stdin().is_terminal();
     loop {
-        term::out(&format!("\n{}: ", Say::AskTask.text(language)));
+        term::out(&format!("\n{}: ", Say::TaskLabel.text(language)));
         let line = tokio::select! {
             line = lines.next() => line,
             stop = stops.next() => match stop {

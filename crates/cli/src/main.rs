@@ -5,7 +5,6 @@ mod approval;
 mod args;
 mod commands;
 mod connect;
-mod console;
 mod drive;
 mod editor;
 mod exit;
@@ -30,7 +29,6 @@ mod term;
 mod travel;
 mod trust;
 mod upkeep;
-mod words;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

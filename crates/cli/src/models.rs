@@ -5,8 +5,6 @@ use std::io::{BufRead, IsTerminal};
 
 use clap::{Args, Subcommand};
 use lathe_host::{Host, KeyFrom, ProviderRow};
-use lathe_protocol::{Budget, Usage, counted};
-use lathe_views::CacheMeter;
 use serde_json::json;
 
 use crate::args::CassetteArgs;
@@ -55,41 +53,6 @@ pub(crate) struct DoctorArgs {
     /// As JSON
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// The caps of a run, for its first line.
-pub(crate) fn budget_words(budget: &Budget) -> String {
-    let mut words = String::new();
-    if let Some(micro) = budget.cost {
-        words.push_str(&format!(", {}", lathe_protocol::dollars(micro)));
-    }
-    if let Some(tokens) = budget.tokens {
-        words.push_str(&format!(", {}", counted(tokens, "token")));
-    }
-    if let Some(seconds) = budget.seconds {
-        words.push_str(&format!(", {seconds} s"));
-    }
-    words
-}
-
-/// The share of the input that came from the provider's cache, where it tells.
-pub(crate) fn cached_share(usage: &Usage) -> String {
-    match usage.cache_read_input_tokens {
-        0 => String::new(),
-        read => format!(" ({} % cached)", read.saturating_mul(100) / usage.input_tokens.max(1)),
-    }
-}
-
-/// How well the provider's cache was used, and what broke it.
-pub(crate) fn cache_lines(meter: &CacheMeter) -> String {
-    let Some(percent) = meter.percent() else { return String::new() };
-    let paint = Paint::new(term::is_terminal());
-    let mut out =
-        format!("cache: {percent} % of the input was read from it, breaks: {}\n", meter.breaks.len());
-    for broken in &meter.breaks {
-        out.push_str(&format!("  step {}: {}\n", broken.step, broken.cause.words()));
-    }
-    paint.dim(&out)
 }
 
 pub(crate) fn models(host: &Host, args: &ModelsArgs) -> Exit {

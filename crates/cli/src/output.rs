@@ -2,36 +2,33 @@
 
 use std::path::Path;
 
-use lathe_host::{AsideFile, FileDiff, Host, HostError, RememberedFacts, RunReport, Session};
-use lathe_plan::ModeFrom;
-use lathe_protocol::{Event, Fact, SessionId, Update, escape_unseen, json_text};
+use lathe_host::{Host, HostError, RememberedFacts, RunReport, Session};
+use lathe_protocol::{Event, SessionHandle, SessionId, Update, escape_unseen, json_text};
+use lathe_views::{
+    AsideFile, Closing, Console, FileDiff, Language, ModeSource, Say, Styled, opening, unusual_mode,
+};
 use serde_json::json;
 
 use crate::args::OutputArg;
-use crate::console::Console;
 use crate::exit::Exit;
 use crate::term::{self, Paint};
-use crate::words::{Language, Say};
 
 pub(crate) struct Output {
     kind: OutputArg,
     console: Console,
+    mode_from: ModeSource,
     language: Language,
     paint: Paint,
 }
 
 impl Output {
     pub(crate) fn new(kind: OutputArg) -> Self {
-        let (color, language) = (term::is_terminal(), Language::find());
-        Self { kind, console: Console::new(color, language), language, paint: Paint::new(color) }
+        let (paint, language) = (Paint::new(term::is_terminal()), term::language());
+        Self { kind, console: Console::new(language), mode_from: ModeSource::Settings, language, paint }
     }
 
-    pub(crate) fn mode_from(self, mode_from: ModeFrom) -> Self {
-        Self { console: self.console.mode_from(mode_from), ..self }
-    }
-
-    fn say(&self, say: Say) -> &'static str {
-        say.text(self.language)
+    pub(crate) fn mode_from(self, mode_from: ModeSource) -> Self {
+        Self { mode_from, ..self }
     }
 
     /// Whether events are printed as they are, so that all of a session must come.
@@ -43,14 +40,18 @@ impl Output {
         self.kind == OutputArg::Text
     }
 
+    fn show(&self, text: &Styled) {
+        term::out(&self.paint.show(text));
+    }
+
     pub(crate) fn opening(&self, session: &Session) {
         let options = &session.options;
         if self.is_text() {
             let here = std::env::current_dir().and_then(|here| here.canonicalize()).unwrap_or_default();
             let elsewhere = Path::new(&session.workspace) != here && options.model.provider != "cassette";
             let folder = elsewhere.then_some(session.workspace.as_str());
-            term::out(&self.console.opening(options, folder));
-        } else if let Some(mode) = self.console.unusual_mode(options) {
+            self.show(&opening(options, folder, self.mode_from, self.language));
+        } else if let Some(mode) = unusual_mode(options, self.mode_from, self.language) {
             term::err(&format!("{mode}\n"));
         }
     }
@@ -64,32 +65,28 @@ impl Output {
         term::out(&self.dim(&format!("{}: {}{from}\n", self.word(Say::RememberedFacts), facts.count)));
     }
 
-    pub(crate) async fn update(&mut self, update: &Update, session: &Session) {
-        // The model is told in the result of the call; the person once, whatever the output.
-        if let Update::Event(event) = update
-            && matches!(event.fact, Fact::CallFinished(_))
-        {
-            for words in session.unread_ignore_files() {
-                term::err(&format!("warning: {}\n", term::clean(&words)));
-            }
-        }
+    /// Shows an update of a session, wherever it is open.
+    pub(crate) async fn update(&mut self, update: &Update, session: &dyn SessionHandle) {
         match (self.kind, update) {
             (OutputArg::Json, _) | (OutputArg::StreamJson, Update::Frame(_)) => {}
             (OutputArg::StreamJson, Update::Event(event)) => term::out(&json_line(event)),
-            (OutputArg::Text, Update::Frame(frame)) => term::out(&self.console.frame(frame)),
+            (OutputArg::Text, Update::Frame(frame)) => {
+                let lines = self.console.frame(frame);
+                self.show(&lines);
+            }
             (OutputArg::Text, Update::Event(event)) => {
-                let diff = lathe_host::event_diff(event, session).await;
-                term::out(&self.console.event(event, &diff));
+                let diff = session.diff(event).await;
+                let lines = self.console.event(event, &diff);
+                self.show(&lines);
             }
         }
     }
 
     pub(crate) fn stopping(&self) {
-        term::err(&format!("\n{}\n", self.say(Say::Stopping)));
+        term::err(&format!("\n{}\n", self.word(Say::Stopping)));
     }
 
-    /// What the run came to.
-    /// The same for a session that may be another process's.
+    /// Prints the outcome of the last run of a session that may be another process's.
     pub(crate) fn closing_of_any(
         &self,
         host: &Host,
@@ -99,10 +96,11 @@ impl Output {
         // Who only has the session open, as a server does, works on nothing.
         let running = report.finished.is_none() && host.archive().is_running(id);
         let aside = host.archive().set_aside(report);
-        term::out(&self.closing_text((id, report, running), &host.archive().diffs(report)?, &aside));
+        self.show(&closing((id, report, running), &host.archive().diffs(report)?, &aside, self.language));
         Ok(())
     }
 
+    /// Prints the outcome of the run.
     pub(crate) fn closing(
         &self,
         host: &Host,
@@ -112,112 +110,21 @@ impl Output {
     ) -> Result<(), HostError> {
         let (diffs, aside) = (host.archive().diffs(report)?, host.archive().set_aside(report));
         match self.kind {
-            OutputArg::Text => term::out(&self.closing_text((id, report, false), &diffs, &aside)),
+            OutputArg::Text => self.show(&closing((id, report, false), &diffs, &aside, self.language)),
             OutputArg::Json => print_json(&closing_json(id, report, (&diffs, &aside), exit)),
             OutputArg::StreamJson => {}
         }
         Ok(())
     }
 
-    fn closing_text(
-        &self,
-        (id, report, running): (&SessionId, &RunReport, bool),
-        diffs: &[FileDiff],
-        aside: &[AsideFile],
-    ) -> String {
-        let mut out = String::from("\n");
-        if diffs.is_empty() {
-            let never = !running && !report.task.is_empty() && report.steps == 0 && report.calls == 0;
-            let words = if never { Say::NothingBegun } else { Say::NothingChanged };
-            out.push_str(&format!("{}\n", self.paint.dim(self.say(words))));
-        } else {
-            out.push_str(&format!("{}\n", self.paint.bold(self.say(Say::Changed))));
-            let width = diffs.iter().map(|diff| term::name(&diff.path).chars().count()).max().unwrap_or(0);
-            for diff in diffs {
-                if diff.kept.is_some() {
-                    let kept = self.paint.red(self.say(Say::KeptAway));
-                    out.push_str(&format!("  {:<width$}  {kept}\n", term::name(&diff.path)));
-                    continue;
-                }
-                let (added, removed) = (format!("+{}", diff.added), format!("-{}", diff.removed));
-                out.push_str(&format!(
-                    "  {:<width$}  {} {}\n",
-                    term::name(&diff.path),
-                    self.paint.green(&added),
-                    self.paint.red(&removed)
-                ));
-            }
-        }
-        if !report.denials.is_empty() && !running {
-            let what = if report.denials.len() == 1 { Say::DeniedCall } else { Say::DeniedCalls };
-            let hint = if report.denied_by_mode > 0 { self.say(Say::DeniedByMode) } else { "" };
-            let line = format!("{} {}{hint}", report.denials.len(), self.say(what));
-            out.push_str(&format!("\n{}\n", self.paint.yellow(&line)));
-        }
-        out.push_str(&self.aside_text(aside));
-        if report.refused > 0 && !running {
-            let word = if report.refused == 1 { Say::RefusedOnceByYou } else { Say::RefusedByYou };
-            let line = format!("{} {}", report.refused, self.say(word));
-            out.push_str(&format!("\n{}\n", self.paint.yellow(&line)));
-        }
-        let steps = Say::steps(report.steps.into());
-        let line = format!(
-            "{} {} · {} {}{}, {} {} · {:.1} s",
-            report.steps,
-            self.say(steps),
-            thousands(report.usage.input_tokens),
-            self.say(Say::TokensIn),
-            crate::models::cached_share(&report.usage),
-            thousands(report.usage.output_tokens),
-            self.say(Say::TokensOut),
-            report.seconds()
-        );
-        out.push_str(&format!("\n{}\n", self.paint.dim(&line)));
-        out.push_str(&self.where_to_look(id, report, running));
-        out
-    }
-
-    /// What was set aside: each with its name now and what to do.
-    fn aside_text(&self, aside: &[AsideFile]) -> String {
-        if aside.is_empty() {
-            return String::new();
-        }
-        let mut out = format!("\n{}:\n", self.paint.yellow(self.say(Say::SetAside)));
-        for file in aside {
-            let now = file.set_aside_as.as_ref().map_or_else(String::new, |name| {
-                format!(" ({}: {})", self.say(Say::SetAsideNow), term::name(name))
-            });
-            out.push_str(&format!("  {}{now}: {}\n", term::name(&file.path), file.advice));
-        }
-        out
-    }
-
-    fn where_to_look(&self, id: &SessionId, report: &RunReport, running: bool) -> String {
-        if running {
-            return format!(
-                "{}\n",
-                self.paint.dim(&format!("{}: lathe watch {id}", self.say(Say::StillRunning)))
-            );
-        }
-        let session = self.say(Say::Session);
-        let again = format!("{session} {id} · {}: lathe show {id}", self.say(Say::LookAgain));
-        let ended_well = report.finished.as_ref().is_some_and(|finished| finished.ending.is_success());
-        let go_on = if ended_well {
-            String::new()
-        } else {
-            format!(" · {}: lathe resume {id}", self.say(Say::GoOn))
-        };
-        format!("{}\n", self.paint.dim(&format!("{again}{go_on}")))
-    }
-
     /// The whole diff, as the demo ends with it.
     pub(crate) fn diff(&self, host: &Host, report: &RunReport) -> Result<String, HostError> {
         let diffs = host.archive().diffs(report)?;
-        Ok(diffs.iter().map(|diff| self.paint.diff(&diff.diff)).collect())
+        Ok(diffs.iter().map(|diff| self.paint.show(&Styled::diff(&diff.diff))).collect())
     }
 
     pub(crate) fn heading(&self, say: Say) -> String {
-        self.paint.bold(self.say(say))
+        self.paint.bold(self.word(say))
     }
 
     pub(crate) fn dim(&self, text: &str) -> String {
@@ -225,8 +132,32 @@ impl Output {
     }
 
     pub(crate) fn word(&self, say: Say) -> &'static str {
-        self.say(say)
+        say.text(self.language)
     }
+}
+
+fn closing(
+    (id, report, is_running): (&SessionId, &RunReport, bool),
+    files: &[FileDiff],
+    aside: &[AsideFile],
+    language: Language,
+) -> Styled {
+    let closing = Closing {
+        session: id.as_str(),
+        is_running,
+        has_task: !report.task.is_empty(),
+        ended_well: report.finished.as_ref().is_some_and(|finished| finished.ending.is_success()),
+        steps: report.steps,
+        calls: report.calls,
+        usage: report.usage,
+        seconds: report.seconds(),
+        denials: report.denials.len(),
+        denied_by_mode: report.denied_by_mode,
+        refused: report.refused,
+        files,
+        aside,
+    };
+    closing.text(language)
 }
 
 pub(crate) fn json_line(event: &Event) -> String {
@@ -280,28 +211,4 @@ pub(crate) fn diff_json(diff: &FileDiff) -> serde_json::Value {
         row["kept"] = json!(kept);
     }
     row
-}
-
-fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::thousands;
-
-    #[test]
-    fn numbers_are_grouped_by_thousands() {
-        for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
-            assert_eq!(thousands(number), text);
-        }
-    }
 }

@@ -4,11 +4,11 @@ use std::io::BufRead;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use lathe_protocol::{Question, QuestionKind};
+use lathe_protocol::Question;
+use lathe_views::{chosen_answer, question_text};
 use tokio::sync::mpsc;
 
 use crate::term;
-use crate::words::{Language, Say};
 
 /// Lines of standard input, read by a thread of their own: reading blocks, and a run must not.
 ///
@@ -97,54 +97,9 @@ fn typed((age, mut bytes): (u64, Vec<u8>)) -> Option<Typed> {
 pub(crate) async fn ask(questions: &[Question], lines: &mut Lines) -> Option<Vec<String>> {
     let mut answers = Vec::with_capacity(questions.len());
     for question in questions {
-        term::out(&format!("\n{}", shown(question)));
+        term::out(&format!("\n{}", question_text(question, term::language())));
         let line = lines.next().await?;
-        answers.push(chosen(question, line.trim()));
+        answers.push(chosen_answer(question, line.trim()));
     }
     Some(answers)
-}
-
-pub(crate) fn shown(question: &Question) -> String {
-    let mut text = String::new();
-    if !question.header.is_empty() {
-        text.push_str(&format!("[{}] ", term::clean(&question.header)));
-    }
-    text.push_str(&format!("{}\n", term::clean(&question.question)));
-    for (at, option) in question.options.iter().enumerate() {
-        let about = if option.description.is_empty() {
-            String::new()
-        } else {
-            format!(" - {}", term::clean(&option.description))
-        };
-        text.push_str(&format!("  {}. {}{about}\n", at + 1, term::clean(&option.label)));
-    }
-    let hint = match question.kind {
-        QuestionKind::Choice => Say::AskChoice,
-        QuestionKind::YesNo => Say::AskYesNo,
-        QuestionKind::Text => Say::AskText,
-    };
-    text + &format!("{}: ", hint.text(Language::find()))
-}
-
-/// Numbers stand for the options they name; anything else is an answer in the person's own words.
-pub(crate) fn chosen(question: &Question, line: &str) -> String {
-    let label = |number: &str| {
-        let at = number.trim().parse::<usize>().ok()?.checked_sub(1)?;
-        question.options.get(at).map(|option| option.label.clone())
-    };
-    match question.kind {
-        QuestionKind::Text => line.to_owned(),
-        QuestionKind::YesNo => match line.to_lowercase().as_str() {
-            "y" | "yes" | "是" => "yes".to_owned(),
-            "n" | "no" | "否" => "no".to_owned(),
-            _ => line.to_owned(),
-        },
-        QuestionKind::Choice => {
-            let several: Option<Vec<String>> = line.split(',').map(label).collect();
-            match several {
-                Some(labels) if labels.len() == 1 || question.multi_select => labels.join(", "),
-                Some(_) | None => line.to_owned(),
-            }
-        }
-    }
 }

@@ -5,12 +5,12 @@ use std::io::IsTerminal as _;
 use clap::Args;
 use lathe_host::{Host, HostError, PathAct, Really, Undone, What};
 use lathe_protocol::{SessionId, StepNo};
+use lathe_views::{Language, Say, Styled};
 use serde_json::json;
 
 use crate::exit::Exit;
 use crate::output::{diff_json, print_json};
 use crate::term::{self, Paint};
-use crate::words::{Language, Say};
 
 #[derive(Args)]
 pub(crate) struct RewindArgs {
@@ -126,7 +126,7 @@ fn took_nothing(undone: &Undone) -> bool {
 }
 
 fn words(undone: &Undone, preview: bool, back: &WayBack) -> String {
-    let language = Language::find();
+    let language = term::language();
     let paint = Paint::new(term::is_terminal());
     let say = |say: Say| say.text(language);
     let head = match preview {
@@ -134,7 +134,7 @@ fn words(undone: &Undone, preview: bool, back: &WayBack) -> String {
         true => say(Say::WouldTakeBack),
         false => say(Say::TookBack),
     };
-    let place = format!("({} {}, {})", say(Say::InSession), undone.session, term::name(&undone.folder));
+    let place = format!("({} {}, {})", say(Say::Session), undone.session, term::name(&undone.folder));
     let mut out = format!("{head}: {} {}\n", undone.about, paint.dim(&place));
     let row = |act: &PathAct| format!("  {}  {}\n", term::name(&act.path), paint.dim(&term::name(&act.act)));
     undone.restored.iter().for_each(|act| out.push_str(&row(act)));
@@ -178,7 +178,7 @@ pub(crate) fn diff(host: &Host, args: &DiffArgs) -> Exit {
     let found = here(host, args.id.as_deref()).and_then(|id| {
         if args.id.is_none() {
             let folder = host.archive().workspace(&id)?.display().to_string();
-            let session = Say::Session.text(Language::find());
+            let session = Say::Session.text(term::language());
             term::err(&format!("{session} {id} ({})\n", term::name(&folder)));
         }
         crate::show::tell_unknown(&host.archive().events(&id)?);
@@ -199,7 +199,7 @@ pub(crate) fn diff(host: &Host, args: &DiffArgs) -> Exit {
     }
     let paint = Paint::new(term::is_terminal());
     if diffs.is_empty() {
-        term::out(&format!("{}\n", Say::NoFiles.text(Language::find())));
+        term::out(&format!("{}\n", Say::NoFiles.text(term::language())));
     }
     if let Some(patch) = patch {
         patch.notes.iter().for_each(|note| term::err(&format!("{}\n", term::clean(note))));
@@ -210,7 +210,7 @@ pub(crate) fn diff(host: &Host, args: &DiffArgs) -> Exit {
         return Exit::Done;
     }
     for diff in &diffs {
-        term::out(&paint.diff(&term::foreign(&diff.diff)));
+        term::out(&paint.show(&Styled::diff(&term::foreign(&diff.diff))));
     }
     Exit::Done
 }

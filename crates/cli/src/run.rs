@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use lathe_host::{DEMO_TASK, Demo, Host, SessionPlan, TaskImage, TestRun, read_images, run_report};
 use lathe_plan::{ConfigPlace, Wish};
 use lathe_protocol::{CommandBody, Mode, Pace};
+use lathe_views::Say;
 
 use crate::args::{DemoArgs, OutputArg, ResumeArgs, RunArgs};
 use crate::drive::{Files, close, work};
@@ -14,7 +15,6 @@ use crate::settings::{absolute, settle, tell_idle_flags, tell_notices};
 use crate::stops::Stops;
 use crate::task::{self, Task, TaskInput};
 use crate::term;
-use crate::words::Say;
 
 pub(crate) async fn run(host: &Host, args: RunArgs) -> Exit {
     let input =

@@ -3,17 +3,15 @@
 use std::path::Path;
 
 use lathe_host::{Host, HostError, run_report};
-use lathe_protocol::{Event, Fact, SessionId, SessionState, SessionSummary, escape_unseen};
-use lathe_views::CacheMeter;
+use lathe_protocol::{Event, Fact, SessionId, SessionSummary, escape_unseen};
+use lathe_views::{CacheMeter, Console, ModeSource, Say, cache_lines, opening};
 use serde_json::json;
 
 use crate::advice::with_advice;
 use crate::args::{FormatArg, OutputArg, SessionsArgs, ShowArgs};
-use crate::console::Console;
 use crate::exit::Exit;
 use crate::output::{Output, print_json};
-use crate::term;
-use crate::words::{Language, Say};
+use crate::term::{self, Paint};
 
 pub(crate) fn show(host: &Host, args: &ShowArgs) -> Exit {
     let shown = host.archive().find(args.id.as_deref()).and_then(|id| {
@@ -31,7 +29,7 @@ pub(crate) fn show(host: &Host, args: &ShowArgs) -> Exit {
                 Ok(())
             }
             FormatArg::Html => {
-                term::out(&host.archive().html(&id, Language::find() == Language::Chinese)?);
+                term::out(&host.archive().html(&id, term::language())?);
                 Ok(())
             }
             FormatArg::Text => text(host, &events),
@@ -44,14 +42,17 @@ pub(crate) fn show(host: &Host, args: &ShowArgs) -> Exit {
 }
 
 fn text(host: &Host, events: &[Event]) -> Result<(), HostError> {
-    let mut console = Console::new(term::is_terminal(), Language::find());
+    let (language, paint) = (term::language(), Paint::new(term::is_terminal()));
+    let mut console = Console::new(language);
     let mut workspace = "";
     for event in events {
         if let Fact::SessionOpened(opened) = &event.fact {
             workspace = &opened.workspace;
-            term::out(&console.opening(&opened.options, None));
+            let opening = opening(&opened.options, None, ModeSource::Settings, language);
+            term::out(&paint.show(&opening));
         }
-        term::out(&console.event(event, &host.archive().recorded_diff(event, workspace)?));
+        let lines = console.event(event, &host.archive().recorded_diff(event, workspace)?);
+        term::out(&paint.show(&lines));
     }
     let report = run_report(events, None);
     let Some(Fact::SessionOpened(opened)) = events.first().map(|event| &event.fact) else {
@@ -59,10 +60,10 @@ fn text(host: &Host, events: &[Event]) -> Result<(), HostError> {
     };
     let output = Output::new(OutputArg::Text);
     if report.finished.is_none() && !report.task.is_empty() && !host.archive().is_running(&opened.session) {
-        term::out(&format!("\n{}\n", output.word(Say::Interrupted)));
+        term::out(&format!("\n{}\n", Say::Interrupted.text(language)));
     }
     output.closing_of_any(host, &opened.session, &report)?;
-    term::out(&crate::models::cache_lines(&CacheMeter::of(events)));
+    term::out(&paint.show(&cache_lines(&CacheMeter::of(events))));
     Ok(())
 }
 
@@ -119,9 +120,9 @@ pub(crate) fn sessions(host: &Host, args: &SessionsArgs) -> Exit {
     }
     let filtered = args.search.is_some() || args.folder.is_some() || args.limit == Some(0);
     if sessions.is_empty() && filtered {
-        term::out(&format!("{}\n", Say::NoneMatches.text(Language::find())));
+        term::out(&format!("{}\n", Say::NoneMatches.text(term::language())));
     } else if sessions.is_empty() {
-        term::out(&format!("{}\n", Say::NoSessions.text(Language::find())));
+        term::out(&format!("{}\n", Say::NoSessions.text(term::language())));
     }
     for summary in &sessions {
         term::out(&line(summary, damage(summary).is_some()));
@@ -129,19 +130,8 @@ pub(crate) fn sessions(host: &Host, args: &SessionsArgs) -> Exit {
     Exit::Done
 }
 
-fn state_word(state: SessionState) -> Say {
-    match state {
-        SessionState::New => Say::StateNew,
-        SessionState::Running => Say::StateRunning,
-        SessionState::Completed => Say::StateCompleted,
-        SessionState::Error => Say::StateError,
-        SessionState::Cancelled => Say::StateCancelled,
-        SessionState::Interrupted => Say::StateInterrupted,
-    }
-}
-
 fn line(summary: &SessionSummary, is_damaged: bool) -> String {
-    let language = Language::find();
+    let language = term::language();
     let damaged = if is_damaged {
         format!("  {}: {} `lathe show {}`", Say::Damaged.text(language), Say::See.text(language), summary.id)
     } else {
@@ -150,9 +140,9 @@ fn line(summary: &SessionSummary, is_damaged: bool) -> String {
     format!(
         "{}  {:<11}  {:>3} {}  {}  {}{damaged}\n",
         summary.id,
-        if is_damaged { Say::Damaged } else { state_word(summary.state) }.text(language),
+        if is_damaged { Say::Damaged } else { Say::state(summary.state) }.text(language),
         summary.steps,
-        Say::steps(summary.steps.into()).text(Language::find()),
+        Say::steps(summary.steps.into()).text(term::language()),
         term::name(&summary.workspace),
         term::name(&summary.title)
     )

@@ -1,10 +1,11 @@
 //! The terminal: writing that survives a closed pipe, colours, and text made harmless.
 
-use lathe_protocol::push_visible;
 use std::io::{IsTerminal, Write};
 use std::sync::OnceLock;
 
 pub(crate) use lathe_protocol::clean;
+pub(crate) use lathe_views::name_text as name;
+use lathe_views::{Language, Style, Styled};
 
 /// Set when standard output could not be written for another reason than a reader that went away.
 static LOST: OnceLock<String> = OnceLock::new();
@@ -22,13 +23,6 @@ pub(crate) fn out_bytes(bytes: &[u8]) {
     {
         let _ = LOST.set(error.to_string());
     }
-}
-
-/// A name, or a path, within a line: what breaks lines is written out too.
-pub(crate) fn name(text: &str) -> String {
-    // First, for a carriage return before a line feed is dropped elsewhere.
-    let text = text.replace('\r', "<U+000D>").replace('\n', "<U+000A>");
-    clean(&text)
 }
 
 /// Text of files and commands that a program may want as it is: harmless on a terminal, untouched in a pipe.
@@ -56,15 +50,12 @@ pub(crate) fn is_terminal() -> bool {
     std::io::stdout().is_terminal() && set("NO_COLOR").is_empty() && set("TERM") != "dumb"
 }
 
-/// A line of a diff: the same, but a carriage return at its end is written out too, because a diff may be about it.
-fn clean_line(line: &str) -> String {
-    let mut out = String::with_capacity(line.len());
-    let mut before = None;
-    for c in line.chars() {
-        push_visible(&mut out, before, c);
-        before = Some(c);
-    }
-    out
+/// The language of the user: `LATHE_LANG`, else the locale.
+pub(crate) fn language() -> Language {
+    let set = ["LATHE_LANG", "LC_ALL", "LC_MESSAGES", "LANG"]
+        .iter()
+        .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
+    set.map_or(Language::English, |name| Language::of(&name))
 }
 
 /// Our own colours.
@@ -102,24 +93,23 @@ impl Paint {
         self.with("33", text)
     }
 
-    pub(crate) fn cyan(self, text: &str) -> String {
+    fn cyan(self, text: &str) -> String {
         self.with("36", text)
     }
 
-    /// A unified diff, added and removed lines in their colours.
-    pub(crate) fn diff(self, diff: &str) -> String {
-        let mut out = String::with_capacity(diff.len());
-        for line in diff.split_terminator('\n') {
-            let line = clean_line(line);
-            out.push_str(&match line.as_bytes().first() {
-                Some(b'+') if !line.starts_with("+++") => self.green(&line),
-                Some(b'-') if !line.starts_with("---") => self.red(&line),
-                Some(b'@') => self.cyan(&line),
-                _ => line,
-            });
-            out.push('\n');
-        }
-        out
+    /// A text with its marks as colours.
+    pub(crate) fn show(self, text: &Styled) -> String {
+        let pieces = text.pieces().map(|(style, text)| match style {
+            None => text.to_owned(),
+            Some(Style::Bold) => self.bold(text),
+            Some(Style::Dim) => self.dim(text),
+            Some(Style::Red) => self.red(text),
+            Some(Style::Green) => self.green(text),
+            Some(Style::Yellow) => self.yellow(text),
+            Some(Style::Cyan) => self.cyan(text),
+            Some(Style::Head) => self.bold(&self.cyan(text)),
+        });
+        pieces.collect()
     }
 }
 
@@ -127,7 +117,7 @@ impl Paint {
 mod tests {
     use lathe_protocol::is_hidden;
 
-    use super::{Paint, clean};
+    use super::{Paint, Styled, clean};
 
     #[test]
     fn of_ten_thousand_made_up_texts_no_control_gets_through() {
@@ -199,6 +189,16 @@ mod tests {
         ] {
             assert_eq!(clean(dirty), cleaned);
         }
-        assert_eq!(Paint::new(false).diff("+a\r\n-b\u{1b}]c\n"), "+a<U+000D>\n-b<U+001B>]c\n");
+    }
+
+    #[test]
+    fn marks_become_colours_where_there_are_some() {
+        let diff = Styled::diff("@@\n+a\r\n-b\u{1b}]c\n");
+        assert_eq!(Paint::new(false).show(&diff), "@@\n+a<U+000D>\n-b<U+001B>]c\n");
+        let colours =
+            "\u{1b}[36m@@\u{1b}[0m\n\u{1b}[32m+a<U+000D>\u{1b}[0m\n\u{1b}[31m-b<U+001B>]c\u{1b}[0m\n";
+        assert_eq!(Paint::new(true).show(&diff), colours);
+        let head = Styled::of(super::Style::Head, "step 1");
+        assert_eq!(Paint::new(true).show(&head), "\u{1b}[1m\u{1b}[36mstep 1\u{1b}[0m\u{1b}[0m");
     }
 }

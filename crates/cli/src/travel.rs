@@ -3,17 +3,16 @@
 use clap::Args;
 use lathe_host::{Host, HostError, LivePlan};
 use lathe_protocol::{Mode, SessionId, StepNo, Update, counted};
+use lathe_views::{Console, Tell};
 use serde_json::json;
 
 use crate::args::{ForkArgs, OutputArg, ReplayArgs, ReplayTools};
-use crate::console::Console;
 use crate::exit::Exit;
 use crate::output::{json_line, print_json};
 use crate::run::resumed_mode;
 use crate::settings::settle_or_tell;
 use crate::stops::Stops;
-use crate::term;
-use crate::words::{Language, Say};
+use crate::term::{self, Paint};
 
 #[derive(Args)]
 pub(crate) struct WatchArgs {
@@ -35,9 +34,9 @@ pub(crate) fn fork(host: &Host, args: &ForkArgs) -> Exit {
             Exit::Done
         }
         Ok(id) => {
-            let language = Language::find();
             term::out(&format!("{id}\n"));
-            term::err(&format!("{}: lathe resume {id} [\"...\"]\n", Say::GoOn.text(language)));
+            let go_on = Tell::GoOn { id: id.as_str() }.text(term::language());
+            term::err(&format!("{go_on} [\"...\"]\n"));
             Exit::Done
         }
         Err(error) => Exit::host(&error),
@@ -53,7 +52,7 @@ pub(crate) async fn watch(host: &Host, args: &WatchArgs) -> Exit {
         Ok(opened) => opened,
         Err(error) => return Exit::host(&error),
     };
-    let mut console = Console::new(term::is_terminal(), Language::find());
+    let (mut console, paint) = (Console::new(term::language()), Paint::new(term::is_terminal()));
     loop {
         let update = tokio::select! {
             update = updates.next() => update,
@@ -65,7 +64,7 @@ pub(crate) async fn watch(host: &Host, args: &WatchArgs) -> Exit {
         match args.output {
             OutputArg::StreamJson | OutputArg::Json => term::out(&json_line(&event)),
             OutputArg::Text => match host.archive().recorded_diff(&event, &workspace.to_string_lossy()) {
-                Ok(diff) => term::out(&console.event(&event, &diff)),
+                Ok(diff) => term::out(&paint.show(&console.event(&event, &diff))),
                 Err(error) => return Exit::host(&error),
             },
         }

@@ -8,12 +8,12 @@ use lathe_config::{ProjectFiles, project_parts};
 use lathe_host::{Host, HostError, Looked, ProjectLook, TRAE_FILES};
 use lathe_plan::{PROJECT_FILE, look_at, untrusted_trae};
 use lathe_protocol::{ItemKind, ItemState, TrustAnswer, visible};
+use lathe_views::Say;
 use serde_json::json;
 
 use crate::exit::Exit;
 use crate::output::print_json;
 use crate::term;
-use crate::words::{Language, Say};
 
 /// Lines of an item that are shown before somebody asks for all.
 const SHOWN: usize = 30;
@@ -262,7 +262,7 @@ pub(crate) fn untrusted_trae_line(look: &ProjectLook) -> Option<String> {
             "you have not trusted it"
         }
     };
-    let language = Language::find();
+    let language = term::language();
     Some(format!(
         "The providers of {} are not used: {changed}. {}: lathe trust add {}\n",
         visible(&looked.item.name),
@@ -282,7 +282,7 @@ fn can_ask() -> bool {
 
 /// Asks until there is a plain answer. The end of the input is no.
 fn agreed() -> bool {
-    let language = Language::find();
+    let language = term::language();
     loop {
         term::err(&format!("{}: ", Say::AskTrustThese.text(language)));
         match answer(&mut std::io::stdin().lock()) {
@@ -360,7 +360,7 @@ pub(crate) fn decide(host: &Host, look: ProjectLook, asking: Asking) -> Result<P
         term::err(&left_out(&look));
         return Ok(look);
     }
-    let language = Language::find();
+    let language = term::language();
     let mut lines = SHOWN;
     loop {
         term::err(&format!("\n{} ({})\n", Say::TrustThese.text(language), shown_path(&look.root)));
@@ -419,7 +419,7 @@ fn answer(input: &mut impl BufRead) -> Option<Answer> {
 fn left_out(look: &ProjectLook) -> String {
     let names: Vec<String> = look.undecided().map(named).collect();
     let folder = if is_here(look) { String::new() } else { format!(" {}", shown_path(&look.root)) };
-    let language = Language::find();
+    let language = term::language();
     format!(
         "{}: {}. {}: lathe trust add{folder} ({}: --trust)\n",
         Say::NotTrusted.text(language),
@@ -469,7 +469,7 @@ fn marked(text: &str, lines: usize) -> String {
     let mut out: String = shown.collect();
     let more = text.lines().count().saturating_sub(lines);
     if more > 0 {
-        out.push_str(&format!("    … {more} {}\n", Say::more_lines(more).text(Language::find())));
+        out.push_str(&format!("    … {more} {}\n", Say::more_lines(more).text(term::language())));
     }
     out
 }

@@ -34,14 +34,13 @@ mod typed;
 mod workspace;
 
 pub use archive::Archive;
-pub use archive::frames::FrameReader;
+pub use archive::frames::{EventReader, FrameReader};
 pub use archive::quarantine::{KeptEntry, PutBackEntry};
 pub use archive::removed::{Removals, Removed};
-pub use archive::report::{Denial, FileDiff, RunReport, event_diff, run_report, run_report_since};
+pub use archive::report::{Denial, RunReport, run_report, run_report_since};
 pub use archive::reports::Garbage;
 pub use archive::review::{FileReview, HunkReview, ReviewWish, Reviewed};
 pub use archive::rewind::{PathAct, Really, Undone, What};
-pub use archive::set_aside::AsideFile;
 pub use archive::trajectory::{TrajectoryFile, trae_trajectories, trae_trajectory, trajectories_of_tasks};
 pub use aside::ReviewPlan;
 pub use blocking::{blocking, blocking_in_turn, on_pool};

@@ -19,6 +19,6 @@ pub use given::Given;
 pub use lathe_config::{FlagRow, MemberRow, OptionForm, OptionRow, options};
 pub use model::CassetteWish;
 pub use project::{PROJECT_FILE, look_at, untrusted_trae};
-pub use session::{ModeFrom, ResumedMode, ReviewRules, Wish, resumed_mode};
+pub use session::{ResumedMode, ReviewRules, Wish, resumed_mode};
 pub use settle::{Absent, ConfigPlace, Person, SettleError, Settled, settle, unread_rules};
 pub use wire::{ConfigText, Configured, Plans};

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use lathe_config::RunSection;
 use lathe_host::{Attended, Extras, Overrides, SessionPlan};
 use lathe_protocol::{EndingRule, LimitChanges, Mode, PatchRule, Persona, SessionOptions};
+use lathe_views::ModeSource;
 
 use crate::endpoints::resumed_source;
 use crate::given::Given;
@@ -48,16 +49,6 @@ pub struct ReviewRules {
     pub gate: bool,
 }
 
-/// The source of a session's mode, for its first line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ModeFrom {
-    Settings,
-    /// `--must-patch` without a mode.
-    MustPatch,
-    /// A person is asked.
-    Asked,
-}
-
 impl Wish {
     /// A wish without options: one task in a folder, and nobody to ask.
     pub fn task(folder: impl Into<PathBuf>) -> Self {
@@ -82,13 +73,13 @@ impl Wish {
 impl Settled {
     /// The mode of a new session. Without a sandbox nothing is changed unless somebody said so. The flag of a patch says so;
     /// a file that asks for one does not.
-    pub fn mode(&self, wish: &Wish) -> (Mode, ModeFrom) {
+    pub fn mode(&self, wish: &Wish) -> (Mode, ModeSource) {
         let orders_patch =
             wish.attended == Attended::Nobody && wish.given.get("run.must_patch") == Some(true);
         match self.config.settings.run.mode {
-            Some(mode) => (mode, ModeFrom::Settings),
-            None if orders_patch => (Mode::FullAuto, ModeFrom::MustPatch),
-            None => (Mode::Default, ModeFrom::Settings),
+            Some(mode) => (mode, ModeSource::Settings),
+            None if orders_patch => (Mode::FullAuto, ModeSource::MustPatch),
+            None => (Mode::Default, ModeSource::Settings),
         }
     }
 

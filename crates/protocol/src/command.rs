@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Actor, AgentId, ApprovalAnswer, Attachment, CallId, Change, CommandId, Digest, EditsReviewed, Event, Raw,
-    RunNo, Seq, StepNo, StepSummarised,
+    Actor, AgentId, ApprovalAnswer, Attachment, CallId, Change, CommandId, EditsReviewed, Event, Raw, RunNo,
+    Seq, StepNo, StepSummarised,
 };
 
 /// Something a client wants. The client makes the id: a repeated command gets the first receipt.
@@ -148,5 +148,7 @@ pub trait SessionHandle: Send + Sync {
     fn submit(&self, command: Command) -> Boxed<'_, Receipt>;
     /// Everything after `cursor`.
     fn subscribe(&self, cursor: Seq) -> Box<dyn EventStream>;
-    fn blob<'a>(&'a self, id: &'a Digest) -> Boxed<'a, Option<Vec<u8>>>;
+    /// The changes of a finished call as one diff to be shown, without secrets; empty for any other event. It is made where
+    /// the contents are: elsewhere nobody knows which secrets to take out.
+    fn diff<'a>(&'a self, event: &'a Event) -> Boxed<'a, String>;
 }

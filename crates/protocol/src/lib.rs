@@ -51,7 +51,7 @@ pub use ids::SessionId;
 pub use ids::{AgentId, CallId, CommandId, RunNo, Seq, StepNo};
 pub use jiff::Timestamp;
 pub use json::{escape_unseen, json_text};
-pub use listed::{counted, listed};
+pub use listed::{counted, grouped, listed};
 pub use message::{
     Arguments, AssistantMessage, Block, Image, Message, StopReason, TextBlock, ToolCall, ToolMessage,
     ToolSpec, Usage, UserMessage, calls_of, text_of,

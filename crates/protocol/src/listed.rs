@@ -26,6 +26,19 @@ pub fn counted(count: impl TryInto<u64>, one: &str) -> String {
     }
 }
 
+/// A number with its thousands apart.
+pub fn grouped(number: impl TryInto<u64>) -> String {
+    let digits = number.try_into().unwrap_or(u64::MAX).to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,5 +59,12 @@ mod tests {
             (told.len(), told.last().unwrap().as_str()),
             (21, "199980 more like these are not listed.")
         );
+    }
+
+    #[test]
+    fn numbers_are_grouped_by_thousands() {
+        for (number, text) in [(0_u64, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(grouped(number), text, "{number}");
+        }
     }
 }

@@ -4,6 +4,8 @@
 //! cannot disagree with the journal. The one thing it may need besides events is the content of a blob, which comes in
 //! through a function ([`ReadBlob`]).
 //!
+//! - [`Console`]: a session as lines for people, with marks of how they are to look.
+//! - [`Say`] and [`Tell`]: the words of all surfaces, in two languages.
 //! - [`TrajectoryBuilder`]: one run as Trae's trajectory JSON. It is fed event by event, because it is written again and
 //!   again while a run goes on: every finished step is serialised once and only joined afterwards.
 //! - [`html`] and [`Page`]: a session as one page that asks nothing of the network. What came from the journal is hostile
@@ -15,21 +17,29 @@
 //! Trajectory, page and projection want the **live branch**: what was rewound away is not part of them. Cost and frames
 //! want **all** events: a step that was rewound was paid for, and was seen.
 
+mod console;
 mod cost;
 mod html;
+mod lengths;
 mod session;
 mod time;
 mod trajectory;
 mod wire;
+mod words;
 
+pub use console::{
+    AsideFile, Closing, Consent, Console, FileDiff, ModeSource, Style, Styled, approval_text, block_text,
+    cache_lines, cached_share, chosen_answer, name_text, opening, question_text, unusual_mode,
+};
 pub use cost::{
     Beside, By, CacheBreak, CacheCause, CacheMeter, CostError, CostReport, CostRow, Money, Paid, PaidFor,
     Price, PriceOverrides, Prices, SessionCost,
 };
-pub use html::{Language, Page, ReadBlob, html};
+pub use html::{Page, ReadBlob, html};
 pub use session::{CallView, RunView, SessionView, StepView};
 pub use trajectory::TrajectoryBuilder;
 pub use wire::{
-    Cursor, LiveFrames, PastSteps, Projector, StepNumbers, WireFrame, lakeview_line, masked_bytes,
+    Cursor, LiveFrames, PastSteps, Projector, RunEdge, StepNumbers, WireFrame, lakeview_line, masked_bytes,
     masked_file, wire_json,
 };
+pub use words::{Language, Say, Tell};

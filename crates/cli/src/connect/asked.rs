@@ -2,29 +2,28 @@
 
 use std::collections::VecDeque;
 
-use lathe_protocol::{ApprovalAsked, Question};
-use serde_json::{Value, json};
-
-use crate::words::{Language, Say};
-use crate::{approval, question};
+use lathe_protocol::{ApprovalAsked, CallId, CommandBody, Event, Fact, Question, Seq};
+use lathe_views::{Consent, Language, Say, approval_text, chosen_answer, question_text};
 
 /// A question of a session.
 enum Open {
     /// Whether something may be done.
-    Leave { number: Value, asked: ApprovalAsked },
+    Leave(ApprovalAsked),
     /// What the model wants to know: several questions, answered one after the other.
-    Wants { number: Value, questions: Vec<Question>, answers: Vec<String> },
+    Wants { questions: Vec<Question>, answers: Vec<String> },
 }
 
 struct Waiting {
-    call: Value,
+    call: CallId,
+    /// The number of the event that asked.
+    question: Seq,
     open: Open,
 }
 
-/// What a line was to the question that is shown.
+/// The meaning of a line for the question that is shown.
 pub(super) enum Meant {
     /// Send this.
-    Answer(Value),
+    Answer(CommandBody),
     /// It is taken; more is wanted.
     Part,
     NoAnswer,
@@ -39,38 +38,27 @@ impl Questions {
         self.0.is_empty()
     }
 
-    /// Takes an `approval` frame.
-    pub fn approval(&mut self, data: &Value) -> Changed {
-        if data["state"] != "asked" {
-            return self.close(|waiting| match &waiting.open {
-                Open::Leave { number, .. } => *number == data["question"],
-                Open::Wants { .. } => false,
-            });
+    /// Takes an event: it may ask, answer or end a question.
+    pub fn take(&mut self, event: &Event) -> Changed {
+        let Some(call) = event.place.call.clone() else { return Changed::Nothing };
+        match &event.fact {
+            Fact::ApprovalAsked(asked) => {
+                self.add(Waiting { call, question: event.seq, open: Open::Leave(asked.clone()) })
+            }
+            Fact::QuestionAsked(asked) if !asked.questions.is_empty() => {
+                let open = Open::Wants { questions: asked.questions.clone(), answers: Vec::new() };
+                self.add(Waiting { call, question: event.seq, open })
+            }
+            Fact::ApprovalGiven(_) | Fact::ApprovalExpired(_) => {
+                let is_it = |waiting: &Waiting| Some(waiting.question) == event.place.cause;
+                self.close(|waiting| matches!(waiting.open, Open::Leave(_)) && is_it(waiting))
+            }
+            // The call has its result, so nobody need say anything about it any more.
+            Fact::CallFinished(_) => {
+                self.close(|waiting| matches!(waiting.open, Open::Wants { .. }) && waiting.call == call)
+            }
+            _ => Changed::Nothing,
         }
-        let Ok(asked) = serde_json::from_value::<ApprovalAsked>(data.clone()) else {
-            return Changed::Nothing;
-        };
-        self.add(Waiting {
-            call: data["call_id"].clone(),
-            open: Open::Leave { number: data["question"].clone(), asked },
-        })
-    }
-
-    /// Takes a `question` frame.
-    pub fn question(&mut self, data: &Value) -> Changed {
-        let Ok(questions) = serde_json::from_value::<Vec<Question>>(data["questions"].clone()) else {
-            return Changed::Nothing;
-        };
-        if questions.is_empty() {
-            return Changed::Nothing;
-        }
-        let (call, number) = (data["call_id"].clone(), data["question"].clone());
-        self.add(Waiting { call, open: Open::Wants { number, questions, answers: Vec::new() } })
-    }
-
-    /// The call has its result, so nobody need say anything about it any more.
-    pub fn call_ended(&mut self, call: &Value) -> Changed {
-        self.close(|waiting| waiting.call == *call && matches!(waiting.open, Open::Wants { .. }))
     }
 
     /// The run is over.
@@ -93,21 +81,21 @@ impl Questions {
     pub fn shown(&self, language: Language) -> String {
         match self.0.front().map(|waiting| &waiting.open) {
             None => String::new(),
-            Some(Open::Leave { asked, .. }) => {
-                let (text, _) = approval::shown(asked, language, usize::MAX);
+            Some(Open::Leave(asked)) => {
+                let (text, _) = approval_text(asked, language, usize::MAX);
                 format!("\n{text}{}", self.hint(language))
             }
-            Some(Open::Wants { questions, answers, .. }) => {
+            Some(Open::Wants { questions, answers }) => {
                 let next = questions.get(answers.len());
-                next.map(|next| format!("\n{}", question::shown(next))).unwrap_or_default()
+                next.map(|next| format!("\n{}", question_text(next, language))).unwrap_or_default()
             }
         }
     }
 
-    /// What may be said about leave.
+    /// The answers that a question about leave takes.
     pub fn hint(&self, language: Language) -> String {
         match self.0.front().map(|waiting| &waiting.open) {
-            Some(Open::Leave { asked, .. }) => {
+            Some(Open::Leave(asked)) => {
                 let say = if asked.remember.is_empty() { Say::AskOnce } else { Say::AskApproval };
                 format!("{}: ", say.text(language))
             }
@@ -115,35 +103,33 @@ impl Questions {
         }
     }
 
-    /// What a line says to the first question. Answered, it is gone.
+    /// Takes a line as an answer to the first question. Answered, it is gone.
     pub fn answer(&mut self, line: &str) -> Meant {
-        let Some(Waiting { call, open }) = self.0.front_mut() else { return Meant::NoAnswer };
-        let message = match open {
-            Open::Leave { number, asked } => {
-                let Some(said) = approval::understood(line, !asked.remember.is_empty()) else {
+        let Some(Waiting { call, question, open }) = self.0.front_mut() else { return Meant::NoAnswer };
+        let (call, question) = (call.clone(), *question);
+        let body = match open {
+            Open::Leave(asked) => {
+                let Some(Consent { answer, reason }) = Consent::read(line, !asked.remember.is_empty()) else {
                     return Meant::NoAnswer;
                 };
-                json!({
-                    "type": "approve", "call_id": call, "question": number,
-                    "answer": said.answer, "reason": said.reason,
-                })
+                CommandBody::Approve { call, question, answer, reason, edited: None }
             }
-            Open::Wants { number, questions, answers } => {
+            Open::Wants { questions, answers } => {
                 if let Some(asked) = questions.get(answers.len()) {
-                    answers.push(question::chosen(asked, line));
+                    answers.push(chosen_answer(asked, line));
                 }
                 if answers.len() < questions.len() {
                     return Meant::Part;
                 }
-                json!({ "type": "answer", "call_id": call, "question": number, "answers": answers })
+                CommandBody::Answer { call, question, answers: Some(std::mem::take(answers)) }
             }
         };
         self.0.pop_front();
-        Meant::Answer(message)
+        Meant::Answer(body)
     }
 }
 
-/// What a frame did to the questions.
+/// The effect of an event on the questions.
 pub(super) enum Changed {
     Nothing,
     /// There is one to be shown now.
@@ -154,5 +140,5 @@ pub(super) enum Changed {
 
 /// Whether a line is only a word of consent or refusal, which says nothing without a question.
 pub(super) fn is_bare_answer(line: &str) -> bool {
-    approval::understood(line, true).is_some_and(|said| said.reason.is_none())
+    Consent::read(line, true).is_some_and(|consent| consent.reason.is_none())
 }

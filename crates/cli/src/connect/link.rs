@@ -55,13 +55,13 @@ impl Link {
         self.socket.send(Message::text(message.to_string())).await.map_err(|error| error.to_string())
     }
 
-    /// The next frame; none for what is no frame.
-    pub async fn next(&mut self) -> Result<Option<Value>, String> {
+    /// The text of the next frame; none for what is no frame.
+    pub async fn next(&mut self) -> Result<Option<String>, String> {
         match tokio::time::timeout(SILENCE, self.socket.next()).await {
             Err(_) => Err("nothing was heard for a minute".to_owned()),
             Ok(None) => Err("the server closed the connection".to_owned()),
             Ok(Some(Err(error))) => Err(error.to_string()),
-            Ok(Some(Ok(Message::Text(text)))) => Ok(serde_json::from_str(&text).ok()),
+            Ok(Some(Ok(Message::Text(text)))) => Ok(Some(text.as_str().to_owned())),
             Ok(Some(Ok(Message::Close(frame)))) => {
                 let reason = frame.map(|frame| frame.reason.to_string()).filter(|reason| !reason.is_empty());
                 Err(reason.unwrap_or_else(|| "the server closed the connection".to_owned()))

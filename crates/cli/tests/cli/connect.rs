@@ -72,13 +72,13 @@ fn connect(url: &str) -> Lathe {
 }
 
 #[test]
-fn a_task_is_given_its_bubbles_are_printed_and_the_session_is_listed() {
+fn a_task_is_given_its_steps_are_printed_and_the_session_is_listed() {
     let repo = TempRepo::new(&[("a.txt", "one\n")]);
     let server = serve(&repo, &two_steps());
     let ran = connect(&server.url).arg("Look at it.").run().expect_code(0);
     let lines: Vec<&str> = ran.stdout.lines().collect();
-    assert!(lines.contains(&"🧠 sequentialthinking 1：I look. ✅"), "{lines:?}");
-    assert!(lines.contains(&"🔧view {\"path\":\"a.txt\"} ✅"), "{lines:?}");
+    assert!(lines.contains(&"step 1") && lines.contains(&"  I look."), "{lines:?}");
+    assert!(lines.contains(&"  ▸ view a.txt"), "{lines:?}");
     assert_eq!(lines.last(), Some(&"It is seen."));
     let listed = connect(&server.url).run().expect_code(0).stdout;
     assert!(listed.contains("completed") && listed.contains("Look at it."), "{listed}");
@@ -111,7 +111,7 @@ fn ctrl_c_cancels_the_run_and_a_typed_line_reaches_it() {
     let repo = TempRepo::new(&[("a.txt", "one\n")]);
     let server = serve(&repo, &asking());
     let client = connect(&server.url).arg("Make it.").stdin("only that, please\n").spawn();
-    client.wait_for_stdout("> only that, please", WITHIN);
+    client.wait_for_stdout("› only that, please", WITHIN);
     // Nobody is at a terminal here: somebody else may answer.
     client.wait_for_stdout("touch made", WITHIN);
     client.wait_for_stdout("waits for an answer", WITHIN);
@@ -211,7 +211,7 @@ fn a_piped_yes_that_comes_before_the_question_is_no_answer_and_one_that_comes_af
     let (code, text) = client.end();
     assert_eq!(code, Some(0), "{text}");
     // What is no answer still reaches the run.
-    assert!(text.contains("> only this once") && text.contains("It is made."), "{text}");
+    assert!(text.contains("› only this once") && text.contains("It is made."), "{text}");
     assert!(repo.exists("made"));
     drop(server.running);
 }
@@ -341,8 +341,8 @@ fn a_lost_connection_comes_back_by_its_cursor_and_nothing_is_printed_twice() {
         ran.stderr
     );
     assert_eq!(count.load(Ordering::SeqCst), 2);
-    let done = ran.stdout.lines().filter(|line| line.ends_with('✅') && line.contains("view")).count();
-    assert_eq!(done, 20, "{}", ran.stdout);
+    let viewed = ran.stdout.lines().filter(|line| line.starts_with("  ▸ view")).count();
+    assert_eq!(viewed, 20, "{}", ran.stdout);
     assert_eq!(ran.stdout.lines().last(), Some("It is seen."));
     drop(server.running);
 }

@@ -71,7 +71,7 @@ const STANDS_ON: [(&str, &[&str]); 28] = [
     ("views", &["protocol", "edit", "redact"]),
     ("config", &["protocol", "workspace"]),
     ("workbench", &["protocol", "workspace", "edit", "git", "search", "host"]),
-    ("plan", &["protocol", "model", "documents", "tools", "host", "config"]),
+    ("plan", &["protocol", "model", "documents", "tools", "views", "host", "config"]),
     ("server", &["protocol", "views", "host", "workbench", "plan"]),
     ("cli", &["protocol", "views", "host", "config", "plan", "server"]),
     ("ax", &[]),

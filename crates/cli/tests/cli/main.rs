@@ -78,6 +78,7 @@ mod replay;
 mod resumes;
 mod rewinds;
 mod runs;
+mod same_lines;
 mod scarce;
 mod secrets;
 mod server;

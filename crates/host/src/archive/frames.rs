@@ -41,6 +41,13 @@ impl Archive {
         Ok(FrameReader { reader, projector, from })
     }
 
+    /// The events of a session after one of them, rewound or not.
+    pub fn event_reader(&self, id: &SessionId, after: Seq) -> Result<EventReader, HostError> {
+        let reader = Reader::open(&self.home().sessions(), id, self.home().blobs()?)?;
+        let workspace = self.workspace(id)?.to_string_lossy().into_owned();
+        Ok(EventReader { reader, workspace, last: after })
+    }
+
     /// The frames of the live branch that are of these kinds: of what a rewind left behind there are none.
     pub fn live_frames(
         &self,
@@ -72,6 +79,37 @@ impl Archive {
     /// Where sessions of a server have their trajectory files.
     pub fn trajectories(&self) -> PathBuf {
         self.home().trajectories()
+    }
+}
+
+/// Reads events for clients that make their own view of a session. It may be asked for more at any time.
+pub struct EventReader {
+    reader: Reader,
+    workspace: String,
+    last: Seq,
+}
+
+impl EventReader {
+    /// The next events as frames, not beyond the last one that is named, and whether there are more.
+    pub fn read(
+        &mut self,
+        archive: &Archive,
+        up_to: Option<Seq>,
+    ) -> Result<(Vec<WireFrame>, bool), HostError> {
+        let mut events = self.reader.after(self.last, BATCH)?;
+        let read = events.len();
+        events.retain(|event| up_to.is_none_or(|last| event.seq <= last));
+        let more = read == BATCH && events.len() == read;
+        let mut frames = Vec::with_capacity(events.len());
+        for event in &events {
+            frames.push(WireFrame::of_event(event, &archive.recorded_diff(event, &self.workspace)?));
+            self.last = event.seq;
+        }
+        Ok((frames, more))
+    }
+
+    pub fn last(&self) -> Seq {
+        self.last
     }
 }
 

@@ -12,22 +12,12 @@ use lathe_protocol::{
 };
 use lathe_redact::Redactor;
 use lathe_tools::{ToldAside, told_aside_in};
+use lathe_views::FileDiff;
 use serde::Serialize;
 
 use crate::archive::Archive;
 use crate::error::HostError;
 use crate::secrets::cleaned;
-use crate::session::Session;
-
-/// One changed file of a run, from its content before the run to its content now.
-pub struct FileDiff {
-    pub path: String,
-    pub diff: String,
-    pub added: usize,
-    pub removed: usize,
-    /// It was taken away, and only the quarantine has it: the entry.
-    pub kept: Option<String>,
-}
 
 pub struct RunReport {
     pub run: RunNo,
@@ -315,20 +305,11 @@ impl Archive {
 
     /// What a finished call of a session in this folder changed, from the journal alone.
     pub fn recorded_diff(&self, event: &Event, workspace: &str) -> Result<String, HostError> {
-        let blobs = self.home().blobs()?;
-        let mut changes = changes_of(event).peekable();
-        if changes.peek().is_none() {
+        if changes_of(event).next().is_none() {
             return Ok(String::new());
         }
-        let screen = self.screen();
-        let diffs = changes.map(|change| {
-            let path = below(workspace, &change.path);
-            match (content(&blobs, change.before.as_ref()), content(&blobs, change.after.as_ref())) {
-                (Ok(before), Ok(after)) => shown_diff(&screen, before, after, path),
-                (Err(Lost), _) | (_, Err(Lost)) => lost_diff(&screen.text(path)),
-            }
-        });
-        Ok(diffs.collect())
+        let blobs = self.home().blobs()?;
+        Ok(event_diff(event, workspace, &self.screen(), |id| blobs.get(id).ok().flatten()))
     }
 }
 
@@ -337,28 +318,26 @@ fn shown_diff(screen: &Redactor, before: Option<Vec<u8>>, after: Option<Vec<u8>>
     unified_diff(before.as_deref(), after.as_deref(), &screen.text(path))
 }
 
-/// What a finished call changed, as one diff to be shown; empty for any other event.
-pub async fn event_diff(event: &Event, open: &Session) -> String {
-    let (session, workspace) = (open.handle(), open.workspace.as_str());
-    let mut diff = String::new();
-    for change in changes_of(event) {
-        let before = match &change.before {
-            Some(id) => session.blob(id).await,
-            None => None,
-        };
-        let after = match &change.after {
-            Some(id) => session.blob(id).await,
-            None => None,
-        };
+/// The changes of a finished call as one diff to be shown; empty for any other event. `content` reads what was recorded.
+pub(crate) fn event_diff(
+    event: &Event,
+    workspace: &str,
+    screen: &Redactor,
+    content: impl Fn(&Digest) -> Option<Vec<u8>>,
+) -> String {
+    let side = |id: Option<&Digest>| match id.map(&content) {
+        None => Ok(None),
+        Some(Some(content)) => Ok(Some(content)),
+        Some(None) => Err(Lost),
+    };
+    let diffs = changes_of(event).map(|change| {
         let path = below(workspace, &change.path);
-        let is_lost = |named: &Option<Digest>, found: &Option<Vec<u8>>| named.is_some() && found.is_none();
-        if is_lost(&change.before, &before) || is_lost(&change.after, &after) {
-            diff.push_str(&lost_diff(&open.screen.text(path)));
-        } else {
-            diff.push_str(&shown_diff(&open.screen, before, after, path));
+        match (side(change.before.as_ref()), side(change.after.as_ref())) {
+            (Ok(before), Ok(after)) => shown_diff(screen, before, after, path),
+            (Err(Lost), _) | (_, Err(Lost)) => lost_diff(&screen.text(path)),
         }
-    }
-    diff
+    });
+    diffs.collect()
 }
 
 /// A path as the one who works in the folder would name it.

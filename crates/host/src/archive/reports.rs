@@ -27,10 +27,9 @@ pub struct Garbage {
 
 impl Archive {
     /// One self-contained page.
-    pub fn html(&self, id: &SessionId, chinese: bool) -> Result<String, HostError> {
+    pub fn html(&self, id: &SessionId, language: Language) -> Result<String, HostError> {
         let events = self.events(id)?;
         let blobs = self.home().blobs()?;
-        let language = if chinese { Language::Chinese } else { Language::English };
         let screen = self.screen();
         let shown = |blob: &Digest| cleaned(Some(&screen), blobs.get(blob).ok().flatten());
         Ok(screen.text(&html(&events, &shown, language)).into_owned())

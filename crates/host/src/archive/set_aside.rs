@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use lathe_views::AsideFile;
 
 use crate::archive::Archive;
 use crate::archive::report::{RunReport, below};
@@ -20,17 +20,6 @@ const ASIDE: &str = ".set-aside-by-lathe";
 const REASON: &str = "git would have run it, or a program that it names, later";
 const ADVICE: &str = "look at it; rename it to its own name to use it, or remove it";
 const ADVICE_IN_PLACE: &str = "it could not be set aside: look at it and remove it before git is used here";
-
-/// A file that was set aside.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct AsideFile {
-    /// Its own name, where git would have looked for it.
-    pub path: String,
-    /// The name it has now. None if it could not be moved and is still in place.
-    pub set_aside_as: Option<String>,
-    pub reason: &'static str,
-    pub advice: &'static str,
-}
 
 impl Archive {
     /// The files that were set aside in a run and are still there.

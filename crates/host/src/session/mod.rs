@@ -1,5 +1,6 @@
 //! Sessions: started, opened, resumed. The archive lists and reads them.
 
+mod handle;
 mod open;
 mod plan;
 mod ready;
@@ -40,6 +41,7 @@ use crate::place::{
 };
 use crate::rules::Rules;
 use crate::secrets::{found as found_secrets, project_texts, redactor as secrets};
+use crate::session::handle::OpenHandle;
 
 pub struct Host {
     archive: Archive,
@@ -274,6 +276,8 @@ impl Host {
             attended: attended != Attended::Nobody,
         };
         let (actor, handle) = Actor::open(setup, options)?;
+        let folder = root.to_string_lossy().into_owned();
+        let handle = OpenHandle { actor: handle, workspace: folder.as_str().into(), screen };
         let state = actor.state();
         let (options, unfinished, can_go_on) =
             (state.options.clone(), state.is_unfinished(), state.can_go_on());
@@ -286,13 +290,12 @@ impl Host {
             (tokio::spawn(actor.run()), workspace.local().and_then(|tree| self.graphs().index(tree.root())));
         Ok(Session {
             id,
-            workspace: root.to_string_lossy().into_owned(),
+            workspace: folder,
             options,
             unfinished,
             can_go_on,
             tools,
             tool_names,
-            screen,
             handle,
             actor,
             indexing,

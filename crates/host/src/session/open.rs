@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use lathe_agent::{AgentError, Lakeview, LocalHandle};
+use lathe_agent::{AgentError, Lakeview};
 use lathe_protocol::{ProposedText, SessionHandle, SessionId, SessionOptions};
-use lathe_redact::Redactor;
 use tokio::task::JoinHandle;
 
 use crate::error::HostError;
 use crate::lakeview::{Summariser, Summing};
+use crate::session::handle::OpenHandle;
 
 /// A session that is open for writing in this process.
 pub struct Session {
@@ -24,9 +24,7 @@ pub struct Session {
     /// Number of tools the model has.
     pub tools: usize,
     pub tool_names: Vec<String>,
-    /// Takes out of what is shown what nobody is to see.
-    pub(crate) screen: Arc<Redactor>,
-    pub(super) handle: LocalHandle,
+    pub(super) handle: OpenHandle,
     pub(super) actor: JoinHandle<Result<(), AgentError>>,
     /// Reads the folder into the code graph; stops when the session is closed or dropped.
     pub(super) indexing: Option<lathe_graph::Background>,
@@ -59,7 +57,7 @@ impl Session {
         question: lathe_protocol::Seq,
         text: Option<String>,
     ) -> Option<ProposedText> {
-        self.handle.proposed(question, text).await
+        self.handle.actor.proposed(question, text).await
     }
 
     /// An owned handle.
@@ -69,7 +67,7 @@ impl Session {
 
     /// Ends the session here; nothing it started is left running.
     pub async fn close(self) -> Result<(), HostError> {
-        self.handle.close().await;
+        self.handle.actor.close().await;
         let ended = self.actor.await;
         if let Some(indexing) = self.indexing {
             let _ = tokio::task::spawn_blocking(|| indexing.stop()).await;

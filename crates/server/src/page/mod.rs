@@ -3,8 +3,6 @@
 //! A browser that opens an address sends the cookie and nothing else, and a cookie alone is worth nothing. So what it gets first
 //! is an empty page, whose script asks for the same address again with its half of the cookie.
 
-mod words;
-
 use std::collections::{BTreeMap, HashMap};
 
 use axum::Extension;
@@ -13,7 +11,7 @@ use axum::http::{HeaderMap, header};
 use axum::response::{Html, IntoResponse, Response};
 use lathe_host::blocking;
 use lathe_protocol::{SessionId, SessionSummary};
-use lathe_views::{Cursor, Projector, WireFrame};
+use lathe_views::{Cursor, Language, Projector, Say, Tell, WireFrame};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -22,7 +20,6 @@ use crate::access::Identity;
 use crate::api::{Api, Asked, Endpoint, Named};
 use crate::app::App;
 use crate::error::ApiError;
-use words::Words;
 
 /// Sessions on the page.
 const SHOWN: usize = 100;
@@ -56,33 +53,33 @@ async fn page(
     Asked(look): Asked<Look>,
     headers: HeaderMap,
 ) -> Response {
-    let language =
-        headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let words = Words::of(language);
+    let accepted = headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok());
+    let language = Language::of(accepted.unwrap_or_default().trim_start());
     // Without a token the page knows nothing but how to hand one in.
     let Some(Extension(identity)) = identity else {
-        return Html(frame(&words, &format!("<p id=\"sign-in\">{}</p>", words.sign_in))).into_response();
+        let sign_in = Tell::SignIn { command: "<code>lathe serve</code>" }.text(language);
+        return Html(frame(language, &format!("<p id=\"sign-in\">{sign_in}</p>"))).into_response();
     };
     let body = blocking(|| match &look.session {
-        Some(id) => session(&app, id, &words),
-        None => list(&app, &identity, &words),
+        Some(id) => session(&app, id, language),
+        None => list(&app, &identity, language),
     });
     match body {
-        Ok(body) => Html(frame(&words, &body)).into_response(),
+        Ok(body) => Html(frame(language, &body)).into_response(),
         Err(error) => error.into_response(),
     }
 }
 
-fn frame(words: &Words, body: &str) -> String {
+fn frame(language: Language, body: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"{}\">\n<head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
          <title>Lathe</title><link rel=\"stylesheet\" href=\"/assets/page.css\"></head>\n<body>\n\
          <header><a href=\"/\">Lathe</a></header>\n<main>{body}</main>\n<script src=\"/assets/page.js\"></script>\n</body>\n</html>\n",
-        words.lang
+        language.primary_tag()
     )
 }
 
-fn list(app: &App, identity: &Identity, words: &Words) -> Result<String, ApiError> {
+fn list(app: &App, identity: &Identity, language: Language) -> Result<String, ApiError> {
     let inside = |summary: &SessionSummary| {
         app.roots.iter().any(|root| std::path::Path::new(&summary.workspace).starts_with(root))
     };
@@ -90,26 +87,33 @@ fn list(app: &App, identity: &Identity, words: &Words) -> Result<String, ApiErro
         app.host.archive().sessions()?.into_iter().filter(inside).take(SHOWN).collect();
     let mut out = format!(
         "<h1>{}</h1>\n<p class=\"who\">{} · {}</p>\n",
-        words.sessions,
+        Say::StatusSessions.text(language),
         escape(&identity.name),
         identity.role
     );
     if sessions.is_empty() {
-        out.push_str(&format!("<p>{}</p>", words.none));
+        out.push_str(&format!("<p>{}</p>", Say::StatusNone.text(language)));
         return Ok(out);
     }
     out.push_str(&format!(
         "<table><thead><tr><th>{}</th><th>{}</th><th>{}</th><th>{}</th><th>{}</th></tr></thead><tbody>\n",
-        words.state, words.title, words.steps, words.folder, words.updated
+        Say::StatusState.text(language),
+        Say::TaskLabel.text(language),
+        Say::StatusSteps.text(language),
+        Say::StatusFolder.text(language),
+        Say::StatusUpdated.text(language)
     ));
     for summary in sessions {
         let title = match summary.title.as_str() {
-            "" => words.untitled.into(),
+            "" => Say::StatusUntitled.text(language).into(),
             title => Projector::shown(title),
         };
         let clients = app.sessions.get(&summary.id).map_or(0, |live| live.hub.listeners());
-        let watching =
-            if clients > 0 { format!(" <small>{clients} {}</small>", words.watching) } else { String::new() };
+        let watching = if clients > 0 {
+            format!(" <small>{clients} {}</small>", Say::StatusWatching.text(language))
+        } else {
+            String::new()
+        };
         out.push_str(&format!(
             "<tr><td class=\"state {0}\">{0}{watching}</td><td><a href=\"/?session={1}\">{2}</a></td><td>{3}</td><td>{4}</td><td><time>{5}</time></td></tr>\n",
             summary.state,
@@ -124,24 +128,24 @@ fn list(app: &App, identity: &Identity, words: &Words) -> Result<String, ApiErro
     Ok(out)
 }
 
-fn session(app: &App, id: &str, words: &Words) -> Result<String, ApiError> {
+fn session(app: &App, id: &str, language: Language) -> Result<String, ApiError> {
     let id = app.session(id)?;
     let title = app
         .host
         .archive()
         .title(&id)
         .filter(|title| !title.is_empty())
-        .unwrap_or_else(|| words.untitled.to_owned());
+        .unwrap_or_else(|| Say::StatusUntitled.text(language).to_owned());
     let (bubbles, cursor) = bubbles(app, &id)?;
     let mut out = format!(
         "<h1>{}</h1>\n<p class=\"who\">{} · <span id=\"state\"></span> <button id=\"cancel\" hidden>{}</button></p>\n\
          <section id=\"bubbles\" data-session=\"{}\" data-cursor=\"{cursor}\" data-allow=\"{}\" data-deny=\"{}\">\n",
         escape(&Projector::shown(&title)),
         escape(id.as_str()),
-        words.cancel,
+        Say::StatusCancel.text(language),
         escape(id.as_str()),
-        words.allow,
-        words.deny
+        Say::StatusAllow.text(language),
+        Say::StatusDeny.text(language)
     );
     for bubble in bubbles.iter().skip(bubbles.len().saturating_sub(BUBBLES)) {
         let text = |key: &str| bubble[key].as_str().unwrap_or_default();

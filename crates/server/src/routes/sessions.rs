@@ -8,7 +8,7 @@ use lathe_host::{Really, Removed, Undone, What, blocking, blocking_in_turn};
 use lathe_protocol::{
     CommandBody, CommandId, Digest, Forked, ReceiptAnswer, RunNo, SessionId, SessionSummary, StepNo,
 };
-use lathe_views::{Projector, masked_bytes, masked_file};
+use lathe_views::{Language, Projector, masked_bytes, masked_file};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -483,7 +483,7 @@ async fn export(
         Ok(match asked.format.unwrap_or_default() {
             Format::Jsonl => ("jsonl", masked_file(&app.host.archive().lines(&id)?, true)),
             Format::Trajectory => ("json", masked_file(&app.host.archive().trajectory(&id)?, false)),
-            Format::Html => ("html", app.host.archive().html(&id, false)?),
+            Format::Html => ("html", app.host.archive().html(&id, Language::English)?),
             Format::Text => {
                 let (bubbles, _) = crate::page::bubbles(&app, &id)?;
                 let lines = bubbles.iter().map(|bubble| bubble["content"].as_str().unwrap_or_default());

@@ -41,6 +41,18 @@ pub(crate) struct Attach {
     /// Close when a run has ended.
     #[serde(default)]
     until_end: Option<bool>,
+    /// The events of the journal, each with the changes of a finished call, in the place of the frames that are made of them.
+    #[serde(default)]
+    events: Option<bool>,
+}
+
+/// The content that a client is sent of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Content {
+    /// Steps, bubbles, questions: a view that is made here.
+    Frames,
+    /// The events of the journal: the client makes its own view.
+    Events,
 }
 
 /// What a connection is for.
@@ -100,13 +112,14 @@ fn connect(
             Err(error) => return error.into_response(),
         },
     };
+    let content = if attach.events.unwrap_or(false) { Content::Events } else { Content::Frames };
     // What is larger is refused where that is first seen: in the head of a frame, or in the sum of the fragments so far.
     upgrade
         // A page offers this one and another that holds its half of the cookie; a browser wants one of them answered.
         .protocols([PROTOCOL])
         .max_message_size(MESSAGE_MAX)
         .max_frame_size(MESSAGE_MAX)
-        .on_upgrade(move |socket| pump::serve(socket, meter, app, identity, purpose))
+        .on_upgrade(move |socket| pump::serve(socket, meter, app, identity, (purpose, content)))
 }
 
 fn attached(app: &App, id: &str, attach: &Attach) -> Result<Purpose, ApiError> {

@@ -7,12 +7,13 @@ use std::time::Duration;
 use axum::extract::ws::{Message, WebSocket, close_code};
 use futures::SinkExt;
 use futures::stream::SplitSink;
-use lathe_host::{FrameReader, blocking};
+use lathe_host::{EventReader, FrameReader, Host, HostError, blocking};
 use lathe_protocol::{Seq, SessionId, SessionState};
-use lathe_views::{Cursor, wire_json};
+use lathe_views::{Cursor, RunEdge, WireFrame, wire_json};
 use serde_json::{Value, json};
 use tokio::sync::{broadcast, mpsc};
 
+use super::Content;
 use super::pump::Goodbye;
 use crate::access::Identity;
 use crate::app::App;
@@ -34,7 +35,34 @@ pub(super) struct Sending {
     id: SessionId,
     cursor: Cursor,
     until_end: bool,
+    content: Content,
+    /// The last event that was read ahead of the hub. What happened up to it is told by events alone: of a text or an output
+    /// that had begun, this client would see the end only.
+    ahead: Seq,
     view: View,
+}
+
+/// A reader of the journal, by what the client is sent.
+enum Reading {
+    Frames(Box<FrameReader>),
+    Events(Box<EventReader>),
+}
+
+impl Reading {
+    /// Reads on, events not beyond the last one that is named.
+    fn read(&mut self, host: &Host, up_to: Option<Seq>) -> Result<(Vec<WireFrame>, bool), HostError> {
+        blocking(|| match self {
+            Reading::Frames(frames) => frames.read(),
+            Reading::Events(events) => events.read(host.archive(), up_to),
+        })
+    }
+
+    fn last(&self) -> Seq {
+        match self {
+            Reading::Frames(frames) => frames.last(),
+            Reading::Events(events) => events.last(),
+        }
+    }
 }
 
 /// How much this client sees of questions.
@@ -68,7 +96,13 @@ enum Then {
 impl Sending {
     /// Sends the frames of a session after a cursor, and with `until_end` nothing after the end of a run.
     pub fn new(app: &App, identity: &Identity, id: SessionId, cursor: Cursor, until_end: bool) -> Self {
-        Self { app: app.clone(), identity: identity.clone(), id, cursor, until_end, view: View::Unopened }
+        let (app, identity, content) = (app.clone(), identity.clone(), Content::Frames);
+        let (ahead, view) = (Seq(0), View::Unopened);
+        Self { app, identity, id, cursor, until_end, content, ahead, view }
+    }
+
+    pub fn of(self, content: Content) -> Self {
+        Self { content, ..self }
     }
 
     pub async fn run(mut self, sink: &mut Sink, mut answers: mpsc::Receiver<Message>) -> Goodbye {
@@ -117,14 +151,18 @@ impl Sending {
         }
         let mut frames = self.reader(Some(&live)).await?;
         loop {
-            let read = blocking(|| frames.read());
+            let read = frames.read(&self.app.host, None);
             let (read, more) = read.map_err(|error| Goodbye::new(close_code::ERROR, error.to_string()))?;
             for frame in read {
                 if frame.cursor <= self.cursor {
                     continue;
                 }
                 // The next run of the session is not what this client asked for.
-                if frame.kind != "step" {
+                let is_other = match self.content {
+                    Content::Frames => frame.kind != "step",
+                    Content::Events => frame.edge.is_some(),
+                };
+                if is_other {
                     return Ok(());
                 }
                 self.cursor = frame.cursor;
@@ -152,17 +190,22 @@ impl Sending {
             true => live.hub.reach(self.written().await).await,
             false => Seq::default(),
         };
-        match live.hub.recent(self.cursor) {
+        let recent = match self.content {
+            Content::Frames => live.hub.recent(self.cursor),
+            Content::Events => None,
+        };
+        match recent {
             Some(recent) => {
+                let mut events = None;
                 for sent in recent {
-                    if let Then::End = self.pass(sink, sent).await? {
+                    if let Then::End = self.pass(sink, sent, &mut events).await? {
                         return Ok(Then::End);
                     }
                 }
             }
             None => {
                 let mut frames = self.reader(Some(live)).await?;
-                if let (Then::End, _) = self.catch_up(sink, &mut frames).await? {
+                if let (Then::End, _) = self.catch_up(sink, &mut frames, None).await? {
                     return Ok(Then::End);
                 }
                 shown = shown.max(frames.last());
@@ -187,7 +230,7 @@ impl Sending {
         let (mut told, mut was_held) = (false, false);
         while self.app.sessions.get(&self.id).is_none() {
             let opened = app.sessions.opened();
-            let (then, read) = self.catch_up(sink, &mut frames).await?;
+            let (then, read) = self.catch_up(sink, &mut frames, None).await?;
             if let Then::End = then {
                 return Ok(Then::End);
             }
@@ -218,10 +261,19 @@ impl Sending {
         push(sink, note("status", &status)).await
     }
 
-    async fn reader(&self, live: Option<&Live>) -> Result<FrameReader, Goodbye> {
+    async fn reader(&self, live: Option<&Live>) -> Result<Reading, Goodbye> {
         let near = live.and_then(|live| live.hub.near(Seq(self.cursor.seq.0.saturating_sub(1))));
-        let (host, id, cursor) = (Arc::clone(&self.app.host), self.id.clone(), self.cursor);
-        let opened = tokio::task::spawn_blocking(move || host.archive().frames(&id, cursor, near)).await;
+        let (host, id, cursor, content) =
+            (Arc::clone(&self.app.host), self.id.clone(), self.cursor, self.content);
+        let opened = tokio::task::spawn_blocking(move || match content {
+            Content::Frames => {
+                host.archive().frames(&id, cursor, near).map(|frames| Reading::Frames(Box::new(frames)))
+            }
+            Content::Events => {
+                host.archive().event_reader(&id, cursor.seq).map(|events| Reading::Events(Box::new(events)))
+            }
+        })
+        .await;
         match opened {
             Ok(Ok(frames)) => Ok(frames),
             Ok(Err(error)) => Err(Goodbye::new(close_code::ERROR, error.to_string())),
@@ -230,10 +282,15 @@ impl Sending {
     }
 
     /// Sends what the journal has, and says whether that was anything.
-    async fn catch_up(&mut self, sink: &mut Sink, frames: &mut FrameReader) -> Result<(Then, bool), Goodbye> {
+    async fn catch_up(
+        &mut self,
+        sink: &mut Sink,
+        frames: &mut Reading,
+        up_to: Option<Seq>,
+    ) -> Result<(Then, bool), Goodbye> {
         let mut any = false;
         loop {
-            let read = blocking(|| frames.read());
+            let read = frames.read(&self.app.host, up_to);
             let (read, more) = read.map_err(|error| Goodbye::new(close_code::ERROR, error.to_string()))?;
             for frame in read {
                 if frame.cursor <= self.cursor {
@@ -252,11 +309,14 @@ impl Sending {
                 let text = exact.unwrap_or_else(|| frame.to_json(&self.id));
                 feed(sink, Message::Text(text.into())).await?;
                 self.app.counts.frames.add(1);
-                if frame.kind == "end" && self.until_end {
+                if frame.edge == Some(RunEdge::End) && self.until_end {
                     return Ok((Then::End, any));
                 }
             }
             if !more {
+                if up_to.is_none() {
+                    self.ahead = self.cursor.seq;
+                }
                 flush(sink).await?;
                 return Ok((Then::GoOn, any));
             }
@@ -271,11 +331,12 @@ impl Sending {
         answers: &mut mpsc::Receiver<Message>,
         pings: &mut tokio::time::Interval,
     ) -> Result<Then, Goodbye> {
+        let mut events = None;
         loop {
             tokio::select! {
                 sent = hub.recv() => match sent {
                     Ok(sent) => {
-                        if let Then::End = self.pass(sink, sent).await? {
+                        if let Then::End = self.pass(sink, sent, &mut events).await? {
                             return Ok(Then::End);
                         }
                         if hub.is_empty() {
@@ -295,9 +356,28 @@ impl Sending {
         }
     }
 
-    async fn pass(&mut self, sink: &mut Sink, sent: Sent) -> Result<Then, Goodbye> {
+    /// Passes on what the hub tells. `events` is the reader that events are read by, once there is one.
+    async fn pass(
+        &mut self,
+        sink: &mut Sink,
+        sent: Sent,
+        events: &mut Option<Reading>,
+    ) -> Result<Then, Goodbye> {
         match sent {
             Sent::Frame { cursor, .. } if cursor <= self.cursor => Ok(Then::GoOn),
+            // The frame says how far the session is.
+            Sent::Frame { cursor, .. } if self.content == Content::Events => {
+                let mut reading = match events.take() {
+                    Some(reading) if reading.last() == self.cursor.seq => reading,
+                    Some(_) | None => self.reader(None).await?,
+                };
+                let (then, _) = self.catch_up(sink, &mut reading, Some(cursor.seq)).await?;
+                *events = Some(reading);
+                Ok(then)
+            }
+            Sent::Live { after, .. } if self.content == Content::Events && after <= self.ahead => {
+                Ok(Then::GoOn)
+            }
             Sent::Frame { kind, cursor, text, exact } => {
                 self.cursor = cursor;
                 let exact = exact.filter(|_| self.view == View::Exact);

@@ -14,10 +14,10 @@ use lathe_views::{Cursor, Projector};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::Purpose;
 use super::incoming::{Heard, Incoming};
 use super::outgoing::{Sending, Sink, note, push};
 use super::said::{Said, understand};
+use super::{Content, Purpose};
 use crate::access::{Identity, Role, Standing};
 use crate::app::App;
 use crate::error::ApiError;
@@ -62,7 +62,13 @@ impl Drop for Present {
     }
 }
 
-pub(super) async fn serve(socket: WebSocket, meter: Meter, app: App, identity: Identity, purpose: Purpose) {
+pub(super) async fn serve(
+    socket: WebSocket,
+    meter: Meter,
+    app: App,
+    identity: Identity,
+    (purpose, content): (Purpose, Content),
+) {
     app.counts.clients.add(1);
     let _present = Present(app.clone());
     let (mut sink, stream) = socket.split();
@@ -75,7 +81,7 @@ pub(super) async fn serve(socket: WebSocket, meter: Meter, app: App, identity: I
             Purpose::Run | Purpose::Task => begin(&mut stream, &app, &identity, &purpose).await,
         };
         match watched {
-            Ok(watched) => talk(&mut sink, stream, &app, &identity, watched).await,
+            Ok(watched) => talk(&mut sink, stream, &app, &identity, (watched, content)).await,
             Err((error, goodbye)) => {
                 if let Some(error) = error {
                     let data = json!({ "message": error.detail, "code": error.code });
@@ -170,7 +176,7 @@ async fn talk(
     stream: Incoming,
     app: &App,
     identity: &Identity,
-    watched: Watched,
+    (watched, content): (Watched, Content),
 ) -> Goodbye {
     for warning in &watched.warnings {
         if let Err(goodbye) = push(sink, note("warning", &json!({ "message": warning }))).await {
@@ -188,7 +194,7 @@ async fn talk(
         heard: Arc::clone(&heard),
         began,
     };
-    let sending = Sending::new(app, identity, watched.id, watched.from, watched.until_end);
+    let sending = Sending::new(app, identity, watched.id, watched.from, watched.until_end).of(content);
     tokio::select! {
         goodbye = listening.run(stream) => goodbye,
         goodbye = sending.run(sink, answers) => goodbye,

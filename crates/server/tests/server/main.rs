@@ -7,6 +7,7 @@ mod access;
 mod approvals;
 mod documented;
 mod entries;
+mod events;
 mod faults;
 mod files;
 mod fragments;

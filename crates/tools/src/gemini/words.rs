@@ -1,6 +1,6 @@
 //! Gemini CLI's result and error strings.
 
-use lathe_protocol::ToolErrorKind;
+use lathe_protocol::{ToolErrorKind, grouped};
 use lathe_search::LineKind;
 use lathe_shell::LineExit;
 use serde_json::{Map, Value, json};
@@ -154,19 +154,6 @@ fn shell_words(shell: &ShellData, cap: usize) -> String {
         grouped(count - head - tail),
         last,
     )
-}
-
-/// A number with a comma before every three digits.
-fn grouped(number: usize) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 /// The words for a command that was ended, and for one that goes on in the background.

@@ -6,13 +6,15 @@
 
 use std::fmt::Write as _;
 
+use lathe_protocol::grouped;
+
 use super::Page;
 use super::escape::{Attr, Text};
-use super::parts::{anchor, compact, fresh, grouped};
-use super::words::Say;
+use super::parts::{anchor, compact, fresh};
 use crate::cost::Money;
 use crate::session::StepView;
 use crate::time::duration;
+use crate::words::Say;
 
 /// Width of a column at most, in percent: a few steps should not become slabs.
 const COLUMN_MAX: f64 = 2.6;
@@ -43,7 +45,7 @@ impl Page<'_> {
         let percent = |ms: u64| format!("{:.0} %", 100.0 * ms as f64 / whole);
         self.section_head(Say::Time, Say::TimeAbout, out);
         out.push_str("<ul class=\"legend\">");
-        for (class, word, ms) in [("model", Say::ModelTime, model), ("tool", Say::ToolTime, tools)] {
+        for (class, word, ms) in [("model", Say::PageModel, model), ("tool", Say::ToolTime, tools)] {
             let _ = write!(
                 out,
                 "<li><i class=\"{class}\"></i>{} <b>{}</b> {}</li>",
@@ -56,7 +58,7 @@ impl Page<'_> {
             out,
             "</ul>\n<div class=\"chart lanes\"><div class=\"axis\"><span>{}</span><span>{}</span></div>\
              <svg width=\"100%\" height=\"{}\" role=\"img\" aria-label=\"{}\">",
-            self.say(Say::ModelTime),
+            self.say(Say::PageModel),
             self.say(Say::ToolTime),
             2 * LANE + 8,
             Attr(self.say(Say::Time)),
@@ -72,9 +74,9 @@ impl Page<'_> {
             let (model, tools) = (step.model_ms(), step.tool_ms());
             let about = format!(
                 "{} {}: {} {}, {} {}",
-                self.say(Say::Step),
+                self.say(Say::PageStep),
                 step.step,
-                self.say(Say::ModelTime),
+                self.say(Say::PageModel),
                 duration(model),
                 self.say(Say::ToolTime),
                 duration(tools)
@@ -196,7 +198,7 @@ impl Page<'_> {
         let _ = write!(
             out,
             "<div class=\"chart\"><div class=\"axis\"><span>{}</span></div><svg width=\"100%\" height=\"18\" aria-hidden=\"true\">",
-            self.say(Say::Step)
+            self.say(Say::PageStep)
         );
         for (at, step) in steps.iter().enumerate().filter(|(at, _)| at % every == 0) {
             let _ = write!(out, "<text x=\"{:.3}%\" y=\"13\">{}</text>", each * (at as f64 + 0.5), step.step);
@@ -220,7 +222,7 @@ impl Page<'_> {
     }
 
     fn column_name(&self, step: &StepView<'_>) -> String {
-        format!("{} {}:", self.say(Say::Step), step.step)
+        format!("{} {}:", self.say(Say::PageStep), step.step)
     }
 }
 

@@ -8,7 +8,7 @@ use lathe_protocol::{Digest, StepNo};
 use super::Page;
 use super::escape::Text;
 use super::parts::{Tone, anchor};
-use super::words::Say;
+use crate::words::Say;
 
 /// Content larger than this is not compared: the page is for reading.
 const CONTENT_MAX: usize = 1 << 20;
@@ -68,7 +68,7 @@ impl Page<'_> {
                 "<details class=\"more\"><summary>{} ({} {})</summary>",
                 self.say(Say::ShowAll),
                 rest.len(),
-                self.say(Say::MoreLines)
+                self.say(Say::PageMoreLines)
             );
             coloured(rest, out);
             out.push_str("</details>");
@@ -96,7 +96,7 @@ impl Page<'_> {
             return;
         }
         let files = self.net_changes();
-        let _ = write!(out, "<section class=\"card\">\n<h2>{}</h2>\n", self.say(Say::Changed));
+        let _ = write!(out, "<section class=\"card\">\n<h2>{}</h2>\n", self.say(Say::PageChanged));
         if files.is_empty() {
             let _ = write!(out, "<p class=\"about\">{}</p>", self.say(Say::NoChanges));
         }

@@ -2,12 +2,14 @@
 
 use std::fmt::Write as _;
 
+use lathe_protocol::grouped;
+
 use super::Page;
 use super::escape::Text;
-use super::parts::{grouped, short};
-use super::words::Say;
+use super::parts::short;
 use crate::cost::Money;
 use crate::time::duration;
+use crate::words::Say;
 
 /// A task longer than this is folded below its first line.
 const TITLE_MAX: usize = 160;
@@ -32,7 +34,7 @@ impl Page<'_> {
         // Of several runs each tells its own.
         let task = self.task();
         if line != task {
-            let _ = write!(out, "<details class=\"task\"><summary>{}</summary>", self.say(Say::Task));
+            let _ = write!(out, "<details class=\"task\"><summary>{}</summary>", self.say(Say::TaskLabel));
             self.block("prose", task, out);
             out.push_str("</details>\n");
         }
@@ -51,7 +53,7 @@ impl Page<'_> {
         let usage = self.session.usage();
         out.push_str("<ul class=\"tiles\">\n");
         tile(out, self.say(Say::Duration), &duration(took), "");
-        tile(out, self.say(Say::Steps), &self.session.steps().count().to_string(), "");
+        tile(out, self.say(Say::PageSteps), &self.session.steps().count().to_string(), "");
         let note = match failed {
             0 => String::new(),
             failed => format!("{failed} {}", self.say(Say::FailedLower)),
@@ -102,9 +104,9 @@ impl Page<'_> {
             let _ = writeln!(out, "<div><dt>{}</dt><dd>{}</dd></div>", self.say(name), Text(value));
         };
         fact(Say::Workspace, &opened.workspace);
-        fact(Say::Model, &format!("{} / {}", options.model.provider, options.model.model));
-        fact(Say::Mode, options.mode.as_str());
-        fact(Say::Sandbox, options.sandbox.as_str());
+        fact(Say::PageModel, &format!("{} / {}", options.model.provider, options.model.model));
+        fact(Say::PageMode, options.mode.as_str());
+        fact(Say::PageSandbox, options.sandbox.as_str());
         fact(Say::Toolset, options.toolset.as_str());
         if let Some(forked) = &opened.forked {
             fact(Say::ForkedFrom, &format!("{} @ {}", forked.from, forked.at));

@@ -10,20 +10,17 @@ mod escape;
 mod head;
 mod parts;
 mod steps;
-mod words;
 
 use std::fmt::Write as _;
 
 use lathe_protocol::{Digest, Event, Timestamp};
 
-pub use words::Language;
-
 use crate::cost::Prices;
 use crate::session::SessionView;
 use crate::time::LocalTime;
 use crate::wire::{masked_bytes, masked_events};
+use crate::words::{Language, Say};
 use escape::{Attr, Text};
-use words::Say;
 
 /// Reads a blob; none if it is not there any more.
 pub type ReadBlob<'a> = &'a dyn Fn(&Digest) -> Option<Vec<u8>>;
@@ -87,7 +84,7 @@ impl<'a> Page<'a> {
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n\
              <link rel=\"icon\" href=\"data:,\">\n<title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n",
-            self.language.code(),
+            self.language.tag(),
             Attr(&parts::short(self.title(), 80)),
         );
         self.head(&mut out);

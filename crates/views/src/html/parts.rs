@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 
-use lathe_protocol::{Ending, StepNo, Usage};
+use lathe_protocol::{Ending, StepNo, StepState, Usage, grouped};
 
 use super::Page;
 use super::escape::Text;
-use super::words::Say;
 use crate::cost::Money;
+use crate::lengths::shortened;
 use crate::session::StepView;
-use lathe_protocol::StepState;
+use crate::words::Say;
 
 /// How much of a text is shown before it has to be asked for.
 const LINES_SHOWN: usize = 24;
@@ -64,7 +64,7 @@ impl Page<'_> {
             StepState::Thinking => Some((Tone::Plain, self.say(Say::StateThinking))),
             StepState::CallingTool => Some((Tone::Plain, self.say(Say::StateCalling))),
             StepState::Reflecting => Some((Tone::Plain, self.say(Say::StateReflecting))),
-            StepState::Error => Some((Tone::Bad, self.say(Say::StateError))),
+            StepState::Error => Some((Tone::Bad, self.say(Say::PageStateError))),
         }
     }
 
@@ -77,7 +77,7 @@ impl Page<'_> {
         }
         let lines = rest.lines().count();
         let more = if head.ends_with('\n') {
-            format!("{} {}", grouped(lines as u64), self.say(Say::MoreLines))
+            format!("{} {}", grouped(lines as u64), self.say(Say::PageMoreLines))
         } else {
             self.say(Say::MoreText).to_owned()
         };
@@ -123,24 +123,7 @@ fn clip(text: &str) -> (&str, &str) {
 
 /// The first line, at most `most` characters of it.
 pub(super) fn short(text: &str, most: usize) -> String {
-    let line = text.trim().lines().next().unwrap_or_default();
-    match line.char_indices().nth(most) {
-        Some((at, _)) => format!("{}…", &line[..at]),
-        None => line.to_owned(),
-    }
-}
-
-/// A number with its thousands apart.
-pub(super) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
+    shortened(text.trim().lines().next().unwrap_or_default(), most)
 }
 
 /// A number in three digits or so.
@@ -178,7 +161,6 @@ mod tests {
 
     #[test]
     fn numbers_are_readable() {
-        assert_eq!([7, 1_234, 12_345_678].map(grouped), ["7", "1,234", "12,345,678"]);
         assert_eq!(
             [999, 1_234, 45_678, 2_500_000, 12_000_000].map(compact),
             ["999", "1.2k", "46k", "2.5M", "12M"]

@@ -2,15 +2,15 @@
 
 use std::fmt::Write as _;
 
-use lathe_protocol::{ApprovalAnswer, Arguments, Block, Verdict};
+use lathe_protocol::{ApprovalAnswer, Arguments, Block, Verdict, grouped};
 use serde_json::Value;
 
 use super::Page;
 use super::escape::Text;
-use super::parts::{Tone, anchor, compact, grouped, short};
-use super::words::Say;
+use super::parts::{Tone, anchor, compact, short};
 use crate::session::{CallView, RunView, StepView};
 use crate::time::duration;
+use crate::words::Say;
 
 /// Characters of the one line a step is told in.
 const GIST_MAX: usize = 280;
@@ -27,7 +27,7 @@ impl Page<'_> {
                 out,
                 "<div class=\"bar\"><h2>{}</h2><button type=\"button\" id=\"open\">{}</button>\
                  <button type=\"button\" id=\"close\">{}</button></div>",
-                self.say(Say::Steps),
+                self.say(Say::PageSteps),
                 self.say(Say::OpenAll),
                 self.say(Say::CloseAll)
             );
@@ -130,7 +130,7 @@ impl Page<'_> {
                     let _ = write!(
                         out,
                         "<details class=\"thinking\"><summary>{}</summary>",
-                        self.say(Say::Thinking)
+                        self.say(Say::PageThinking)
                     );
                     self.block("prose", thinking.text.trim(), out);
                     out.push_str("</details>\n");

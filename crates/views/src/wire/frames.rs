@@ -3,12 +3,14 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use lathe_protocol::{Frame, FrameBody, RunNo, SessionId, StepNo, json_text};
+use lathe_protocol::{Event, Fact, Frame, FrameBody, RunNo, SessionId, StepNo, json_text};
 use lathe_redact::{ShapeStream, shape};
 use serde::Serialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::cursor::Cursor;
+use super::mask::{mask_reasons, masked_json};
 use super::projector::Projector;
 use super::runs::StepNumbers;
 
@@ -24,6 +26,14 @@ pub struct WireFrame {
     pub run: RunNo,
     /// The step that it belongs to, if it belongs to one.
     pub step: Option<StepNumbers>,
+    pub edge: Option<RunEdge>,
+}
+
+/// The place of a frame at the beginning or the end of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunEdge {
+    Begin,
+    End,
 }
 
 /// `run_id` is unique over all sessions.
@@ -46,7 +56,46 @@ struct Envelope<'a, D: ?Sized> {
     session_step: Option<StepNo>,
 }
 
+/// An event, with the changes of a finished call as one diff.
+#[derive(Serialize)]
+struct EventData<'a> {
+    event: &'a Event,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    diff: &'a str,
+}
+
 impl WireFrame {
+    /// An event as it is in the journal, for clients that make their own view of a session. An open question has an exact form
+    /// like every frame that asks.
+    pub fn of_event(event: &Event, diff: &str) -> Self {
+        let data = raw(&EventData { event, diff });
+        let masked = masked_json(data.get()).map(raw_text);
+        let exact =
+            masked.as_ref().filter(|_| matches!(event.fact, Fact::ApprovalAsked(_))).and_then(|masked| {
+                let mut exact: Value = serde_json::from_str(data.get()).ok()?;
+                mask_reasons(&mut exact);
+                if let Some(Value::String(call)) = exact.pointer_mut("/event/call") {
+                    *call = shape(call).into_owned();
+                }
+                let exact = raw(&exact);
+                (exact.get() != masked.get()).then_some(exact)
+            });
+        let edge = match &event.fact {
+            Fact::TaskGiven(_) => Some(RunEdge::Begin),
+            Fact::TaskFinished(_) => Some(RunEdge::End),
+            _ => None,
+        };
+        Self {
+            kind: "event",
+            data: masked.unwrap_or(data),
+            exact,
+            cursor: Cursor::after(event.seq),
+            run: event.place.run,
+            step: None,
+            edge,
+        }
+    }
+
     /// The frame for every client, masked by shape.
     pub fn to_json(&self, session: &SessionId) -> String {
         self.written(session, &self.data)
@@ -211,5 +260,34 @@ mod tests {
         let masked = live.take(frame(name), &session, &at).unwrap();
         assert!(masked.contains("«secret»") && !masked.contains("planted"), "{masked}");
         assert!(live.take(frame("bash"), &session, &at).unwrap().contains("bash"));
+    }
+
+    #[test]
+    fn an_event_is_masked_but_what_a_question_shows_to_those_who_may_answer() {
+        let secret = "ghp_planted0123456789abcdefghij";
+        let event = |fact: Fact| Event {
+            seq: Seq(7),
+            at: "2026-11-15T08:00:00Z".parse().unwrap(),
+            place: lathe_protocol::Place::in_run(RunNo(1)).at_call(lathe_protocol::CallId::new("c")),
+            fact,
+        };
+        let asked = lathe_protocol::ApprovalAsked {
+            what: lathe_protocol::Proposal::Other { about: format!("send {secret}") },
+            rule: "r".to_owned(),
+            reason: format!("it names {secret}"),
+            remember: Vec::new(),
+        };
+        let frame = WireFrame::of_event(&event(asked.into()), "");
+        assert!(!frame.data.get().contains("planted"), "{}", frame.data);
+        let exact = frame.exact.unwrap();
+        assert_eq!(exact.get().matches("planted").count(), 1, "{exact}");
+        // What is masked is still an event.
+        let reminded = lathe_protocol::Reminded { text: format!("not {secret}") };
+        let frame = WireFrame::of_event(&event(reminded.into()), &format!("+{secret}\n"));
+        assert!(frame.exact.is_none() && !frame.data.get().contains("planted"), "{}", frame.data);
+        let data: Value = serde_json::from_str(frame.data.get()).unwrap();
+        let read: Event = serde_json::from_value(data["event"].clone()).unwrap();
+        assert_eq!((read.seq, frame.cursor.to_string().as_str()), (Seq(7), "7"));
+        assert_eq!(data["diff"], "+«secret»\n");
     }
 }

@@ -20,7 +20,7 @@ mod runs;
 mod step;
 
 pub use cursor::Cursor;
-pub use frames::{LiveFrames, WireFrame};
+pub use frames::{LiveFrames, RunEdge, WireFrame};
 pub(crate) use mask::masked_events;
 pub use mask::{masked_bytes, masked_file, wire_json};
 pub use projector::{PastSteps, Projector};

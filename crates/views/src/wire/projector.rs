@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::bubbles::{self, Bubble};
 use super::cursor::Cursor;
 use super::data::{asked_data, expired_data, given_data, review_data, tools};
-use super::frames::{WireFrame, raw, raw_text, text};
+use super::frames::{RunEdge, WireFrame, raw, raw_text, text};
 use super::mask::{mask_reasons, masked_json};
 use super::runs::{Run, Runs, StepNumbers};
 use super::step::OpenStep;
@@ -68,7 +68,12 @@ impl Out {
         let masked = masked_json(data.get());
         let data = masked.and_then(|masked| RawValue::from_string(masked).ok()).unwrap_or(data);
         let cursor = Cursor { seq: self.seq, part: self.count };
-        self.frames.push(WireFrame { kind, data, exact: None, cursor, run: self.run, step: self.step });
+        let edge = match kind {
+            "start" => Some(RunEdge::Begin),
+            "end" => Some(RunEdge::End),
+            _ => None,
+        };
+        self.frames.push(WireFrame { kind, data, exact: None, cursor, run: self.run, step: self.step, edge });
     }
 
     /// A question that may be answered. Its exact form shows what will run byte for byte; only reasons are masked in it, and

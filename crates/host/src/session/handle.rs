@@ -1,0 +1,33 @@
+//! The handle of a session that is open in this process.
+
+use std::sync::Arc;
+
+use lathe_agent::LocalHandle;
+use lathe_protocol::{Boxed, Command, Event, EventStream, Receipt, Seq, SessionHandle};
+use lathe_redact::Redactor;
+
+use crate::archive::report::event_diff;
+
+/// The actor's handle, with what is needed to show changes.
+#[derive(Clone)]
+pub(crate) struct OpenHandle {
+    pub(super) actor: LocalHandle,
+    /// The folder worked in.
+    pub(super) workspace: Arc<str>,
+    /// Takes out of what is shown what nobody is to see.
+    pub(super) screen: Arc<Redactor>,
+}
+
+impl SessionHandle for OpenHandle {
+    fn submit(&self, command: Command) -> Boxed<'_, Receipt> {
+        self.actor.submit(command)
+    }
+
+    fn subscribe(&self, cursor: Seq) -> Box<dyn EventStream> {
+        self.actor.subscribe(cursor)
+    }
+
+    fn diff<'a>(&'a self, event: &'a Event) -> Boxed<'a, String> {
+        Box::pin(async move { event_diff(event, &self.workspace, &self.screen, |id| self.actor.blob(id)) })
+    }
+}

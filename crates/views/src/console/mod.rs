@@ -1,0 +1,16 @@
+//! The console's view of a session: what `run`, `resume`, `show`, `watch` and `connect` print.
+//!
+//! Everything here is a function of events and of plain values, and gives text with marks ([`Styled`]). Whoever prints it knows
+//! the terminal, so a terminal interface or an editor shows the same lines in its own way.
+
+mod asked;
+mod closing;
+mod session;
+mod styled;
+
+pub use asked::{Consent, approval_text, block_text, chosen_answer, question_text};
+pub use closing::{
+    AsideFile, Closing, FileDiff, ModeSource, cache_lines, cached_share, opening, unusual_mode,
+};
+pub use session::Console;
+pub use styled::{Style, Styled, name_text};
