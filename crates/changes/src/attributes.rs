@@ -25,7 +25,7 @@ const HEAD: &[u8] = b"lathe attributes 1\n";
 
 const CAPABILITY: &[u8] = b"security.capability";
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Attributes {
     pub uid: u32,
     pub gid: u32,

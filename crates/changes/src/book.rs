@@ -9,21 +9,12 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use lathe_protocol::Digest;
-
-use crate::Why;
-use crate::attributes::Attributes;
 use crate::beneath::Rel;
+use crate::code::{Format, Frame, Read};
 use crate::frame::{self, Cursor};
-use crate::manifest::{Entry, Manifest, Oids, Preimage};
-use crate::pack::Place;
-use crate::stat::Stat;
+use crate::manifest::{Entry, Manifest, Oids};
 
 const NAME: &str = "book";
-const HEAD: &[u8] = b"lathe baseline 2\n";
-
-/// The format that knew no attributes.
-const WITHOUT_ATTRIBUTES: &[u8] = b"lathe baseline 1\n";
 
 /// Entries in one frame: what a torn end costs, and what is held in memory to write one.
 const PER_FRAME: usize = 4096;
@@ -40,17 +31,6 @@ pub(crate) struct Book {
     fresh: u64,
 }
 
-/// What a book says.
-#[derive(Debug, Default)]
-pub(crate) struct Read {
-    pub manifest: Manifest,
-    pub oids: Oids,
-    /// The mark of the last line that began.
-    pub line: Option<String>,
-    /// Bytes that could be read.
-    pub bytes: u64,
-}
-
 /// The file that says how long the book was when the last line began: one that is shorter, or unreadable before that, is
 /// damaged.
 const BEGUN: &str = "begun";
@@ -62,8 +42,10 @@ impl Book {
         let mut options = OpenOptions::new();
         let file = options.create(true).write(true).truncate(true).mode(0o600).open(&fresh)?;
         let mut book = Self { file, bytes: 0, fresh: 0 };
-        book.put(HEAD)?;
-        book.append(manifest.iter().map(|(rel, entry)| (rel, Some(entry))), oids)?;
+        book.put(Format::Newest.head())?;
+        let mut frames = Frames::new(&mut book, oids);
+        manifest.visit(|rel, known| frames.put(rel, Some(&known.entry())));
+        frames.finish()?;
         // What it says is of the book that was there.
         let _ = std::fs::remove_file(folder.join(BEGUN));
         std::fs::rename(&fresh, folder.join(NAME))?;
@@ -74,27 +56,19 @@ impl Book {
     /// Says what became of entries.
     pub fn append<'a>(
         &mut self,
-        entries: impl Iterator<Item = (&'a Rel, Option<&'a Entry>)>,
+        entries: impl Iterator<Item = (&'a Rel, Option<Entry>)>,
         oids: &Oids,
     ) -> io::Result<()> {
-        let (mut payload, mut count) = (Vec::new(), 0);
-        for (rel, entry) in entries {
-            encode(&mut payload, rel, entry, oids);
-            count += 1;
-            if count == PER_FRAME {
-                self.frame(&payload)?;
-                payload.clear();
-                count = 0;
-            }
-        }
-        if payload.is_empty() { Ok(()) } else { self.frame(&payload) }
+        let mut frames = Frames::new(self, oids);
+        entries.for_each(|(rel, entry)| frames.put(rel, entry.as_ref()));
+        frames.finish()
     }
 
     /// Says that a line begins, and makes all of it durable. What is said of the book's length need not be: it is there to
     /// notice damage, not for the way back.
     pub fn begin(&mut self, folder: &Path, line: &str) -> io::Result<()> {
-        let mut payload = vec![Tag::Line as u8];
-        frame::bytes(&mut payload, line.as_bytes());
+        let mut payload = Vec::new();
+        Frame::default().put_line(&mut payload, line.as_bytes());
         self.frame(&payload)?;
         self.sync()?;
         let mut begun = Vec::new();
@@ -138,19 +112,18 @@ impl Book {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
-        let (mut rest, format) = match (bytes.strip_prefix(HEAD), bytes.strip_prefix(WITHOUT_ATTRIBUTES)) {
-            (Some(rest), _) => (rest, Format::Newest),
-            (None, Some(rest)) => (rest, Format::WithoutAttributes),
-            (None, None) => return Ok(None),
-        };
+        let mut formats = Format::ALL.into_iter();
+        let found = formats.find_map(|format| Some((bytes.strip_prefix(format.head())?, format)));
+        let Some((mut rest, format)) = found else { return Ok(None) };
         let mut read = Read::default();
         while let Some((payload, after)) = frame::next(rest) {
-            let mut cursor = Cursor(payload);
+            let (mut cursor, mut frame) = (Cursor(payload), Frame::default());
             while !cursor.0.is_empty() {
                 // A frame whose checksum holds and that cannot be read is of another program than this.
                 let wrong = || io::Error::new(io::ErrorKind::InvalidData, "a frame of another format");
-                decode(&mut cursor, format, &mut read).ok_or_else(wrong)?;
+                frame.take(&mut cursor, format, &mut read).ok_or_else(wrong)?;
             }
+            read.manifest.settle();
             rest = after;
         }
         read.bytes = (bytes.len() - rest.len()) as u64;
@@ -178,114 +151,39 @@ impl Book {
     }
 }
 
-/// The form in which entries are written.
-#[derive(Debug, Clone, Copy)]
-enum Format {
-    WithoutAttributes,
-    Newest,
+/// Entries on their way into frames.
+struct Frames<'a> {
+    book: &'a mut Book,
+    oids: &'a Oids,
+    frame: Frame,
+    payload: Vec<u8>,
+    count: usize,
+    written: io::Result<()>,
 }
 
-#[derive(Debug, Clone, Copy)]
-#[repr(u8)]
-enum Tag {
-    Gone,
-    Folder,
-    Git,
-    Pack,
-    Blob,
-    Lost,
-    Skipped,
-    Line,
-}
-
-impl Tag {
-    const ALL: [Self; 8] =
-        [Self::Gone, Self::Folder, Self::Git, Self::Pack, Self::Blob, Self::Lost, Self::Skipped, Self::Line];
-
-    fn of(byte: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|tag| *tag as u8 == byte)
+impl<'a> Frames<'a> {
+    fn new(book: &'a mut Book, oids: &'a Oids) -> Self {
+        Self { book, oids, frame: Frame::default(), payload: Vec::new(), count: 0, written: Ok(()) }
     }
-}
 
-fn encode(out: &mut Vec<u8>, rel: &[u8], entry: Option<&Entry>, oids: &Oids) {
-    let Some(entry) = entry else {
-        out.push(Tag::Gone as u8);
-        return frame::bytes(out, rel);
-    };
-    let (tag, content): (Tag, Vec<u8>) = match &entry.pre {
-        Preimage::Folder => (Tag::Folder, Vec::new()),
-        // A number that means nothing is no content at all.
-        Preimage::Git(number) => match oids.get(*number) {
-            Some(oid) => (Tag::Git, oid.to_vec()),
-            None => (Tag::Lost, vec![Why::ObjectGone as u8]),
-        },
-        Preimage::Pack(place) => (Tag::Pack, place.to_bytes()),
-        Preimage::Blob(digest) => (Tag::Blob, digest.as_str().as_bytes().to_vec()),
-        Preimage::Lost(why) => (Tag::Lost, vec![*why as u8]),
-        Preimage::Unkept(why, digest) => {
-            let content = [&[*why as u8], digest.as_str().as_bytes()].concat();
-            (Tag::Lost, content)
+    fn put(&mut self, rel: &[u8], entry: Option<&Entry>) {
+        self.frame.put(&mut self.payload, rel, entry, self.oids);
+        self.count += 1;
+        if self.count == PER_FRAME {
+            self.write();
         }
-        Preimage::Skipped(why) => (Tag::Skipped, vec![*why as u8]),
-    };
-    out.push(tag as u8);
-    frame::bytes(out, rel);
-    let stat = &entry.stat;
-    out.extend_from_slice(&stat.mode.to_le_bytes());
-    out.push(u8::from(entry.attributes.is_some()) | u8::from(entry.racy) << 1);
-    out.extend_from_slice(&stat.names.to_le_bytes());
-    for number in [stat.inode, stat.size, stat.modified.cast_unsigned(), stat.changed.cast_unsigned()] {
-        out.extend_from_slice(&number.to_le_bytes());
     }
-    frame::bytes(out, &content);
-    if let Some(attributes) = &entry.attributes {
-        attributes.encode(out);
-    }
-}
 
-fn decode(cursor: &mut Cursor<'_>, format: Format, read: &mut Read) -> Option<()> {
-    let [tag] = cursor.take()?;
-    let tag = Tag::of(tag)?;
-    let rel = cursor.bytes()?;
-    match tag {
-        Tag::Gone => {
-            read.manifest.set(rel, None);
-            return Some(());
+    fn write(&mut self) {
+        if self.written.is_ok() && !self.payload.is_empty() {
+            self.written = self.book.frame(&self.payload);
         }
-        Tag::Line => {
-            read.line = Some(String::from_utf8_lossy(rel).into_owned());
-            return Some(());
-        }
-        Tag::Folder | Tag::Git | Tag::Pack | Tag::Blob | Tag::Lost | Tag::Skipped => {}
+        (self.frame, self.count) = (Frame::default(), 0);
+        self.payload.clear();
     }
-    let mode = u32::from_le_bytes(cursor.take()?);
-    let [flags] = cursor.take()?;
-    let names = match format {
-        Format::Newest => u32::from_le_bytes(cursor.take()?),
-        Format::WithoutAttributes => 1 + u32::from(flags & 1),
-    };
-    let (inode, size) = (cursor.number()?, cursor.number()?);
-    let (modified, changed) = (cursor.number()?.cast_signed(), cursor.number()?.cast_signed());
-    let content = cursor.bytes()?;
-    let attributes = match format {
-        Format::Newest if flags & 1 != 0 => Some(Attributes::decode(cursor)?.shared()),
-        Format::Newest | Format::WithoutAttributes => None,
-    };
-    let (uid, gid) = attributes.as_ref().map_or((0, 0), |attributes| (attributes.uid, attributes.gid));
-    let stat = Stat { mode, uid, gid, names, inode, size, modified, changed };
-    let why = || content.first().and_then(|byte| Why::of(*byte));
-    let pre = match tag {
-        Tag::Gone | Tag::Line => return None,
-        Tag::Folder => Preimage::Folder,
-        Tag::Git => read.oids.add(content).map_or(Preimage::Lost(Why::ObjectGone), Preimage::Git),
-        Tag::Pack => Preimage::Pack(Place::from_bytes(content)?),
-        Tag::Blob => Preimage::Blob(Box::new(Digest::parse(std::str::from_utf8(content).ok()?)?)),
-        Tag::Lost => match content.get(1..).unwrap_or_default() {
-            [] => Preimage::Lost(why()?),
-            digest => Preimage::Unkept(why()?, Box::new(Digest::parse(std::str::from_utf8(digest).ok()?)?)),
-        },
-        Tag::Skipped => Preimage::Skipped(why()?),
-    };
-    read.manifest.set(rel, Some(Entry { stat, racy: flags & 2 != 0, pre, attributes }));
-    Some(())
+
+    fn finish(mut self) -> io::Result<()> {
+        self.write();
+        self.written
+    }
 }

@@ -19,8 +19,9 @@ use crate::beneath::{Rel, Root, read_into, split};
 use crate::change::State;
 use crate::git::Objects;
 use crate::links::Names;
-use crate::manifest::{Entry, Manifest, Oids, Preimage};
+use crate::manifest::{Entry, Known, Manifest, Oids, Preimage, hex};
 use crate::pack::Packs;
+use crate::references::is_named;
 use crate::stat::{Kind, Since, Stat};
 use crate::walk::Seen;
 use crate::whole::digest_of;
@@ -37,6 +38,14 @@ const MANY: usize = 64;
 pub(crate) struct Candidate {
     pub rel: Rel,
     pub now: Option<Seen>,
+    /// The object of git's that has to be compared with what is there: its times do not prove that it is the same.
+    pub object: Option<u32>,
+}
+
+impl Candidate {
+    pub fn new(rel: Rel, now: Option<Seen>) -> Self {
+        Self { rel, now, object: None }
+    }
 }
 
 /// Where content goes.
@@ -145,11 +154,11 @@ impl Examine<'_> {
 
 impl Worker<'_> {
     fn examine(&mut self, candidate: &Candidate) -> Result<Option<Outcome>, ChangesError> {
-        let before = self.shared.manifest.get(&candidate.rel);
-        let outcome = match (before, &candidate.now) {
+        let before = self.shared.manifest.get(&candidate.rel).map(Known::entry);
+        let outcome = match (&before, &candidate.now) {
             (None, None) => None,
             (Some(before), None) => Some(self.removed(&candidate.rel, before)?),
-            (None, Some(now)) => self.made(now)?,
+            (None, Some(now)) => self.made(now, candidate.object)?,
             (Some(before), Some(now)) => self.both(before, now)?,
         };
         Ok(outcome.map(|outcome| Outcome { rel: candidate.rel.clone(), ..outcome }))
@@ -169,7 +178,8 @@ impl Worker<'_> {
         Ok(outcome)
     }
 
-    fn made(&mut self, now: &Seen) -> Result<Option<Outcome>, ChangesError> {
+    /// `object` is the one of git's that may be its content.
+    fn made(&mut self, now: &Seen, object: Option<u32>) -> Result<Option<Outcome>, ChangesError> {
         let mut outcome = Outcome { changed: true, ..Outcome::default() };
         if let Some(why) = now.skipped {
             outcome.entry = Some(Some(self.entry(now.stat, Preimage::Skipped(why), None)));
@@ -177,6 +187,11 @@ impl Worker<'_> {
             return Ok(Some(outcome));
         }
         let Some(current) = self.read_current(now)? else { return Ok(None) };
+        if let Some(number) = object.filter(|number| self.is_object(&current, *number)) {
+            let pre = Preimage::Git(number);
+            outcome.entry = Some(Some(self.entry(current.stat, pre, now.attributes.clone())));
+            return Ok(Some(outcome));
+        }
         let (pre, after) = self.keep_current(&now.rel, &current)?;
         match after {
             Ok(state) => {
@@ -256,6 +271,14 @@ impl Worker<'_> {
         Ok(Some(outcome))
     }
 
+    /// Tells whether what `read_current` read is this object, where only copies are made.
+    fn is_object(&self, current: &Current, number: u32) -> bool {
+        let is_file = current.stat.kind() == Kind::File && current.content.is_ok();
+        let oid =
+            self.shared.oids.get(number).filter(|_| is_file && matches!(self.shared.keep, Keep::Copies));
+        oid.is_some_and(|oid| is_named(&self.after, oid))
+    }
+
     /// Something known is now what is not looked into. A folder that merely cannot be read any more keeps what is known
     /// of it, for the day on which it can: its mode is a change like any other.
     fn closed(&mut self, before: &Entry, now: &Seen, why: Why) -> Result<Outcome, ChangesError> {
@@ -300,7 +323,7 @@ impl Worker<'_> {
     fn is_inherited(&self, rel: &Rel) -> bool {
         let folder = split(rel).0;
         let was = self.shared.manifest.get(folder);
-        was.is_some_and(|was| is_passing(&was.stat, was.attributes.as_ref())) || self.passing.contains(folder)
+        was.is_some_and(|was| is_passing(&was.stat(), was.attributes())) || self.passing.contains(folder)
     }
 
     /// The other names of a file, kept in the store.
@@ -428,12 +451,12 @@ impl Worker<'_> {
                 Ok(None) | Err(_) => Err(Why::CopyGone),
             },
             Preimage::Git(number) => {
-                let oid = shared.oids.get(*number).ok_or(Why::ObjectGone)?;
+                let oid = shared.oids.get(*number).map(hex).ok_or(Why::ObjectGone)?;
                 if self.objects.is_none() {
                     self.objects = Objects::open(&shared.root.path, shared.git_copy);
                 }
                 let objects = self.objects.as_mut().ok_or(Why::ObjectGone)?;
-                objects.read(oid, entry.stat.size, &mut self.before)
+                objects.read(&oid, entry.stat.size, &mut self.before)
             }
         }
     }

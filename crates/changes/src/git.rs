@@ -1,17 +1,9 @@
-//! Which files need no copy because git has their content, and reading it from there.
+//! Questions to git, and the content of its objects.
 //!
-//! A file that is clean in the index is, byte for byte, the object the index names, unless git converts on the way
-//! (line ends, `$Id$`, encodings, filters). For line ends and `$Id$` a clean file of the object's size is the object,
-//! because cleaning only ever removes bytes; a file with a filter or an encoding is copied. Nothing of the repository
-//! is written, and nothing that it names is run: calls are those of `lathe-git`. Its `Snapshots` cannot be used here because
-//! they belong to the async world and speak in whole outputs, where this needs a conversation.
+//! Calls are those of `lathe-git`: nothing that the repository names is run. Its `Snapshots` cannot be used here because they
+//! belong to the async world and speak in whole outputs, where this needs a conversation.
 
-use std::collections::HashSet;
-use std::ffi::OsStr;
-use std::fs::Metadata;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
-use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
@@ -26,50 +18,6 @@ const SETTINGS: [(&str, &str); 4] = [
     ("core.trustctime", "true"),
     ("core.preloadIndex", "true"),
 ];
-
-/// A clean file and the object that holds its content.
-pub(crate) struct Reference {
-    pub path: Box<[u8]>,
-    pub oid: Box<[u8]>,
-}
-
-/// The clean files of the work tree around `root`, with paths beneath `root`, ordered. None where there is no work tree,
-/// no git, or anything is strange: everything is copied then.
-pub(crate) fn clean_files(root: &Path) -> Option<Vec<Reference>> {
-    let git = Git::at(root);
-    let index = git.repository.as_ref().ok()?.index();
-    let before = std::fs::metadata(&index).ok()?;
-
-    let files = git.run(Content::Bytes, &["ls-files", "-s", "-v", "-z"], None)?;
-    let arguments =
-        ["diff-files", "--name-only", "--relative", "--no-ext-diff", "--ignore-submodules=all", "-z"];
-    let (conversions, dirty) = std::thread::scope(|scope| {
-        let dirty = scope.spawn(|| git.run(Content::Bytes, &arguments, None));
-        (git.conversions(&files), dirty.join().ok().flatten())
-    });
-    let (conversions, dirty) = (conversions?, dirty?);
-    // The two looks at the index must have seen the same one.
-    if !is_same(&before, &std::fs::metadata(&index).ok()?) {
-        return None;
-    }
-    let dirty: HashSet<&[u8]> = dirty.split(|byte| *byte == 0).collect();
-    let clean = listed_files(&files)
-        .filter(|(path, _)| !dirty.contains(path) && !conversions.contains(path))
-        .map(|(path, oid)| Reference { path: path.into(), oid: oid.into() });
-    Some(clean.collect())
-}
-
-/// Path and object of every file that is tracked in the ordinary way, from `ls-files -s -v -z`: `H 100644 <oid> 0\t<path>`.
-/// Other letters than `H` mean that git was told not to look at the file, or that it is in conflict.
-fn listed_files(listing: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
-    listing.split(|byte| *byte == 0).filter_map(|line| {
-        let tab = line.iter().position(|byte| *byte == b'\t')?;
-        let (head, path) = (&line[..tab], &line[tab + 1..]);
-        let mut words = head.split(|byte| *byte == b' ');
-        let (tag, mode, oid, stage) = (words.next()?, words.next()?, words.next()?, words.next()?);
-        (tag == b"H" && mode.starts_with(b"100") && stage == b"0").then_some((path, oid))
-    })
-}
 
 /// A repository, or the reason why there is none that can be used.
 pub(crate) struct Git {
@@ -92,75 +40,9 @@ impl Git {
         self.repository.as_ref().err()
     }
 
-    /// Files whose content may differ from their object although they are clean.
-    fn conversions<'a>(&self, files: &'a [u8]) -> Option<HashSet<&'a [u8]>> {
-        let mut paths = Vec::with_capacity(files.len());
-        for (path, _) in listed_files(files) {
-            paths.extend_from_slice(path);
-            paths.push(0);
-        }
-        if self.would_wait(files) {
-            return None;
-        }
-        // All attributes: then git writes nothing for the many files that have none, which is what takes its time.
-        let found = self.run(Content::User, &["check-attr", "-z", "--stdin", "--all"], Some(paths))?;
-        let (mut excluded, mut measured) = (HashSet::new(), HashSet::new());
-        let mut words = found.split(|byte| *byte == 0);
-        while let (Some(path), Some(attribute), Some(value)) = (words.next(), words.next(), words.next()) {
-            match (attribute, value) {
-                (_, b"unspecified" | b"unset") => {}
-                (b"filter" | b"working-tree-encoding", _) => drop(excluded.insert(path)),
-                (b"text" | b"eol" | b"crlf" | b"ident", _) => drop(measured.insert(path)),
-                _ => {}
-            }
-        }
-        let all = self.converts_all();
-        let to_measure: Vec<_> = listed_files(files)
-            .filter(|(path, _)| !excluded.contains(*path) && (all || measured.contains(*path)))
-            .collect();
-        let mut converted = self.of_other_size(&to_measure)?;
-        converted.extend(listed_files(files).map(|(path, _)| path).filter(|path| excluded.contains(*path)));
-        Some(converted)
-    }
-
-    /// Whether a pipe or a device is in the place of attributes of these files: git would wait for it.
-    fn would_wait(&self, files: &[u8]) -> bool {
-        let Ok(repository) = &self.repository else { return false };
-        let folders: HashSet<&Path> = listed_files(files)
-            .filter_map(|(path, _)| Path::new(OsStr::from_bytes(path)).parent())
-            .flat_map(Path::ancestors)
-            .collect();
-        let is_odd = |folder: &&Path| {
-            let attributes = repository.folder().join(folder).join(".gitattributes");
-            attributes.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir())
-        };
-        folders.iter().any(is_odd)
-    }
-
-    /// Whether line ends are converted in files without attributes.
-    fn converts_all(&self) -> bool {
-        let set = |name: &str, off: &[&[u8]]| {
-            let value = self.run(Content::User, &["config", "--get", name], None).unwrap_or_default();
-            !off.contains(&value.trim_ascii())
-        };
-        set("core.autocrlf", &[b"", b"false", b"no", b"off", b"0"])
-            || set("core.eol", &[b"", b"lf", b"native"])
-    }
-
-    /// Those whose file has not the size of the object.
-    fn of_other_size<'a>(&self, files: &[(&'a [u8], &[u8])]) -> Option<HashSet<&'a [u8]>> {
-        if files.is_empty() {
-            return Some(HashSet::new());
-        }
-        let asked: Vec<u8> = files.iter().flat_map(|(_, oid)| [oid, &b"\n"[..]].concat()).collect();
-        let sizes = self.run(Content::Bytes, &["cat-file", "--batch-check=%(objectsize)"], Some(asked))?;
-        let root = self.repository.as_ref().ok()?.folder();
-        let is_other = |path: &[u8], size: &[u8]| {
-            let on_disk = std::fs::symlink_metadata(root.join(OsStr::from_bytes(path)));
-            !on_disk.is_ok_and(|found| found.len().to_string().as_bytes() == size)
-        };
-        let measured = files.iter().zip(sizes.split(|byte| *byte == b'\n'));
-        Some(measured.filter(|((path, _), size)| is_other(path, size)).map(|((path, _), _)| *path).collect())
+    /// The repository, if it can be used.
+    pub(crate) fn repository(&self) -> Option<&Repository> {
+        self.repository.as_ref().ok()
     }
 
     /// A call in the folder that was asked for, for a command that uses the index or for another one.
@@ -208,12 +90,6 @@ impl Git {
         let output = self.call(content, arguments.first()?)?.args(arguments).command().output().ok()?;
         Some([output.stdout, output.stderr].concat())
     }
-}
-
-fn is_same(a: &Metadata, b: &Metadata) -> bool {
-    let key =
-        |found: &Metadata| (found.ino(), found.len(), found.mtime_nsec(), found.ctime(), found.ctime_nsec());
-    key(a) == key(b)
 }
 
 /// A conversation with one `git cat-file --batch`.

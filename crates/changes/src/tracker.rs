@@ -1,24 +1,23 @@
 //! The tree as it was before a line, kept up to date from line to line.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 
 use lathe_blobs::Blobs;
-use nix::errno::Errno;
 
-use crate::beneath::{Rel, Root, is_inside, split};
+use crate::beneath::{Rel, Root};
 use crate::book::Book;
 use crate::examine::{Candidate, Examine, Keep, Outcome, WORKERS};
-use crate::git::{self, Reference};
-use crate::manifest::{Entry, Manifest, Oids, Preimage};
+use crate::manifest::{Entry, Known, Manifest, Oids, Preimage};
 use crate::pack::{Packs, Place};
 use crate::pledge::Pledges;
-use crate::stat::{Kind, Since, Stat};
+use crate::references::{Asked, Reference};
+use crate::stat::Since;
 use crate::walk::{Seen, Walk};
-use crate::watch::{Depth, Touched, Watcher};
+use crate::watch::{Depth, Watcher};
 use crate::{ChangesError, NotUndoable, TreeChange};
 
 /// How much is kept. What goes beyond is told as not undoable.
@@ -37,6 +36,9 @@ impl Default for Limits {
         Self { file_bytes: 64 << 20, total_bytes: 2 << 30, files: 500_000 }
     }
 }
+
+/// Paths that are examined at once when the tree is secured.
+const AT_ONCE: usize = 4096;
 
 /// Whether the kernel is asked what changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -85,16 +87,16 @@ pub struct Secured {
 /// Knows the tree as it was, and finds what became of it.
 #[derive(Debug)]
 pub struct Tracker {
-    options: TrackerOptions,
+    pub(crate) options: TrackerOptions,
     excluded: Vec<Rel>,
-    root: Root,
-    inode: u64,
-    manifest: Manifest,
+    pub(crate) root: Root,
+    pub(crate) inode: u64,
+    pub(crate) manifest: Manifest,
     packs: Packs,
     oids: Oids,
-    watcher: Option<Watcher>,
+    pub(crate) watcher: Option<Watcher>,
     /// Set while a look is under way: if it fails, the next one looks at everything.
-    unsettled: bool,
+    pub(crate) unsettled: bool,
     /// A copy of the repository, if it is gone itself.
     git_copy: Option<PathBuf>,
     /// What a crash is recovered by. None before the first line.
@@ -166,7 +168,10 @@ fn tree_folder(scratch: &Path) -> PathBuf {
     scratch.join("tree")
 }
 
-enum Scope {
+/// How much a look takes in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Scope {
+    /// What the watcher tells of.
     Touched,
     Everything,
 }
@@ -196,13 +201,17 @@ impl Tracker {
             released: Vec::new(),
             options,
         };
-        let (seen, references) = std::thread::scope(|scope| {
-            let references = scope.spawn(|| git::clean_files(&tracker.root.path));
+        let (seen, asked) = std::thread::scope(|scope| {
+            let asked = scope.spawn(|| Asked::about(&tracker.root.path));
             let seen = tracker.walk().all();
-            (seen, references.join().ok().flatten().unwrap_or_default())
+            (seen, asked.join().ok().flatten())
         });
         tracker.check_watcher();
-        tracker.fill(seen, &references, since)?;
+        let references = match asked {
+            Some(asked) => asked.references(&seen, &mut tracker.oids),
+            None => vec![Reference::None; seen.len()],
+        };
+        tracker.fill(seen, references, since)?;
         Ok(tracker)
     }
 
@@ -260,7 +269,8 @@ impl Tracker {
             self.packs.sync()?;
             let book = match self.book.take().filter(|book| !book.has_outgrown()) {
                 Some(mut book) => {
-                    let entries = self.pending.iter().map(|rel| (rel, self.manifest.get(rel)));
+                    let entries =
+                        self.pending.iter().map(|rel| (rel, self.manifest.get(rel).map(Known::entry)));
                     book.append(entries, &self.oids).map(|()| book)?
                 }
                 None => Book::write(&folder, &self.manifest, &self.oids)?,
@@ -317,23 +327,20 @@ impl Tracker {
 
     /// What in the tree cannot be brought back if a line changes it. Ordered by path.
     pub fn not_undoable(&self) -> Vec<NotUndoable> {
-        let lost = |entry: &Entry| match &entry.pre {
-            Preimage::Lost(why) | Preimage::Unkept(why, _) | Preimage::Skipped(why) => Some(*why),
-            Preimage::Folder | Preimage::Git(_) | Preimage::Pack(_) | Preimage::Blob(_) => None,
-        };
-        let found = self.manifest.iter().filter_map(|(rel, entry)| {
-            lost(entry).map(|why| NotUndoable { path: self.root.absolute(rel), why })
+        let mut found = Vec::new();
+        self.manifest.visit(|rel, known| {
+            found.extend(known.why_lost().map(|why| NotUndoable { path: self.root.absolute(rel), why }));
         });
-        let mut found: Vec<_> = found.collect();
         found.sort();
         found
     }
 
     pub fn secured(&self) -> Secured {
-        let is_reference = |entry: &Entry| matches!(entry.pre, Preimage::Git(_));
+        let mut by_reference = 0;
+        self.manifest.visit(|_, known| by_reference += usize::from(known.is_reference()));
         Secured {
             entries: self.manifest.len(),
-            by_reference: self.manifest.iter().filter(|(_, entry)| is_reference(entry)).count(),
+            by_reference,
             copied_bytes: self.packs.live(),
             watched: self.watcher.is_some(),
         }
@@ -360,133 +367,50 @@ impl Tracker {
     }
 
     /// The first entries: references to git's objects where they hold, copies of the rest.
-    fn fill(&mut self, seen: Vec<Seen>, references: &[Reference], since: Since) -> Result<(), ChangesError> {
-        let mut entries = Vec::with_capacity(seen.len());
-        let mut candidates = Vec::new();
-        let mut references = references.iter().peekable();
-        for one in seen {
-            while references.next_if(|reference| reference.path < one.rel).is_some() {}
-            let reference = references.next_if(|reference| reference.path == one.rel);
-            // A file touched since git was asked may not be what git saw.
-            let is_clean = one.stat.kind() == Kind::File
-                && one.stat.size <= self.options.limits.file_bytes
-                && !since.touched(&one.stat);
-            match reference.filter(|_| is_clean).and_then(|reference| self.oids.add(&reference.oid)) {
-                Some(number) => {
-                    let (stat, attributes) = (one.stat, one.attributes);
-                    let entry = Entry { stat, racy: false, pre: Preimage::Git(number), attributes };
-                    entries.push((one.rel, entry));
+    fn fill(
+        &mut self,
+        seen: Vec<Seen>,
+        references: Vec<Reference>,
+        since: Since,
+    ) -> Result<(), ChangesError> {
+        let mut builder = Manifest::with_room(seen.len());
+        let mut rest = seen.into_iter().zip(references).peekable();
+        while rest.peek().is_some() {
+            // Of a tree that git has nothing of only so many paths are held besides the entries.
+            let mut references = Vec::new();
+            let mut candidates = Vec::new();
+            while candidates.len() < AT_ONCE
+                && let Some((one, reference)) = rest.next()
+            {
+                let is_small = one.stat.size <= self.options.limits.file_bytes;
+                match reference {
+                    // A file touched since git was asked may not be what git saw.
+                    Reference::Proven(number) if is_small && !since.touched(&one.stat) => {
+                        let (stat, attributes) = (one.stat, one.attributes);
+                        let entry = Entry { stat, racy: false, pre: Preimage::Git(number), attributes };
+                        match candidates.is_empty() {
+                            true => builder.push(&one.rel, entry),
+                            false => references.push((one.rel, entry)),
+                        }
+                    }
+                    Reference::Proven(number) | Reference::Likely(number) => {
+                        let object = Some(number).filter(|_| is_small);
+                        candidates.push(Candidate { object, ..Candidate::new(one.rel.clone(), Some(one)) });
+                    }
+                    Reference::None => candidates.push(Candidate::new(one.rel.clone(), Some(one))),
                 }
-                None => candidates.push(Candidate { rel: one.rel.clone(), now: Some(one) }),
             }
+            let outcomes = self.examine(Keep::Copies, since).run(&candidates)?;
+            drop(candidates);
+            let mut entries = references;
+            entries.extend(outcomes.into_iter().filter_map(|outcome| Some((outcome.rel, outcome.entry??))));
+            entries.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+            entries.into_iter().for_each(|(rel, entry)| builder.push(&rel, entry));
         }
-        let outcomes = self.examine(Keep::Copies, since).run(&candidates)?;
-        drop(candidates);
-        entries.extend(outcomes.into_iter().filter_map(|outcome| Some((outcome.rel, outcome.entry??))));
-        entries.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
-        self.manifest = Manifest::new(entries);
+        self.manifest = builder.finish();
+        self.manifest.share(&self.options.root);
+        self.oids.shrink();
         self.flush()
-    }
-
-    /// What has to be looked at.
-    fn look(&mut self, scope: Scope) -> Result<Vec<Candidate>, ChangesError> {
-        let settled = !std::mem::replace(&mut self.unsettled, true);
-        // A line may have taken the root itself away: then everything is gone.
-        self.root = Root::open_or_gone(&self.options.root)?;
-        let inode = self.root.inode().map_err(|error| ChangesError::io("look at", &self.root.path, error))?;
-        let same_root = std::mem::replace(&mut self.inode, inode) == inode;
-        let touched = match &self.watcher {
-            Some(watcher) => watcher.drain(),
-            None => Touched::Unknown,
-        };
-        match (scope, touched) {
-            (Scope::Touched, Touched::Paths(paths)) if settled && same_root => {
-                // A path that cannot be reached is one that only a look at the folders above it explains.
-                Ok(self.look_at(paths).unwrap_or_else(|_| self.look_everywhere()))
-            }
-            (_, touched) => {
-                if self.watcher.is_some() && (matches!(touched, Touched::Unknown) || !same_root) {
-                    self.watcher = start_watcher(self.options.watch);
-                }
-                let candidates = self.look_everywhere();
-                self.check_watcher();
-                Ok(candidates)
-            }
-        }
-    }
-
-    fn look_everywhere(&self) -> Vec<Candidate> {
-        self.beside_known(self.walk().all(), &[])
-    }
-
-    fn look_at(&self, mut paths: BTreeMap<Rel, Depth>) -> Result<Vec<Candidate>, Errno> {
-        for rel in self.manifest.linked() {
-            paths.entry(rel.clone()).or_insert(Depth::One);
-        }
-        let walk = self.walk();
-        let mut candidates: BTreeMap<Rel, Candidate> = BTreeMap::new();
-        for (rel, depth) in &paths {
-            if has_ancestor(&paths, rel) {
-                continue;
-            }
-            let is_folder = |kind: Kind| kind == Kind::Folder;
-            let known_folder = self.manifest.get(rel).is_some_and(|entry| is_folder(entry.stat.kind()));
-            let now = walk.only(rel)?;
-            let now_folder = now.as_ref().is_some_and(|now| is_folder(now.stat.kind()));
-            if *depth == Depth::Tree || known_folder != now_folder {
-                let found = self.beside_known(walk.from(rel)?, rel);
-                candidates.extend(found.into_iter().map(|one| (one.rel.clone(), one)));
-            } else {
-                candidates.entry(rel.clone()).or_insert_with(|| Candidate { rel: rel.clone(), now });
-            }
-        }
-        self.add_other_names(&walk, &mut candidates)?;
-        Ok(candidates.into_values().collect())
-    }
-
-    /// A file that got a second name may have been changed through it, and the kernel tells nothing of that at the first.
-    fn add_other_names(&self, walk: &Walk<'_>, to: &mut BTreeMap<Rel, Candidate>) -> Result<(), Errno> {
-        let is_known = |rel: &Rel, now: &Stat| {
-            self.manifest.get(rel).is_some_and(|entry| entry.stat.linked() && entry.stat.inode == now.inode)
-        };
-        let stats = to.values().filter_map(|one| Some((&one.rel, one.now.as_ref()?.stat)));
-        let inodes: HashSet<u64> = stats
-            .filter(|(rel, stat)| stat.linked() && !is_known(rel, stat))
-            .map(|(_, stat)| stat.inode)
-            .collect();
-        if inodes.is_empty() {
-            return Ok(());
-        }
-        for (rel, entry) in self.manifest.iter().filter(|(_, entry)| inodes.contains(&entry.stat.inode)) {
-            if entry.stat.kind() == Kind::File && !to.contains_key(rel) {
-                to.insert(rel.clone(), Candidate { rel: rel.clone(), now: walk.only(rel)? });
-            }
-        }
-        Ok(())
-    }
-
-    /// What was seen at `scope` and inside it, and what is known there but was not seen.
-    fn beside_known(&self, seen: Vec<Seen>, scope: &[u8]) -> Vec<Candidate> {
-        let is_changed = |one: &Seen| {
-            self.manifest.get(&one.rel).is_none_or(|entry| {
-                entry.racy
-                    || !entry.stat.same(&one.stat)
-                    || entry.stat.names != one.stat.names
-                    || one.skipped.is_some() != matches!(entry.pre, Preimage::Skipped(_))
-            })
-        };
-        // What is in a folder that is not looked into any more is not known to be gone.
-        let closed: Vec<&Rel> = seen.iter().filter(|one| one.skipped.is_some()).map(|one| &one.rel).collect();
-        let itself = self.manifest.get(scope).map(|_| Rel::from(scope));
-        let known = itself.into_iter().chain(self.manifest.inside(scope).map(|(rel, _)| rel.clone()));
-        let mut gone: Vec<Candidate> = known
-            .filter(|rel| seen.binary_search_by(|one| one.rel.cmp(rel)).is_err())
-            .filter(|rel| !closed.iter().any(|folder| is_inside(rel, folder)))
-            .map(|rel| Candidate { rel, now: None })
-            .collect();
-        let changed = seen.into_iter().filter(is_changed);
-        gone.extend(changed.map(|one| Candidate { rel: one.rel.clone(), now: Some(one) }));
-        gone
     }
 
     /// Moves the baseline.
@@ -504,6 +428,7 @@ impl Tracker {
             }
             self.pending.insert(outcome.rel);
         }
+        self.manifest.settle();
         self.flush()?;
         self.unsettled = false;
         Ok(())
@@ -515,13 +440,13 @@ impl Tracker {
     }
 
     /// A watcher that does not see every folder is of no use.
-    fn check_watcher(&mut self) {
+    pub(crate) fn check_watcher(&mut self) {
         if self.watcher.as_ref().is_some_and(|watcher| !watcher.sees()) {
             self.watcher = None;
         }
     }
 
-    fn walk(&self) -> Walk<'_> {
+    pub(crate) fn walk(&self) -> Walk<'_> {
         Walk {
             root: &self.root,
             manifest: &self.manifest,
@@ -557,19 +482,7 @@ impl Drop for Tracker {
     }
 }
 
-/// Whether a look at a folder above covers this path.
-fn has_ancestor(paths: &BTreeMap<Rel, Depth>, rel: &[u8]) -> bool {
-    let mut above = split(rel).0;
-    while !above.is_empty() {
-        if paths.get(above) == Some(&Depth::Tree) {
-            return true;
-        }
-        above = split(above).0;
-    }
-    false
-}
-
-fn start_watcher(watch: Watch) -> Option<Watcher> {
+pub(crate) fn start_watcher(watch: Watch) -> Option<Watcher> {
     match watch {
         Watch::On => Watcher::start(),
         Watch::Off => None,

@@ -14,7 +14,7 @@ use parking_lot::{Condvar, Mutex};
 use crate::Why;
 use crate::attributes::Attributes;
 use crate::beneath::{Rel, Root, is_git, join, lstat_at, split};
-use crate::manifest::{Entry, Manifest, Preimage};
+use crate::manifest::{Known, Manifest};
 use crate::stat::{Kind, Stat};
 use crate::watch::Watcher;
 
@@ -60,7 +60,9 @@ impl Walk<'_> {
         Ok(match self.sort_out(rel.into(), stat) {
             Ok(seen) => vec![self.with_attributes(seen)],
             Err((rel, stat)) => {
-                let elsewhere = self.manifest.len() - self.manifest.inside(&rel).count();
+                let mut inside = 0;
+                self.manifest.inside(&rel, |_, _| inside += 1);
+                let elsewhere = self.manifest.len() - inside;
                 self.run(rel, Some(stat), self.limit.saturating_sub(elsewhere))
             }
         })
@@ -82,11 +84,11 @@ impl Walk<'_> {
             Some(Why::Git)
         } else if stat.kind() != Kind::Folder {
             None
-        } else if let Some(entry) = self.manifest.get(&rel) {
-            match entry.pre {
-                Preimage::Skipped(why) => Some(why),
-                _ if entry.stat.kind() == Kind::Folder => return Err((rel, stat)),
-                _ => self.rule(&rel, name),
+        } else if let Some(known) = self.manifest.get(&rel) {
+            match known.why_skipped() {
+                Some(why) => Some(why),
+                None if known.stat().kind() == Kind::Folder => return Err((rel, stat)),
+                None => self.rule(&rel, name),
             }
         } else {
             self.rule(&rel, name)
@@ -106,8 +108,10 @@ impl Walk<'_> {
 
     /// The attributes of what may be another thing than before.
     fn attributes(&self, seen: &Seen, folder: BorrowedFd<'_>, name: &[u8]) -> Option<Arc<Attributes>> {
-        let is_known =
-            |entry: &Entry| !entry.racy && entry.stat.same(&seen.stat) && entry.stat.names == seen.stat.names;
+        let is_known = |known: Known<'_>| {
+            let stat = known.stat();
+            !known.racy() && stat.same(&seen.stat) && stat.names == seen.stat.names
+        };
         let known = seen.skipped.is_some() || self.manifest.get(&seen.rel).is_some_and(is_known);
         if known { None } else { Attributes::read(folder, name, &seen.stat) }
     }
@@ -181,7 +185,7 @@ impl Walk<'_> {
             Err(_) => return skip(rel, Why::Unreadable),
         };
         let is_new =
-            stat.is_some() && self.manifest.get(&rel).is_none_or(|entry| entry.stat.kind() != Kind::Folder);
+            stat.is_some() && self.manifest.get(&rel).is_none_or(|known| known.stat().kind() != Kind::Folder);
         if is_new && names.iter().any(|name| **name == *b"CACHEDIR.TAG") {
             return skip(rel, Why::Cache);
         }

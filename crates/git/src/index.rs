@@ -18,6 +18,7 @@ use std::time::SystemTime;
 use lathe_workspace::content_of;
 
 use crate::GitError;
+use crate::entries::{Head, IndexEntry, Reader};
 use crate::folder::Folder;
 
 /// Bytes of an index. One of a million files has about a hundred million.
@@ -87,33 +88,30 @@ fn content(git_dir: &Folder, name: &str) -> Result<Option<(Vec<u8>, SystemTime)>
 fn check(bytes: &[u8], hash: usize) -> Result<Vec<String>, String> {
     let damaged = || "is damaged".to_owned();
     let body = bytes.len().checked_sub(hash).and_then(|end| bytes.get(..end)).ok_or_else(damaged)?;
-    let mut at = Reader { bytes: body, at: 0 };
-    if at.take(4) != Some(b"DIRC") {
-        return Err(damaged());
+    let mut at = Reader::new(body);
+    let (head, count) = Head::read(&mut at, hash).ok_or_else(damaged)?;
+    if !(2..=4).contains(&head.version) {
+        return Err(format!("has the version {}, which is not known", head.version));
     }
-    let (version, count) = (at.number().ok_or_else(damaged)?, at.number().ok_or_else(damaged)?);
-    if !(2..=4).contains(&version) {
-        return Err(format!("has the version {version}, which is not known"));
-    }
-    let (mut name, mut has_nameless) = (Vec::new(), false);
+    let (mut entry, mut has_nameless) = (IndexEntry::default(), false);
     for _ in 0..count {
-        let mode = at.entry(version, hash, &mut name).ok_or_else(damaged)?;
-        let path = if mode == FOLDER_MODE { name.strip_suffix(b"/").unwrap_or(&name) } else { &name };
+        at.entry(head, &mut entry).ok_or_else(damaged)?;
+        let name = &entry.path;
+        let path = if entry.mode == FOLDER_MODE { name.strip_suffix(b"/").unwrap_or(name) } else { name };
         match path.is_empty() {
             // In a split index such an entry takes the name of one in the shared index.
             true => has_nameless = true,
             false if is_plain(path) => {}
             false => {
-                let shown = String::from_utf8_lossy(&name).escape_debug().to_string();
+                let shown = String::from_utf8_lossy(name).escape_debug().to_string();
                 return Err(format!("names `{shown}`, which is not a path of the work tree"));
             }
         }
     }
     let mut bases = Vec::new();
     while body.len() - at.at >= 8 {
-        let (kind, size) = (at.take(4).ok_or_else(damaged)?, at.number().ok_or_else(damaged)?);
-        let content = usize::try_from(size).ok().and_then(|size| at.take(size)).ok_or_else(damaged)?;
-        if kind == b"link" {
+        let (kind, content) = at.extension().ok_or_else(damaged)?;
+        if kind == *b"link" {
             let base = content.get(..hash).ok_or_else(damaged)?;
             bases.push(base.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
         }
@@ -138,76 +136,19 @@ pub(crate) fn commits_in(bytes: &[u8]) -> Option<Vec<PathBuf>> {
 }
 
 fn commits(bytes: &[u8], hash: usize) -> Option<Vec<PathBuf>> {
-    let mut at = Reader { bytes, at: 0 };
-    at.take(4).filter(|sign| *sign == b"DIRC")?;
-    let (version, count) = (at.number()?, at.number()?);
-    let (mut name, mut found) = (Vec::new(), Vec::new());
+    let mut at = Reader::new(bytes);
+    let (head, count) = Head::read(&mut at, hash)?;
+    let (mut entry, mut found) = (IndexEntry::default(), Vec::new());
     for _ in 0..count {
-        let mode = at.entry(version, hash, &mut name)?;
-        match mode {
-            COMMIT_MODE => found.push(PathBuf::from(OsStr::from_bytes(&name))),
+        at.entry(head, &mut entry)?;
+        match entry.mode {
+            COMMIT_MODE => found.push(PathBuf::from(OsStr::from_bytes(&entry.path))),
             // Anything else means that the entries are not laid out as they are read here.
             0o100_644 | 0o100_755 | 0o120_000 | FOLDER_MODE => {}
             _ => return None,
         }
     }
     Some(found)
-}
-
-struct Reader<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
-
-impl<'a> Reader<'a> {
-    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
-        let taken = self.bytes.get(self.at..self.at.checked_add(count)?)?;
-        self.at += count;
-        Some(taken)
-    }
-
-    fn number(&mut self) -> Option<u32> {
-        Some(u32::from_be_bytes(self.take(4)?.try_into().ok()?))
-    }
-
-    /// Reads an entry: its path replaces the one before, and the mode is given.
-    fn entry(&mut self, version: u32, hash: usize, name: &mut Vec<u8>) -> Option<u32> {
-        let begin = self.at;
-        self.take(24)?;
-        let mode = self.number()?;
-        self.take(12 + hash)?;
-        let flags = u16::from_be_bytes(self.take(2)?.try_into().ok()?);
-        if flags & 0x4000 != 0 {
-            self.take(2)?;
-        }
-        // In version 4 a path is told by what it has in common with the one before.
-        let kept = if version == 4 { name.len().checked_sub(self.offset()?)? } else { 0 };
-        name.truncate(kept);
-        let rest = self.bytes.get(self.at..)?;
-        let rest = self.take(rest.iter().position(|byte| *byte == 0)?)?;
-        name.extend_from_slice(rest);
-        // Git believes the length, and a name that goes on after it would be another one.
-        let length = usize::from(flags & 0xfff);
-        if length != name.len().min(0xfff) {
-            return None;
-        }
-        let padding = if version == 4 { 1 } else { 8 - (self.at - begin) % 8 };
-        self.take(padding)?;
-        Some(mode)
-    }
-
-    /// A number in groups of seven bits, as git writes it.
-    fn offset(&mut self) -> Option<usize> {
-        let mut value = 0_usize;
-        loop {
-            let byte = *self.take(1)?.first()?;
-            value = value.checked_mul(128)?.checked_add(usize::from(byte & 127))?;
-            if byte & 128 == 0 {
-                return Some(value);
-            }
-            value = value.checked_add(1)?;
-        }
-    }
 }
 
 /// Whether a path of an index lies in the work tree and not in a repository's own folder, by the rules that git has for paths

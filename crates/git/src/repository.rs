@@ -14,6 +14,7 @@ use tempfile::TempDir;
 use crate::call::Program;
 use crate::config::{self, Setting};
 use crate::discover::{self, Boundary, Found, dot_git};
+use crate::entries::IndexFile;
 use crate::folder::Folder;
 use crate::index::{CheckedIndex, Index};
 use crate::layout::Look;
@@ -247,6 +248,23 @@ impl Repository {
             Index::Replace => call.variable("GIT_INDEX_FILE", self.parts.git_dir.path().join("index")),
         }
         Ok(call)
+    }
+
+    /// The entries of the index, to be compared with and not to be acted on: their paths may be any. None: there is none, or
+    /// none that can be read.
+    pub fn index_file(&self) -> Option<IndexFile> {
+        let file = self.parts.git_dir.file("index").ok()??;
+        IndexFile::new(file, self.format.length()).ok()
+    }
+
+    /// The file of attributes that belongs to the repository and not to its work tree.
+    pub fn attributes(&self) -> PathBuf {
+        self.found.common.join("info/attributes")
+    }
+
+    /// The program that is started.
+    pub fn program(&self) -> &Path {
+        &self.program.git
     }
 
     /// The index, if its paths may be used. None: there is none.

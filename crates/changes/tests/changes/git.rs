@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use lathe_changes::{Compared, NotUndoable, Why};
+use lathe_changes::{Compared, NotUndoable, TrackerOptions, Why};
 
 use crate::tree::{Tree, after_in};
 
@@ -135,4 +135,113 @@ fn a_replaced_object_does_not_deceive() {
     );
     tree.undo_all(&tracker.compare().unwrap().changes);
     assert_eq!(tree.picture(), first);
+}
+
+#[test]
+fn an_index_of_every_form_is_read() {
+    for form in [
+        "git update-index --index-version 4",
+        "git update-index --index-version 3",
+        "git update-index --split-index; echo more > more; git add more; git commit -qm more",
+        "git add -N untracked",
+    ] {
+        let tree = repository();
+        tree.sh(form);
+        std::thread::sleep(Duration::from_millis(120));
+        let first = tree.picture();
+        let mut tracker = tree.tracker();
+        let more = usize::from(form.contains("more"));
+        assert_eq!(tracker.secured().by_reference, 4 + more, "{form}");
+        tree.sh("rm -rf * .gitignore");
+        tree.undo_all(&tracker.compare().unwrap().changes);
+        assert_eq!(tree.picture(), first, "{form}");
+    }
+}
+
+#[test]
+fn a_damaged_index_makes_every_file_a_copy() {
+    let tree = repository();
+    tree.sh("head -c 200 .git/index > cut; mv cut .git/index");
+    assert_eq!(tree.tracker().secured().by_reference, 0);
+}
+
+/// Git looks at the time of a file in seconds and at its size, so a change in the second of the commit that keeps both is
+/// only seen in the content.
+#[test]
+fn a_file_as_young_as_the_index_is_compared_by_its_content() {
+    let tree = Tree::new();
+    tree.write("same", "aaaa\n");
+    tree.write("other", "aaaa\n");
+    tree.sh("touch -d '2020-01-01 00:00:00' same other");
+    commit(&tree, "");
+    // The same size and times as before: what git wrote down of it is true no more.
+    tree.sh("echo bbbb > other; touch -d '2020-01-01 00:00:00' other; touch -d '2020-01-01 00:00:00.5' .git/index");
+    std::thread::sleep(Duration::from_millis(120));
+    let mut tracker = tree.tracker();
+    assert_eq!(tracker.secured().by_reference, 1);
+    let first = tree.picture();
+    tree.sh("rm same other");
+    tree.undo_all(&tracker.compare().unwrap().changes);
+    assert_eq!(tree.picture(), first);
+}
+
+/// In a copy of a repository no file has the number and the times that the index knows.
+#[test]
+fn files_that_git_would_have_to_read_are_references_if_they_are_the_objects() {
+    let tree = repository();
+    let copy = Tree::new();
+    copy.sh(&format!("cp -r {}/. .", tree.at("").display()));
+    std::thread::sleep(Duration::from_millis(120));
+    let first = copy.picture();
+    let mut tracker = copy.tracker();
+    assert_eq!(tracker.secured().by_reference, 4);
+    copy.sh("rm -rf * .gitignore");
+    copy.undo_all(&tracker.compare().unwrap().changes);
+    assert_eq!(copy.picture(), first);
+}
+
+#[test]
+fn attributes_that_only_the_index_has_are_asked_for() {
+    let tree = Tree::new();
+    tree.write(".gitattributes", "*.txt text eol=crlf\n");
+    tree.write("a.txt", "a\r\n");
+    tree.write("b.bin", "b\n");
+    commit(&tree, "");
+    tree.sh("rm .gitattributes");
+    std::thread::sleep(Duration::from_millis(120));
+    // The object of a.txt has another line end.
+    let mut tracker = tree.tracker();
+    assert_eq!(tracker.secured().by_reference, 1);
+    let first = tree.picture();
+    tree.sh("rm *");
+    tree.undo_all(&tracker.compare().unwrap().changes);
+    assert_eq!(tree.picture(), first);
+}
+
+/// The second tracker of a tree uses what the first knows, as far as it is still so; each goes back to its own beginning.
+#[test]
+fn trackers_of_one_tree_do_not_mix_their_states() {
+    let tree = Tree::new();
+    (0..200).for_each(|number| tree.write(format!("d{}/f{number}", number % 7), format!("{number}\n")));
+    commit(&tree, "");
+    std::thread::sleep(Duration::from_millis(120));
+    let mut first = tree.tracker();
+    let before = tree.picture();
+    tree.sh("echo more >> d0/f7; rm d1/f1 d6/f6; echo new > a; echo new > d3/f3.x; echo new > z");
+    std::thread::sleep(Duration::from_millis(120));
+    let home = tempfile::tempdir().unwrap();
+    let mut second =
+        lathe_changes::Tracker::secure(TrackerOptions { scratch: home.path().join("s"), ..tree.options() })
+            .unwrap();
+    assert_eq!(second.secured().by_reference, 197);
+    let between = tree.picture();
+    tree.sh("rm -rf *");
+    let told = second.compare().unwrap();
+    tree.undo_all(&told.changes);
+    assert_eq!(tree.picture(), between);
+    assert_eq!(second.full_check().unwrap().changes.len(), told.changes.len());
+    let told = first.full_check().unwrap();
+    assert_eq!(tree.told(&told), ["+a", "*d0/f7", "-d1/f1", "+d3/f3.x", "-d6/f6", "+z"]);
+    tree.undo_all(&told.changes);
+    assert_eq!(tree.picture(), before);
 }
