@@ -160,98 +160,39 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// What a client of the server does about an error of the host, with what joins it to the words of the error.
-fn advice(error: &HostError) -> String {
-    match error {
-        HostError::NoKey { variable, .. } => {
-            format!("; send `api_key`, or have {variable} set where the server runs")
-        }
-        HostError::UnknownProvider(_) => {
-            "; send `model_base_url` for any server that speaks OpenAI's Chat Completions".to_owned()
-        }
-        HostError::OtherAddress { address, .. } => {
-            format!("; to use another key there, send `model_base_url` {address} with `api_key`")
-        }
-        HostError::NoPrice { .. } => "; limit its tokens instead".to_owned(),
-        HostError::NoModelName => "; send `model`".to_owned(),
-        HostError::NoSuchSession(_) | HostError::NoSessionHere(_) | HostError::EmptyId => {
-            "; `GET /api/sessions` lists them".to_owned()
-        }
-        HostError::Crashed(_) => "; it can be resumed".to_owned(),
-        HostError::Home { .. }
-        | HostError::NoSessions
-        | HostError::NoSuchEntry(_)
-        | HostError::Trust { .. }
-        | HostError::NotTrusted(_)
-        | HostError::Secrets { .. }
-        | HostError::InsideSession { .. }
-        | HostError::NoModel
-        | HostError::BadModel(_)
-        | HostError::BadKey { .. }
-        | HostError::Folder { .. }
-        | HostError::Graph(_)
-        | HostError::OtherToolset { .. }
-        | HostError::Cassette(_)
-        | HostError::IdInUse(_)
-        | HostError::NoSuchRun { .. }
-        | HostError::ManySessions { .. }
-        | HostError::NoSuchTool { .. }
-        | HostError::ToolArguments(_)
-        | HostError::NotModifiable(_)
-        | HostError::Discovery(_)
-        | HostError::Field { .. }
-        | HostError::Documents(_)
-        | HostError::Shell { .. }
-        | HostError::Policy(_)
-        | HostError::Check(_)
-        | HostError::Journal(_)
-        | HostError::Agent(_)
-        | HostError::NoSuchStep { .. }
-        | HostError::BaseCommit { .. }
-        | HostError::Prices(_)
-        | HostError::Patch(_)
-        | HostError::Rewind(_)
-        | HostError::Restore { .. }
-        | HostError::NoSpace(_)
-        | HostError::NothingToUndo
-        | HostError::File { .. }
-        | HostError::Git(_)
-        | HostError::Review(_)
-        | HostError::Replay(_)
-        | HostError::Demo(_) => String::new(),
-    }
-}
-
 impl From<HostError> for ApiError {
+    /// The status of an error of the host, and what a client of the server does about it: a flag or a command is of no use to
+    /// it. Every kind is named, so that a new one is thought about.
     fn from(error: HostError) -> Self {
-        let detail = format!("{error}{}", advice(&error));
+        let said = error.to_string();
         if error.is_disk_full() {
-            return Self::disk_full(detail);
+            return Self::disk_full(said);
         }
         match error {
-            HostError::NoSuchSession(_)
-            | HostError::EmptyId
-            | HostError::NoSuchEntry(_)
-            | HostError::NoSuchRun { .. }
-            | HostError::NoSessions
-            | HostError::NoSessionHere(_) => Self::not_found(detail),
+            HostError::NoSuchSession(_) | HostError::NoSessionHere(_) | HostError::EmptyId => {
+                Self::not_found(format!("{said}; `GET /api/sessions` lists them"))
+            }
+            HostError::NoSuchEntry(_) | HostError::NoSuchRun { .. } | HostError::NoSessions => {
+                Self::not_found(said)
+            }
             HostError::ManySessions { .. }
             | HostError::NothingToUndo
             | HostError::IdInUse(_)
             | HostError::Git(_)
-            | HostError::Review(_) => Self::conflict(detail),
-            HostError::Journal(_) if error.code() == "session-held" => Self::conflict(detail),
+            | HostError::Review(_) => Self::conflict(said),
+            HostError::Journal(_) if error.code() == "session-held" => Self::conflict(said),
             HostError::File { problem, .. } => match problem {
-                FileProblem::NotFound => Self::not_found(detail),
-                FileProblem::Exists | FileProblem::Changed => Self::conflict(detail),
-                FileProblem::Forbidden => Self::forbidden(detail),
-                FileProblem::TooLarge => Self::too_large(detail),
-                FileProblem::Full => Self::disk_full(detail),
-                FileProblem::Broken => Self::internal(detail),
-                FileProblem::Bad => Self::bad(detail),
+                FileProblem::NotFound => Self::not_found(said),
+                FileProblem::Exists | FileProblem::Changed => Self::conflict(said),
+                FileProblem::Forbidden => Self::forbidden(said),
+                FileProblem::TooLarge => Self::too_large(said),
+                FileProblem::Full => Self::disk_full(said),
+                FileProblem::Broken => Self::internal(said),
+                FileProblem::Bad => Self::bad(said),
             },
+            HostError::InsideSession { .. } => Self::forbidden(said),
             // Nothing is wrong with the request.
-            HostError::InsideSession { .. } => Self::forbidden(detail),
+            HostError::Crashed(_) => Self::internal(format!("{said}; it can be resumed")),
             HostError::Home { .. }
             | HostError::Journal(_)
             | HostError::Agent(_)
@@ -261,16 +202,21 @@ impl From<HostError> for ApiError {
             | HostError::NoSpace(_)
             | HostError::Trust { .. }
             | HostError::Secrets { .. }
-            | HostError::Prices(_)
-            | HostError::Crashed(_) => Self::internal(detail),
+            | HostError::Prices(_) => Self::internal(said),
+            HostError::NoKey { variable, .. } => {
+                Self::bad(format!("{said}; send `api_key`, or have {variable} set where the server runs"))
+            }
+            HostError::UnknownProvider(_) => Self::bad(format!(
+                "{said}; send `model_base_url` for any server that speaks OpenAI's Chat Completions"
+            )),
+            HostError::OtherAddress { address, .. } => Self::bad(format!(
+                "{said}; to use another key there, send `model_base_url` {address} with `api_key`"
+            )),
+            HostError::NoPrice { .. } => Self::bad(format!("{said}; limit its tokens instead")),
+            HostError::NoModelName => Self::bad(format!("{said}; send `model`")),
             HostError::NoModel
-            | HostError::NoKey { .. }
-            | HostError::UnknownProvider(_)
-            | HostError::OtherAddress { .. }
             | HostError::BadModel(_)
             | HostError::BadKey { .. }
-            | HostError::NoPrice { .. }
-            | HostError::NoModelName
             | HostError::Folder { .. }
             | HostError::OtherToolset { .. }
             | HostError::Cassette(_)
@@ -288,7 +234,7 @@ impl From<HostError> for ApiError {
             | HostError::Patch(_)
             | HostError::Rewind(_)
             | HostError::Replay(_)
-            | HostError::Demo(_) => Self::bad(detail),
+            | HostError::Demo(_) => Self::bad(said),
         }
     }
 }
