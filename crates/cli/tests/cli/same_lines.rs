@@ -272,6 +272,8 @@ fn connect_prints_the_lines_of_run_while_it_runs() {
     for language in ["en", "zh"] {
         let place = Place { parent: TempRepo::new(&[]), base: lathe().env("LATHE_LANG", language) };
         let told = told("here", edits());
+        std::fs::create_dir_all(place.base.home()).unwrap();
+        std::fs::write(place.base.home().join("config.toml"), "[run]\nmode = \"full-auto\"\n").unwrap();
         place.parent.write("here/a.txt", "one\ntwo\n");
         let cassette = place.cassette("here", &told.recorded);
         let run = place.base.clone().in_dir(place.parent.path().join("here"));
@@ -279,7 +281,7 @@ fn connect_prints_the_lines_of_run_while_it_runs() {
         let here = here.expect_code(0).stdout;
         place.parent.write("there/a.txt", "one\ntwo\n");
         let serve = place.base.clone().in_dir(place.parent.path().join("there"));
-        let serve = serve.args(["serve", "--port", "0", "--json", "--mode", "full-auto", "--replay"]);
+        let serve = serve.args(["serve", "--port", "0", "--json", "--replay"]);
         let server = serve.arg(&cassette).spawn();
         eventually(WITHIN, "the server is there", || server.stdout_so_far().contains('\n'));
         let said: Value = serde_json::from_str(server.stdout_so_far().lines().next().unwrap()).unwrap();
