@@ -9,6 +9,7 @@ mod one;
 mod others;
 mod person;
 mod printed;
+mod restart;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -28,6 +29,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 use self::others::Certain;
+use self::restart::Restart;
 use crate::built_in::BuiltIn;
 use crate::call::{Ground, Parameters};
 use crate::commands::{AgentCommands, LineContext};
@@ -104,25 +106,6 @@ impl Parameters for Arguments {
 /// What a shell line may do is not understood yet, so it may do anything.
 fn opaque() -> Effects {
     Effects { opaque: true, ..Effects::default() }
-}
-
-struct Restart;
-
-impl Invocation for Restart {
-    fn describe(&self) -> String {
-        "restart the shell".to_owned()
-    }
-
-    fn effects(&self) -> Effects {
-        opaque()
-    }
-
-    fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
-        Box::pin(async move {
-            let restarted = context.services.restart_shell().await;
-            restarted.map(|()| Data::ShellRestarted).map_err(problem).into()
-        })
-    }
 }
 
 struct Line {
