@@ -78,7 +78,7 @@ impl Host {
             Err(error) => return broken("policy", error.to_string()),
         };
         let mut known: Vec<String> = outside.iter().flat_map(|tool| tool.own_command().also).collect();
-        known.extend(lathe_policy::all_tool_names().map(str::to_owned));
+        known.extend(lathe_tools::every_tool_name().map(str::to_owned));
         let idle: Vec<String> = passing
             .into_iter()
             .filter(|(name, _)| !known.iter().any(|known| lathe_policy::fits(name, known)))

@@ -221,7 +221,7 @@ impl Extras {
 
 /// Names that more than one tool has. The first keeps it, so that no program takes the place of another.
 fn taken_names(tools: &[OutsideTool]) -> Vec<String> {
-    let mut known: BTreeSet<String> = lathe_policy::all_tool_names().map(str::to_owned).collect();
+    let mut known: BTreeSet<String> = lathe_tools::every_tool_name().map(str::to_owned).collect();
     let taken = tools.iter().filter(|tool| !known.insert(tool.name.clone()));
     let words = |tool: &OutsideTool| {
         format!(

@@ -1,13 +1,12 @@
 //! The examples of a rule, which it must pass before it counts.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
 use lathe_protocol::{Actor, Mode};
 
 use crate::behind::Behind;
 use crate::error::PolicyError;
-use crate::names::{self, Named, tool_names};
+use crate::names::{self, KnownNames, Named, tool_names};
 use crate::patterns::{Wishes, glob};
 use crate::places::{Spent, Values};
 use crate::regexes;
@@ -16,7 +15,7 @@ use crate::touch::Touch;
 
 impl Rule {
     /// Tries the examples.
-    pub(crate) fn check(&self, fields: &BTreeSet<String>) -> Result<(), PolicyError> {
+    pub(crate) fn check(&self, known: &KnownNames) -> Result<(), PolicyError> {
         let (file, line, rule) = (self.file.clone(), self.line, self.number);
         let of_tools = !self.tool.is_empty()
             && self.command.is_empty()
@@ -25,15 +24,15 @@ impl Rule {
             && self.args_pattern.is_empty()
             && self.path.is_empty()
             && self.host.is_empty();
-        let unknown = |example: &&String| names::named(example, fields) == Named::Unknown;
+        let unknown = |example: &&String| names::named(example, known) == Named::Unknown;
         if let Some(example) = self.matches.iter().chain(&self.not_matches).filter(|_| of_tools).find(unknown)
         {
-            return Err(PolicyError::Rule { file, line, rule, why: names::unknown(example) });
+            return Err(PolicyError::Rule { file, line, rule, why: names::unknown(example, known) });
         }
-        if let Some(example) = self.matches.iter().find(|example| !self.example(example)) {
+        if let Some(example) = self.matches.iter().find(|example| !self.example(example, known)) {
             return Err(PolicyError::NoMatch { file, line, rule, example: example.clone() });
         }
-        if let Some(example) = self.not_matches.iter().find(|example| self.example(example)) {
+        if let Some(example) = self.not_matches.iter().find(|example| self.example(example, known)) {
             return Err(PolicyError::Match { file, line, rule, example: example.clone() });
         }
         Ok(())
@@ -41,7 +40,7 @@ impl Rule {
 
     /// An example is a line for a rule about commands, an object for one about arguments, else a path, a host or the name of a
     /// tool.
-    fn example(&self, example: &str) -> bool {
+    fn example(&self, example: &str, known: &KnownNames) -> bool {
         if self.is_of_commands() {
             let setting = Setting {
                 actor: self.actor.first().copied().unwrap_or(Actor::Model),
@@ -79,8 +78,11 @@ impl Rule {
             return regexes::about_arguments(&self.args_pattern, &[arguments], self.decision);
         }
         let any = |patterns: &[String]| patterns.iter().any(|pattern| glob(pattern, example));
-        let meant = |tool: &str| tool_names(tool).any(|name| name.eq_ignore_ascii_case(example));
-        let tools = || names::canonical_names().filter(|tool| meant(tool)).any(|tool| self.names(tool, &[]));
+        let meant = |tool: &str| {
+            tool.eq_ignore_ascii_case(example)
+                || tool_names(tool).any(|name| name.eq_ignore_ascii_case(example))
+        };
+        let tools = || known.canonical().filter(|tool| meant(tool)).any(|tool| self.names(tool, &[]));
         any(&self.path) || any(&self.host) || (!self.tool.is_empty() && (any(&self.tool) || tools()))
     }
 }

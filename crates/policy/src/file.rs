@@ -1,13 +1,11 @@
 //! Reads a rule file, and checks that every rule does what its examples say.
 
-use std::collections::BTreeSet;
-
 use lathe_protocol::{Actor, Kind, Mode, Verdict};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::error::PolicyError;
-use crate::names::{self, Named};
+use crate::names::{self, KnownNames, Named};
 use crate::regexes::Pattern;
 use crate::rules::Rule;
 
@@ -24,8 +22,8 @@ type Value<'a> = Spanned<DeValue<'a>>;
 struct Source<'a> {
     name: &'a str,
     text: &'a str,
-    /// The domains whose tools may be named.
-    fields: &'a BTreeSet<String>,
+    /// What may be named.
+    names: &'a KnownNames,
 }
 
 impl Source<'_> {
@@ -38,8 +36,8 @@ impl Source<'_> {
     }
 }
 
-pub(crate) fn parse(name: &str, text: &str, fields: &BTreeSet<String>) -> Result<RuleFile, PolicyError> {
-    let source = Source { name, text, fields };
+pub(crate) fn parse(name: &str, text: &str, names: &KnownNames) -> Result<RuleFile, PolicyError> {
+    let source = Source { name, text, names };
     let table = DeTable::parse(text)
         .map_err(|error| source.syntax(error.span().map_or(0, |span| span.start), error.message()))?;
     let mut file = RuleFile::default();
@@ -65,7 +63,7 @@ pub(crate) fn parse(name: &str, text: &str, fields: &BTreeSet<String>) -> Result
         }
     }
     for rule in &file.rules {
-        rule.check(fields)?;
+        rule.check(names)?;
     }
     Ok(file)
 }
@@ -121,9 +119,9 @@ fn one(source: &Source<'_>, number: usize, value: &Value<'_>) -> Result<Rule, Po
             "folder" => rule.folder = strings(source, value)?,
             "tool" => {
                 rule.tool = strings(source, value)?;
-                let unknown = |name: &&String| names::named(name, source.fields) == Named::Unknown;
+                let unknown = |name: &&String| names::named(name, source.names) == Named::Unknown;
                 if let Some(name) = rule.tool.iter().find(unknown) {
-                    return Err(wrong(at, names::unknown(name)));
+                    return Err(wrong(at, names::unknown(name, source.names)));
                 }
             }
             "path" => {

@@ -1,11 +1,10 @@
 //! What a person allows for longer than once, exactly as narrow as what was shown.
 
-use std::collections::BTreeSet;
-
 use lathe_protocol::Kind;
 
 use crate::error::PolicyError;
 use crate::file;
+use crate::names::KnownNames;
 use crate::rules::{Call, Rule};
 
 /// One thing that may be done again without asking.
@@ -40,8 +39,8 @@ impl Grant {
     }
 
     /// What a file of such rules allows, in its order.
-    pub fn read(name: &str, text: &str) -> Result<Vec<Self>, PolicyError> {
-        let file = file::parse(name, text, &BTreeSet::new())?;
+    pub fn read(name: &str, text: &str, names: &KnownNames) -> Result<Vec<Self>, PolicyError> {
+        let file = file::parse(name, text, names)?;
         let grant = |rule: Rule| match (rule.words.as_slice(), rule.tool.as_slice()) {
             ([words], []) => Ok(Self::Command {
                 words: words.clone(),

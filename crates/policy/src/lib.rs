@@ -76,7 +76,7 @@ pub use gate::{Gate, Permit};
 pub use grant::Grant;
 pub use line::{Each, LineDecision, Narrowest};
 pub use losses::{Losses, LostTree};
-pub use names::{all_tool_names, check_tool_name, is_passing_name, tool_names};
+pub use names::{KnownNames, all_tool_names, check_tool_name, is_passing_name, tool_names};
 pub use patterns::fits;
 pub use reading::{Depth, Region};
 pub use rules::{Call, OwnCommand, Rulebook, Tier};

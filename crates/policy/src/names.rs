@@ -4,7 +4,8 @@
 //! command of the session's shell. A rule that names any of them means the tool, whatever the model calls it; a denial that
 //! depends on the toolset of a session would fail open in all the others. The table stands here, and not with the tools,
 //! because no rule file may be read without it: a misspelt name would deny nothing and say nothing. A test of the tools
-//! holds it against every toolset and every command.
+//! holds it against every toolset and every command. A tool that has its canonical name only needs no row: the names of all
+//! tools come in by value ([`KnownNames`]), and one that is missing there can be named by no rule.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,8 +31,6 @@ const TOOLS: &[(&str, &[&str])] = &[
     ("patch", &["apply_patch"]),
     ("data", &["json_edit", "json_edit_tool"]),
     ("check", &["str_replace_based_edit_tool"]),
-    ("code", &[]),
-    ("ckg", &[]),
     ("think", &["sequentialthinking"]),
     ("todo", &["write_todos", "WriteTodosTool", "TodoWrite"]),
     ("memory", &["remember", "save_memory", "MemoryTool"]),
@@ -47,20 +46,44 @@ const TOOLS: &[(&str, &[&str])] = &[
 /// Beginnings of names that come and go with servers, fields, skills and discovered tools.
 const PASSING: [&str; 6] = ["mcp_", "mcp:", "field:", "skill:", "skill_", "discovered_tool_"];
 
-/// Every name of a built-in tool, the canonical one first.
+/// The names that rules may give besides those of the table.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KnownNames {
+    /// Canonical names of built-in tools.
+    tools: BTreeSet<String>,
+    /// The domains that are configured now: the model calls their tools `DOMAIN_TOOL`.
+    domains: BTreeSet<String>,
+}
+
+impl KnownNames {
+    pub fn new(
+        tools: impl IntoIterator<Item = &'static str>,
+        domains: impl IntoIterator<Item = String>,
+    ) -> Self {
+        Self { tools: tools.into_iter().map(str::to_owned).collect(), domains: domains.into_iter().collect() }
+    }
+
+    /// Every name of a built-in tool.
+    fn built_in(&self) -> impl Iterator<Item = &str> {
+        let of_several = all_tool_names().map(|name: &'static str| -> &str { name });
+        of_several.chain(self.tools.iter().map(String::as_str))
+    }
+
+    /// The canonical names.
+    pub(crate) fn canonical(&self) -> impl Iterator<Item = &str> {
+        TOOLS.iter().map(|(name, _)| *name).chain(self.tools.iter().map(String::as_str))
+    }
+}
+
+/// Every name of a built-in tool that has several, the canonical one first.
 pub fn tool_names(canonical: &str) -> impl Iterator<Item = &'static str> {
     let found = TOOLS.iter().find(|(name, _)| *name == canonical);
     found.into_iter().flat_map(|(name, others)| std::iter::once(*name).chain(others.iter().copied()))
 }
 
-/// Every name that a rule may give to a built-in tool.
+/// Every name of the tools that have several.
 pub fn all_tool_names() -> impl Iterator<Item = &'static str> {
-    TOOLS.iter().flat_map(|(name, others)| std::iter::once(*name).chain(others.iter().copied()))
-}
-
-/// The canonical names.
-pub(crate) fn canonical_names() -> impl Iterator<Item = &'static str> {
-    TOOLS.iter().map(|(name, _)| *name)
+    TOOLS.iter().flat_map(|&(name, others)| std::iter::once(name).chain(others.iter().copied()))
 }
 
 /// What a name in a rule file is.
@@ -73,10 +96,9 @@ pub(crate) enum Named {
     Unknown,
 }
 
-/// Tells what a name in a rule file is. `fields` are the domains that are configured now: their tools are called
-/// `DOMAIN_TOOL` by the model.
-pub(crate) fn named(name: &str, fields: &BTreeSet<String>) -> Named {
-    if all_tool_names().any(|known| known.eq_ignore_ascii_case(name)) {
+/// Classifies a name in a rule file.
+pub(crate) fn named(name: &str, names: &KnownNames) -> Named {
+    if names.built_in().any(|known| known.eq_ignore_ascii_case(name)) {
         return Named::BuiltIn;
     }
     let of_field = |field: &String| {
@@ -93,28 +115,28 @@ pub(crate) fn named(name: &str, fields: &BTreeSet<String>) -> Named {
     if name.contains(['*', '?']) || PASSING.iter().any(|begin| begins(begin)) || parted {
         return Named::Passing;
     }
-    if fields.iter().any(of_field) { Named::Passing } else { Named::Unknown }
+    if names.domains.iter().any(of_field) { Named::Passing } else { Named::Unknown }
 }
 
 /// Says why a name in a list of tools means nothing, as for the name in a rule.
-pub fn check_tool_name(name: &str, fields: &BTreeSet<String>) -> Result<(), String> {
-    match named(name, fields) {
+pub fn check_tool_name(name: &str, names: &KnownNames) -> Result<(), String> {
+    match named(name, names) {
         Named::BuiltIn | Named::Passing => Ok(()),
-        Named::Unknown => Err(unknown(name)),
+        Named::Unknown => Err(unknown(name, names)),
     }
 }
 
 /// Whether a name is one of something that comes and goes, so that it may match nothing now.
-pub fn is_passing_name(name: &str, fields: &BTreeSet<String>) -> bool {
-    name != "*" && named(name, fields) == Named::Passing
+pub fn is_passing_name(name: &str, names: &KnownNames) -> bool {
+    name != "*" && named(name, names) == Named::Passing
 }
 
 /// Why a name in a rule file is refused.
-pub(crate) fn unknown(name: &str) -> String {
+pub(crate) fn unknown(name: &str, names: &KnownNames) -> String {
     if name.trim().is_empty() {
         return "the name of a tool is empty".to_owned();
     }
-    let near = nearest(name, all_tool_names());
+    let near = nearest(name, names.built_in());
     let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
     format!(
         "there is no tool `{name}`{near} (`lathe tools` lists them; a tool of a field is `field:DOMAIN:TOOL`, of a server `mcp:SERVER:TOOL`)"
@@ -201,9 +223,10 @@ mod tests {
 
     #[test]
     fn names_are_told_apart() {
-        let fields = BTreeSet::from(["units".to_owned(), "a.b".to_owned()]);
+        let names = KnownNames::new(["code"], ["units".to_owned(), "a.b".to_owned()]);
         for (name, meant) in [
             ("bash", Named::BuiltIn),
+            ("Code", Named::BuiltIn),
             ("BASH", Named::BuiltIn),
             ("run_shell_command", Named::BuiltIn),
             ("outside", Named::BuiltIn),
@@ -227,8 +250,8 @@ mod tests {
             ("discovered_tool_", Named::Unknown),
             ("__", Named::Unknown),
         ] {
-            assert_eq!(named(name, &fields), meant, "{name:?}");
+            assert_eq!(named(name, &names), meant, "{name:?}");
         }
-        assert!(unknown("write_fil").contains("did you mean `write_file`?"));
+        assert!(unknown("write_fil", &names).contains("did you mean `write_file`?"));
     }
 }

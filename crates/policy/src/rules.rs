@@ -12,7 +12,7 @@ use crate::cause::by_rule;
 use crate::error::PolicyError;
 use crate::file::{self, RuleFile};
 use crate::gate::{Gate, decision};
-use crate::names::{self, tool_names};
+use crate::names::{self, KnownNames, tool_names};
 use crate::patterns::{Wishes, fits, glob};
 use crate::regexes::{self, Pattern};
 use crate::touch::Touch;
@@ -276,7 +276,7 @@ impl Rule {
             if self.decision == Verdict::Allow && pattern.contains(['*', '?']) {
                 return is(pattern, tool) || also.iter().any(|name| is(pattern, name));
             }
-            tool == pattern
+            is(pattern, tool)
                 || tool_names(tool).any(|name| is(pattern, name))
                 || also.iter().any(|name| is(pattern, name))
         };
@@ -366,8 +366,8 @@ pub struct Rulebook {
     pub(crate) tiers: Vec<(Tier, RuleFile)>,
     /// Commands of the agent in the shell the lines are for.
     own: BTreeMap<String, OwnCommand>,
-    /// The domains of field commands that are configured, whose tools rules may name.
-    fields: BTreeSet<String>,
+    /// What the rules that are added may name.
+    names: KnownNames,
 }
 
 /// Names that bash keeps for itself, whatever stands on PATH.
@@ -377,7 +377,7 @@ const BASH_OWN: [&str; 3] = ["read", "jobs", "done"];
 const BUILTIN: &str = include_str!("../rules/builtin.toml");
 
 static BUILTIN_RULES: LazyLock<RuleFile> =
-    LazyLock::new(|| file::parse("builtin", BUILTIN, &BTreeSet::new()).unwrap_or_default());
+    LazyLock::new(|| file::parse("builtin", BUILTIN, &KnownNames::default()).unwrap_or_default());
 
 impl Rulebook {
     /// Every word that a denial of a command names.
@@ -411,7 +411,7 @@ impl Rulebook {
 
     /// No rules at all: everything is asked about.
     pub fn empty() -> Self {
-        Self { tiers: Vec::new(), own: BTreeMap::new(), fields: BTreeSet::new() }
+        Self { tiers: Vec::new(), own: BTreeMap::new(), names: KnownNames::default() }
     }
 
     pub fn builtin() -> Self {
@@ -427,9 +427,9 @@ impl Rulebook {
         self
     }
 
-    /// The rules that are added from now on may name tools of these domains as the model does, `DOMAIN_TOOL`.
-    pub fn with_fields(mut self, domains: impl IntoIterator<Item = String>) -> Self {
-        self.fields.extend(domains);
+    /// The rules that are added from now on may give these names.
+    pub fn with_names(mut self, names: KnownNames) -> Self {
+        self.names = names;
         self
     }
 
@@ -472,7 +472,7 @@ impl Rulebook {
     pub fn passing_names(&self) -> Vec<(String, String)> {
         let rules = self.tiers.iter().flat_map(|(_, file)| &file.rules);
         let names = rules.flat_map(|rule| rule.tool.iter().map(|name| (name.clone(), rule.name())));
-        names.filter(|(name, _)| names::is_passing_name(name, &self.fields)).collect()
+        names.filter(|(name, _)| names::is_passing_name(name, &self.names)).collect()
     }
 
     /// Whether a rule of the user's or the administrator's allows to read a place, all of whose names are given.
@@ -488,7 +488,7 @@ impl Rulebook {
 
     /// Adds the rules of a file; `name` is for messages and decisions.
     pub fn with(mut self, tier: Tier, name: &str, text: &str) -> Result<Self, PolicyError> {
-        let file = file::parse(name, text, &self.fields)?;
+        let file = file::parse(name, text, &self.names)?;
         self.tiers.push((tier, file));
         // Weightiest first; files of one tier stay in their order.
         self.tiers.sort_by_key(|(tier, _)| std::cmp::Reverse(*tier));

@@ -21,6 +21,7 @@ mod programs;
 mod repo;
 mod script;
 mod server;
+mod sizes;
 mod stream;
 mod wires;
 
@@ -37,5 +38,6 @@ pub use programs::{PROGRAM_SETTINGS, plant};
 pub use repo::TempRepo;
 pub use script::{Answer, Fault, Script, Where, call, done, say};
 pub use server::{FakeModel, Request};
+pub use sizes::{is_full, sample, size};
 pub use stream::recorded;
 pub use wires::{Thoughts, Wire, check_pairing};

@@ -63,7 +63,7 @@ pub use preview::Preview;
 pub use review::{ID as REVIEW_TOOL, Review, ReviewAsk, Reviewer, ReviewsLeft};
 pub use schedule::{Stage, startable};
 pub use secure::{Keeper, ToldAside, told_aside, told_aside_in};
-pub use selection::{check_entry, narrowed, passing_entries};
+pub use selection::{check_entry, every_tool_name, known_names, narrowed, passing_entries};
 pub use services::{LiveOutput, Services, ShellPlan};
 pub use tool::{Asker, RunContext, ShellLine, Wanted};
 pub use toolbox::{Prepared, Toolbox, allow, exclude};

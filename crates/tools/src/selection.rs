@@ -8,8 +8,10 @@
 
 use std::collections::BTreeSet;
 
-use lathe_policy::{all_tool_names, check_tool_name, is_passing_name, tool_names};
+use lathe_policy::{KnownNames, all_tool_names, check_tool_name, is_passing_name, tool_names};
 use lathe_protocol::{Kind, ToolChoice};
+
+use crate::built_in;
 
 /// The names a tool is known by.
 pub(crate) struct Known<'a> {
@@ -112,15 +114,25 @@ fn plain_words(command: &str) -> Vec<String> {
     words.map(str::to_owned).collect()
 }
 
+/// What rules and lists of tools may name: every built-in tool, and the tools of these domains.
+pub fn known_names(domains: impl IntoIterator<Item = String>) -> KnownNames {
+    KnownNames::new(built_in::names(), domains)
+}
+
+/// Every name of a built-in tool.
+pub fn every_tool_name() -> impl Iterator<Item = &'static str> {
+    all_tool_names().chain(built_in::names())
+}
+
 /// Says why an entry of a list of tools means nothing. `fields` are the domains that are configured.
 pub fn check_entry(entry: &str, fields: &BTreeSet<String>) -> Result<(), String> {
-    let (name, command) = split(entry);
+    let (names, (name, command)) = (known_names(fields.iter().cloned()), split(entry));
     let bare = name.trim_start_matches('_');
     let Some(command) = command else {
-        return check_tool_name(bare, fields);
+        return check_tool_name(bare, &names);
     };
     if !is_shell(bare) {
-        check_tool_name(bare, fields)?;
+        check_tool_name(bare, &names)?;
         return Err(format!(
             "`{entry}` names a command of `{name}`, but only the shell has commands: write `bash({command})`, or `{name}` for the whole tool"
         ));
@@ -141,8 +153,9 @@ pub fn check_entry(entry: &str, fields: &BTreeSet<String>) -> Result<(), String>
 
 /// The names in a list of tools that may match nothing now, because what they name comes and goes.
 pub fn passing_entries(list: &[String], fields: &BTreeSet<String>) -> Vec<String> {
+    let known = known_names(fields.iter().cloned());
     let names = list.iter().map(|entry| split(entry).0.trim_start_matches('_').to_owned());
-    names.filter(|name| is_passing_name(name, fields)).collect()
+    names.filter(|name| is_passing_name(name, &known)).collect()
 }
 
 /// The rest of a session's tools where the configuration leaves less by now: nothing comes back that the session does

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use lathe_testkit::{FakeModel, Lathe, Listed, Ran, Script, TempRepo, call, done, eventually, listing};
+use lathe_testkit::{FakeModel, Lathe, Listed, Ran, Script, TempRepo, call, done, eventually, listing, size};
 use serde_json::json;
 
-use crate::{lathe, size};
+use crate::lathe;
 
 /// Steps through the same numbers on every machine.
 pub(crate) fn dice(seed: u64) -> impl FnMut(usize) -> usize {

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lathe_testkit::{Lathe, PROGRAM_SETTINGS, TempRepo, descendants_of, eventually, plant};
+use lathe_testkit::{Lathe, PROGRAM_SETTINGS, TempRepo, descendants_of, eventually, plant, sample};
 use serde_json::{Value, json};
 
 use crate::hostile::{Bait, can_trace, is_expected, program, read_trace};
@@ -165,7 +165,7 @@ fn nothing_is_run(folders: &Folders) {
 #[test]
 fn no_git_route_runs_what_a_hostile_folder_brings() {
     let mut folders = Folders::new();
-    for case in &CASES {
+    for case in sample(&CASES, 3) {
         folders.add(case.name, case.make);
     }
     nothing_is_run(&folders);
@@ -174,7 +174,7 @@ fn no_git_route_runs_what_a_hostile_folder_brings() {
 #[test]
 fn no_git_route_runs_what_a_hostile_layout_brings() {
     let mut folders = Folders::new();
-    for case in &LAYOUTS {
+    for case in sample(&LAYOUTS, 3) {
         folders.add(case.name, case.make);
     }
     nothing_is_run(&folders);
@@ -182,7 +182,7 @@ fn no_git_route_runs_what_a_hostile_layout_brings() {
 
 fn settings(number: usize, of: usize) {
     let mut folders = Folders::new();
-    for setting in PROGRAM_SETTINGS.into_iter().skip(number).step_by(of) {
+    for setting in sample(PROGRAM_SETTINGS.into_iter().skip(number).step_by(of), 3) {
         folders.add(setting.0, |repo, bait| {
             plant(repo, setting, &bait.marks);
             change(repo);

@@ -4,13 +4,15 @@
 use std::path::Path;
 use std::time::Duration;
 
-use lathe_testkit::{Answer, FakeModel, Lathe, Running, Script, TempRepo, call, differing, done, eventually};
+use lathe_testkit::{
+    Answer, FakeModel, Lathe, Running, Script, TempRepo, call, differing, done, eventually, size,
+};
 use serde_json::json;
 
 use crate::damage::dice;
 use crate::interrupted::{ENDS, End, Tree, at_home, comes_back, diff_agrees, end, repo};
+use crate::lathe;
 use crate::rewinds::tree;
-use crate::{lathe, size};
 
 /// The way in which a run is ended.
 #[derive(Debug, Clone, Copy)]

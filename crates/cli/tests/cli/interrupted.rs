@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use lathe_testkit::{Answer, FakeModel, Lathe, Script, Signal, TempRepo, call, differing, done, eventually};
+use lathe_testkit::{
+    Answer, FakeModel, Lathe, Script, Signal, TempRepo, call, differing, done, eventually, is_full, size,
+};
 use serde_json::json;
 
 use crate::lathe;
@@ -148,8 +150,7 @@ fn ended_in(how: End, name: &str, answer: &Answer, git: bool) {
 fn nothing_is_lost_in_the_middle_of_a_line() {
     for (index, (name, answer)) in calls().iter().enumerate() {
         // Every way to end meets every kind of line in the full run.
-        let full = std::env::var("LATHE_TEST_FULL").is_ok_and(|full| full == "1");
-        let ends: Vec<End> = if full { ENDS.to_vec() } else { vec![End::Kill, ENDS[1 + index % 4]] };
+        let ends: Vec<End> = if is_full() { ENDS.to_vec() } else { vec![End::Kill, ENDS[1 + index % 4]] };
         for how in ends {
             ended_in(how, name, answer, index % 2 == 0);
         }
@@ -181,8 +182,7 @@ fn a_killed_undo_or_rewind_is_finished_at_the_next_look() {
     let whole = begun.elapsed();
     at(&["rewind", "--to", "2", "--files"]).run().expect_code(0);
     assert_eq!(differing(&tree(repo.path()), &left), Vec::<String>::new());
-    let full = std::env::var("LATHE_TEST_FULL").is_ok_and(|full| full == "1");
-    let kills = if full { 60 } else { 12 };
+    let kills = u32::try_from(size(12, 60)).unwrap();
     let mut finished = 0;
     for kill in 0..kills {
         let undo: &[&str] = if kill % 2 == 0 { &["undo"] } else { &["rewind", "--to", "0", "--files"] };

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use lathe_testkit::{
-    FakeModel, Lathe, Script, TempRepo, call, done, eventually, no_process_with, processes_with, say,
+    FakeModel, Lathe, Script, TempRepo, call, done, eventually, no_process_with, processes_with, say, size,
 };
 use serde_json::{Value, json};
 
-use crate::{bodies, lathe, run_in, size};
+use crate::{bodies, lathe, run_in};
 
 /// A script with every kind of step: parallel reads, edits, shell lines, a failure.
 fn script() -> Script {

@@ -96,7 +96,7 @@ fn a_run_parks_while_the_model_is_away_and_goes_on_when_it_is_back() {
     model.stop();
     running.wait_for_stdout("parked until the server is back", Duration::from_secs(20));
     // A minute in the full size, as the issue has it.
-    std::thread::sleep(Duration::from_secs(crate::size(3, 60) as u64));
+    std::thread::sleep(Duration::from_secs(lathe_testkit::size(3, 60) as u64));
     model.restart();
     running.wait().expect_code(0);
     assert_eq!(repo.read("count"), "x\ny\n");

@@ -1,10 +1,10 @@
 //! Issue 16, line 4: little room in Lathe's home. What could not be taken back afterwards is not done.
 
-use lathe_testkit::{FakeModel, Script, SmallDisk, TempRepo, call, differing, done};
+use lathe_testkit::{FakeModel, Script, SmallDisk, TempRepo, call, differing, done, size};
 use serde_json::json;
 
 use crate::rewinds::tree;
-use crate::{lathe, run_in, size};
+use crate::{lathe, run_in};
 
 /// Calls that destroy something.
 fn destroyers() -> [(&'static str, serde_json::Value); 5] {

@@ -115,11 +115,6 @@ use std::path::Path;
 use lathe_testkit::{FakeModel, Lathe, Ran, Script};
 use serde_json::Value;
 
-/// The sizes of `scripts/test --full` where it is asked for, else the gate's.
-pub(crate) fn size(gate: usize, full: usize) -> usize {
-    if std::env::var("LATHE_TEST_FULL").is_ok_and(|value| value == "1") { full } else { gate }
-}
-
 pub(crate) fn lathe() -> Lathe {
     Lathe::new(env!("CARGO_BIN_EXE_lathe"))
 }

@@ -6,10 +6,10 @@
 use std::path::Path;
 use std::process::Command;
 
-use lathe_testkit::{FakeModel, Script, TempRepo, call, done};
+use lathe_testkit::{FakeModel, Script, TempRepo, call, done, size};
 use serde_json::{Value, json};
 
-use crate::{lathe, size};
+use crate::lathe;
 
 /// Texts that would be fetched, run or shown as something else if they were not kept as text.
 const HOSTILE: &str = "<img src=\"http://127.0.0.1:9/task\"><script src='http://127.0.0.1:9/s'></script><style>@import url(http://127.0.0.1:9/c)</style>";

@@ -292,7 +292,7 @@ fn random_call(dice: &mut Dice, at: usize) -> lathe_testkit::Answer {
 
 #[test]
 fn after_any_sequence_of_calls_a_rewind_gives_the_first_tree() {
-    for seed in 0..crate::size(6, 60) {
+    for seed in 0..lathe_testkit::size(6, 60) {
         let mut dice = Dice(seed as u64 * 7919 + 1);
         let files: Vec<(String, String)> = (0..3)
             .flat_map(|d| (0..4).map(move |f| (format!("d{d}/f{f}.txt"), format!("a line\nand {f}\n"))))

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use lathe_testkit::{Chop, FakeModel, LineEnd, Options, Script, TempRepo, call, check_prefix, done, say};
+use lathe_testkit::{
+    Chop, FakeModel, LineEnd, Options, Script, TempRepo, call, check_prefix, done, say, size,
+};
 use serde_json::{Value, json};
 
-use crate::{bodies, lathe, play, results, run_in, size};
+use crate::{bodies, lathe, play, results, run_in};
 
 /// Events without what differs between any two runs: times, durations, folders, ids of commands and sessions.
 pub(crate) fn comparable(events: &[Value]) -> Vec<Value> {

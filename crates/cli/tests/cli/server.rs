@@ -393,7 +393,7 @@ fn whatever_the_description_allows_the_server_does_not_break() {
     let server = serve(lathe().in_dir(repo.path()), &["--replay", &cassette.display().to_string()]);
     // What ends the session it comes with, and what has no end, is tried elsewhere.
     let left_out = "^/(ws/|auth|api/files/watch|lakeview/summary/stream)";
-    let examples = crate::size(5, 60).to_string();
+    let examples = lathe_testkit::size(5, 60).to_string();
     let ran = Command::new(python().with_file_name("schemathesis"))
         .args(["run", &format!("http://{}/openapi.json", server.address)])
         .args(["-H", &format!("Authorization: Bearer {}", server.token)])

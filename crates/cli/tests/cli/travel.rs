@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use lathe_testkit::{FakeModel, Lathe, Script, Signal, TempRepo, call, done, eventually, say};
+use lathe_testkit::{FakeModel, Lathe, Script, Signal, TempRepo, call, done, eventually, say, size};
 use serde_json::{Value, json};
 
-use crate::{bodies, lathe, run_in, size};
+use crate::{bodies, lathe, run_in};
 
 fn at_home(lathe: &Lathe) -> Lathe {
     crate::lathe().env("LATHE_HOME", lathe.home())

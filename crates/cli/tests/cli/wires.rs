@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use lathe_testkit::{
-    FakeModel, Lathe, Script, TempRepo, Wire, call, check_prefix_on, done, fault_cases, golden, say,
+    FakeModel, Lathe, Script, TempRepo, Wire, call, check_prefix_on, done, fault_cases, golden, say, size,
 };
 use serde_json::{Value, json};
 
-use crate::{lathe, size};
+use crate::lathe;
 
 const DEMO: &str = include_str!("../../../host/demo.cassette");
 

@@ -69,7 +69,8 @@ impl AnswerFile {
                         self.0.display()
                     ));
                 }
-                Grant::read(&self.0.display().to_string(), &text).map_err(|error| error.to_string())
+                Grant::read(&self.0.display().to_string(), &text, &lathe_tools::known_names([]))
+                    .map_err(|error| error.to_string())
             }
             Ok(None) => Ok(Vec::new()),
             Err(error) => Err(format!("{}: {error}", self.0.display())),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lathe_agent::Answers as _;
 use lathe_policy::{Each, Gate, OnDisk, Rulebook, Tier};
 use lathe_protocol::{Actor, CommandDecided, Decision, Mode};
-use lathe_tools::{ANSWERS, CommandCheck, Judge, OutsideTool, Toolbox};
+use lathe_tools::{ANSWERS, CommandCheck, Judge, OutsideTool, Toolbox, known_names};
 use lathe_workspace::{LocalTree, Workspace, content_of, leads_nowhere, nowhere, open_regular};
 
 use crate::error::HostError;
@@ -45,7 +45,11 @@ impl Rules {
             // A file is tried for no folder in particular: a relative name in a line means no place then.
             Some(file) => PolicyCheck {
                 gate: Gate { here: None, user_home: None, disk: OnDisk::default(), ..gate },
-                rules: Arc::new(with_file(Rulebook::empty().with_fields(extras.field_names()), file, None)?),
+                rules: Arc::new(with_file(
+                    Rulebook::empty().with_names(known_names(extras.field_names())),
+                    file,
+                    None,
+                )?),
                 commands: None,
             },
             None => {
@@ -135,7 +139,7 @@ impl Rules {
             || HostError::Policy("a project's rules are only read in a folder of this machine".to_owned());
         let root = workspace.local().map(LocalTree::root).ok_or_else(unread)?;
         let (files, _) = self.rule_files()?;
-        let rules = Rulebook::builtin().with_fields(extras.field_names());
+        let rules = Rulebook::builtin().with_names(known_names(extras.field_names()));
         let replica = extras.replica.as_ref();
         let rules = with_admin(rules, Path::new(ADMIN), replica)?;
         let rules = files.iter().try_fold(rules, |rules, file| with_file(rules, file, replica))?;

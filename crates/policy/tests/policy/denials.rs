@@ -1,6 +1,6 @@
 //! Issue 15, line 3: a denial holds for every name of a tool, every kind and every path, in shell lines too.
 
-use lathe_policy::{Call, Gate, OwnCommand, PolicyError, Rulebook, Tier, tool_names};
+use lathe_policy::{Call, Gate, KnownNames, OwnCommand, PolicyError, Rulebook, Tier, tool_names};
 use lathe_protocol::{Actor, Effects, Kind, Mode, Verdict};
 
 use crate::corpus::gate as anywhere;
@@ -18,7 +18,7 @@ fn book(text: &str) -> Rulebook {
         also: vec!["units_length".to_owned(), "length".to_owned(), "field:units:length".to_owned()],
         kind: Kind::Other,
     };
-    let rules = Rulebook::builtin().with_fields(["units".to_owned()]);
+    let rules = Rulebook::builtin().with_names(KnownNames::new(["code"], ["units".to_owned()]));
     rules.with(Tier::User, "f.toml", text).unwrap().knowing([view, field])
 }
 
@@ -333,7 +333,7 @@ fn a_name_that_no_tool_has_is_an_error_with_its_place() {
     ] {
         assert!(
             Rulebook::empty()
-                .with_fields(["units".to_owned()])
+                .with_names(KnownNames::new(["code"], ["units".to_owned()]))
                 .with(Tier::User, "f", &deny("tool", name))
                 .is_ok(),
             "{name}"

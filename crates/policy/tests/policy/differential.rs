@@ -13,9 +13,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lathe_policy::Rulebook;
 use lathe_protocol::{Actor, Mode, Verdict};
+use lathe_testkit::size;
 
 use crate::corpus::{gate, rules};
-use crate::generated::{Dice, allowable, full};
+use crate::generated::{Dice, allowable};
 
 /// Scripts run by one bash of the seal.
 const BATCH: usize = 500;
@@ -134,7 +135,7 @@ fn allowed(rules: &Rulebook, number: &mut u64, step: u64) -> Vec<(String, BTreeS
 #[test]
 fn nothing_runs_that_was_not_listed_while_it_was_allowed() {
     let (rules, seal) = (rules(), Seal::make());
-    let most = if full() { 100_000 } else { 2_000 };
+    let most = size(1_000, 100_000);
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(4);
     let (done, programs, wrong) = (AtomicUsize::new(0), AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = |first: usize| {

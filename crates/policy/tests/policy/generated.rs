@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use lathe_policy::{Gate, Rulebook};
 use lathe_protocol::{Actor, Mode, Verdict};
+use lathe_testkit::is_full;
 use nix::time::{ClockId, clock_gettime};
 
 use crate::corpus::{gate, rules};
@@ -159,12 +160,8 @@ fn mutated(dice: &mut Dice) -> String {
     script
 }
 
-pub(crate) fn full() -> bool {
-    std::env::var("LATHE_TEST_FULL").is_ok_and(|value| value == "1")
-}
-
 fn count() -> u64 {
-    if full() { 5_000_000 } else { 100_000 }
+    if is_full() { 5_000_000 } else { 20_000 }
 }
 
 /// The time this thread has had on a processor: other work of the machine does not count.
@@ -453,10 +450,10 @@ fn bash_reads(salt: u64, most: u64, make: fn(&mut Dice) -> String) {
 /// R2: a syntax error never yields leave.
 #[test]
 fn what_is_allowed_is_no_syntax_error_to_bash() {
-    bash_reads(2, if full() { 20_000 } else { 300 }, bent);
+    bash_reads(2, if is_full() { 20_000 } else { 300 }, bent);
 }
 
 #[test]
 fn no_token_in_the_place_of_another_is_allowed_where_bash_sees_an_error() {
-    bash_reads(4, if full() { 20_000 } else { 300 }, shuffled);
+    bash_reads(4, if is_full() { 20_000 } else { 300 }, shuffled);
 }

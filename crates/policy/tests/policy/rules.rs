@@ -1,6 +1,6 @@
 //! Rule files, tiers, modes and actors.
 
-use lathe_policy::{Call, Gate, Grant, Narrowest, PolicyError, Rulebook, Tier};
+use lathe_policy::{Call, Gate, Grant, KnownNames, Narrowest, PolicyError, Rulebook, Tier};
 use lathe_protocol::{Actor, Effects, Kind, Mode, Verdict};
 use serde_json::Value;
 
@@ -202,7 +202,10 @@ fn always_is_as_narrow_as_what_was_asked_about() {
         workspace: "/w".to_owned(),
         folder: Some("/w/sub".to_owned()),
     };
-    assert_eq!(Grant::read("f", &grant.rule()).unwrap(), std::slice::from_ref(&grant));
+    assert_eq!(
+        Grant::read("f", &grant.rule(), &KnownNames::default()).unwrap(),
+        std::slice::from_ref(&grant)
+    );
     let book = book(&[(Tier::User, &grant.rule())]);
     let said = |here: Option<&str>, line: &str| {
         let gate = Gate { here: here.map(Into::into), ..gate() };
@@ -360,7 +363,10 @@ fn a_rule_of_whole_words_allows_them_and_nothing_after_them() {
             Grant::Command { words: words.clone(), workspace: "/elsewhere".to_owned(), folder: None };
         assert_eq!(decide(&book(&[(Tier::User, &elsewhere.rule())]), allowed).0, Verdict::Ask);
         let here = Grant::Command { words, workspace: "/w".to_owned(), folder: None };
-        assert_eq!(Grant::read("f", &here.rule()).unwrap(), std::slice::from_ref(&here));
+        assert_eq!(
+            Grant::read("f", &here.rule(), &KnownNames::default()).unwrap(),
+            std::slice::from_ref(&here)
+        );
         let rules = book(&[(Tier::User, &here.rule())]);
         assert_eq!(decide(&rules, allowed).0, Verdict::Allow, "{allowed}");
         for line in asked {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lathe_protocol::Mode;
+use lathe_testkit::sample;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -143,7 +144,7 @@ async fn no_route_reads_writes_or_removes_anything_outside_whatever_the_path() {
     let mut world = make(count);
     let mut outside = world.outside();
     let (mut git, mut whole) = (picture(&world.root.join(".git")), picture(&world.root));
-    for case in TABLE {
+    for case in sample(TABLE, 3) {
         for route in ROUTES {
             let path = std::os::unix::ffi::OsStringExt::into_vec(world.path(case.path).into_os_string());
             let content = match case.is {

@@ -123,7 +123,7 @@ fn seen_in_chromium(url: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn chromium_signs_in_by_the_printed_address_and_shows_sessions_and_bubbles() {
-    if !crate::storm::is_full() {
+    if !lathe_testkit::is_full() {
         return;
     }
     let answers = cassette([json!([done("b1", "all of it is made")])]);

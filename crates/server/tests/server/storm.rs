@@ -3,13 +3,10 @@
 use std::time::Instant;
 
 use lathe_protocol::Mode;
+use lathe_testkit::is_full;
 use serde_json::{Value, json};
 
 use crate::kit::{Server, call, cassette, done};
-
-pub fn is_full() -> bool {
-    std::env::var("LATHE_TEST_FULL").is_ok_and(|value| value == "1")
-}
 
 /// Steps of ten calls each: 32 events a step.
 fn busy(steps: usize) -> String {

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use lathe_protocol::Mode;
+use lathe_testkit::size;
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use serde_json::{Value, json};
 
@@ -172,8 +173,7 @@ async fn ask(world: &World, route: &str, round: usize, removed: &mut Option<Stri
 async fn a_folder_swapped_for_a_link_in_a_loop_leads_nowhere() {
     let world = world().await;
     let outside = picture(&world.outside);
-    let full = std::env::var("LATHE_TEST_FULL").is_ok_and(|value| value == "1");
-    let rounds = if full { 10_000 } else { 420 };
+    let rounds = size(420, 10_000);
     let swapper = Swapper::start(world.folder.clone(), world.link.clone());
     let (mut removed, mut answered) = (None, 0);
     let mut wrong: Vec<String> = Vec::new();
@@ -291,8 +291,7 @@ async fn a_part_of_a_repository_swapped_for_a_link_in_a_loop_leads_nowhere() {
         ("tree", "tree", outside.clone()),
         ("repo", "new", outside.join("empty")),
     ];
-    let full = std::env::var("LATHE_TEST_FULL").is_ok_and(|value| value == "1");
-    let rounds = if full { 10_000 } else { 378 };
+    let rounds = size(378, 10_000);
     let mut wrong: Vec<String> = Vec::new();
     let (mut swaps, mut answered) = (0, 0);
     for (at, (folder, part, lead)) in parts.iter().enumerate() {

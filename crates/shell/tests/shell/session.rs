@@ -337,7 +337,7 @@ async fn more_commands_than_are_served_at_once_wait() {
 /// Shells at once, each with many commands, nothing mixed up and nothing left.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn eight_shells_at_once() {
-    let count = if std::env::var_os("LATHE_TEST_FULL").is_some() { 1000 } else { 50 };
+    let count = lathe_testkit::size(50, 1000);
     let me = std::process::id() as i32;
     let before = descriptors(me);
     // What is made once is there after the first round.

@@ -1,8 +1,8 @@
 //! The list of built-in tools.
 //!
 //! A tool is a folder with its parameters, its faces, its command and its code; this list is the only other place it is
-//! named in. What a rule may call it is a row of the gate's table (`policy/src/names.rs`), on purpose: a tool does not give
-//! itself the names by which it is allowed. Tools that only other toolsets speak of are named by those.
+//! named in. A rule calls it by its canonical name. Further names are a row of the gate's table (`policy/src/names.rs`), on
+//! purpose: a tool does not give itself other names by which it is allowed. Tools that only other toolsets speak of are named by those.
 
 pub(crate) mod ask;
 pub(crate) mod bash;
@@ -60,6 +60,14 @@ static ALL: &[&BuiltIn] = &[
 
 fn all() -> impl Iterator<Item = &'static BuiltIn> {
     ALL.iter().copied()
+}
+
+/// The canonical names.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    all().flat_map(|tool| {
+        let face = tool.face.as_ref().map(|face| face.name);
+        [face, tool.command.as_ref().map(|command| command.tool)].into_iter().flatten()
+    })
 }
 
 /// The faces of the `lathe` toolset that every session has.

@@ -7,10 +7,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use lathe_testkit::size;
 use lathe_workspace::{Expect, FileOp, Files as _, LocalFiles};
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 
-use crate::support::{full, hash, picture, remove, write};
+use crate::support::{hash, picture, remove, write};
 
 const CHILD: &str = "LATHE_TEST_KILL";
 const FILES: usize = 8;
@@ -92,7 +93,7 @@ async fn kill(how: &str, files: usize) {
         fs::write(root.join(format!("f{file}")), content(0, file)).unwrap();
     }
     let (mut put_back, mut mixed) = (0, 0);
-    let points = if full() { 1000 } else { 50 };
+    let points = size(50, 1000);
     let mut point = 0;
     // On a busy machine a kill comes late: then more of them are tried until one falls into the middle.
     while point < points || files > 1 && mixed == 0 && point < 20 * points {

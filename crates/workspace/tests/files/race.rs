@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use lathe_testkit::size;
 use lathe_workspace::{Expect, Files as _, LocalFiles, WorkspaceError};
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 
-use crate::support::{full, hash, picture, remove, write};
+use crate::support::{hash, picture, remove, write};
 
 const CANARY: &str = "CANARY";
 const INSIDE: &str = "inside";
@@ -67,7 +68,7 @@ async fn race(open: fn(PathBuf) -> LocalFiles) {
     let swapper = Swapper::start(vec![pair("spot", "other"), pair("file", "link")]);
 
     let files = open(root.clone());
-    let rounds = if full() { 10_000 } else { 1_000 };
+    let rounds = size(1_000, 10_000);
     let (mut well, mut refused) = (0, 0);
     let mut count = |gave: Result<bool, WorkspaceError>| match gave {
         Ok(inside) => {

@@ -40,11 +40,6 @@ impl Folder {
 
 pub use crate::paths_world::picture;
 
-/// Whether the long form of a test is asked for.
-pub fn full() -> bool {
-    std::env::var_os("LATHE_TEST_FULL").is_some_and(|value| value == "1")
-}
-
 pub fn hash(content: &str) -> Expect {
     Expect::Hash(Digest::of(content.as_bytes()))
 }
