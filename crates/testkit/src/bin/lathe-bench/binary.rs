@@ -11,9 +11,9 @@ use super::Effort;
 use super::samples::{Samples, time_program};
 use super::table::{Goal, Table, mb};
 
-/// Of the program with everything in it, some day.
-const SIZE_GOAL: u64 = 70_000_000;
-const PEAK_GOAL: u64 = 12_000_000;
+/// The limit for parts one to eleven.
+const SIZE_GOAL: u64 = 60_000_000;
+const PEAK_GOAL: u64 = 5_000_000;
 const RELOCATIONS_GOAL: u64 = 50_000;
 
 pub fn measure(binary: &Path, effort: &Effort, table: &mut Table) {
@@ -42,6 +42,9 @@ pub fn measure(binary: &Path, effort: &Effort, table: &mut Table) {
     );
 
     let size = std::fs::metadata(binary).expect("the binary is there").len();
+    table.count("size of the binary", size);
+    table.count("dynamic relocations", relocations(binary).unwrap_or_default());
+    table.count("peak memory of lathe --version", peak.unwrap_or_default());
     table.amount("size of the binary", mb(size), ("", String::new()), mb(SIZE_GOAL), Some(size <= SIZE_GOAL));
 
     let count = |path: &Path| relocations(path).map_or("unknown".to_owned(), |count| count.to_string());

@@ -9,7 +9,9 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod binary;
+mod compare;
 mod faults;
+mod large;
 mod resume;
 mod samples;
 mod steps;
@@ -46,14 +48,22 @@ const PARTS: [(&str, Part); 6] = [
 
 fn main() {
     let mut binary = None;
+    let mut older = None;
     let mut only = None;
     let mut only_faults = false;
+    let mut only_large = None;
     let mut effort = Effort { starts: 300, runs: 30, series: 5 };
     for argument in std::env::args_os().skip(1) {
         if argument == "--faults" {
             only_faults = true;
         } else if argument == "--quick" {
             effort = Effort { starts: 60, runs: 8, series: 1 };
+        } else if argument == "--large" {
+            only_large = Some([100_000, 1_000_000].as_slice());
+        } else if argument == "--large=100000" {
+            only_large = Some([100_000].as_slice());
+        } else if let Some(path) = argument.to_str().and_then(|text| text.strip_prefix("--compare=")) {
+            older = Some(PathBuf::from(path));
         } else if let Some(part) = argument.to_str().and_then(|text| text.strip_prefix("--only=")) {
             only = Some(part.to_owned());
         } else {
@@ -62,14 +72,21 @@ fn main() {
     }
     let Some(binary) = binary.and_then(|path| path.canonicalize().ok()) else {
         eprintln!(
-            "usage: lathe-bench PATH_OF_LATHE [--quick | --faults] [--only=binary|steps|stream|upkeep|resume|tools]   (usually through scripts/bench)"
+            "usage: lathe-bench PATH_OF_LATHE [--quick | --faults | --large[=100000] | --compare=OLDER] [--only=binary|steps|stream|upkeep|resume|tools]   (usually through scripts/bench)"
         );
         std::process::exit(2);
     };
     if only_faults {
         std::process::exit(if faults::print(&binary) { 0 } else { 1 });
     }
+    if let Some(older) = older {
+        return compare::print(&older, &binary, 10);
+    }
     let mut table = Table::default();
+    if let Some(sizes) = only_large {
+        large::measure(&binary, sizes, effort.series, &mut table);
+        return table.print();
+    }
     for (name, measure) in PARTS {
         if only.as_deref().is_none_or(|only| name.starts_with(only)) {
             measure(&binary, &effort, &mut table);

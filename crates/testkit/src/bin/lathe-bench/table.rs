@@ -10,6 +10,22 @@ const HEAD: [&str; 8] = ["what", "p50", "p95", "beside", "p50", "ratio", "goal",
 pub struct Table {
     rows: Vec<[String; 8]>,
     notes: Vec<String>,
+    /// The measured value of each row that has one: seconds for a time, else a count.
+    values: Vec<Value>,
+}
+
+/// What one row measured, for a comparison of two programs.
+#[derive(Debug, Clone)]
+pub struct Value {
+    pub what: String,
+    pub unit: Unit,
+    pub amount: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    Seconds,
+    Count,
 }
 
 /// What a time is held against.
@@ -26,6 +42,7 @@ impl Table {
     /// A time and what was measured beside it.
     pub fn time(&mut self, what: &str, samples: &Samples, beside: (&str, Duration), goal: &Goal) {
         let median = samples.median();
+        self.values.push(Value { what: what.to_owned(), unit: Unit::Seconds, amount: median.as_secs_f64() });
         let ratio = median.as_secs_f64() / beside.1.as_secs_f64();
         let (goal, met) = match goal {
             Goal::Ratio(limit) => (format!("ratio {limit}"), Some(ratio <= *limit)),
@@ -63,6 +80,16 @@ impl Table {
             goal,
             verdict(met),
         ]);
+    }
+
+    /// A count that only a comparison shows.
+    pub fn count(&mut self, what: &str, amount: u64) {
+        self.values.push(Value { what: what.to_owned(), unit: Unit::Count, amount: amount as f64 });
+    }
+
+    /// Returns what was measured so far.
+    pub fn values(&self) -> &[Value] {
+        &self.values
     }
 
     /// A sentence under the table.
