@@ -79,9 +79,13 @@ fn instructions(program: &Path, table: &mut Table) {
         }
         let output = counted.output().expect("valgrind can be started");
         let text = String::from_utf8_lossy(&output.stderr);
-        let count = text.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse::<u64>().ok());
+        let count =
+            text.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse::<u64>().ok());
         if let Some(count) = count {
-            table.count(&format!("instructions of lathe {}", arguments[..2.min(arguments.len())].join(" ")), count);
+            table.count(
+                &format!("instructions of lathe {}", arguments[..2.min(arguments.len())].join(" ")),
+                count,
+            );
         }
     }
 }

@@ -47,7 +47,8 @@ fn repository(root: &Path, files: usize) {
         .spawn()
         .expect("git can be started");
     let mut stream = std::io::BufWriter::new(import.stdin.take().expect("stdin is a pipe"));
-    writeln!(stream, "commit refs/heads/main\ncommitter a <b> 1767225600 +0000\ndata 1\nx").expect("git reads");
+    writeln!(stream, "commit refs/heads/main\ncommitter a <b> 1767225600 +0000\ndata 1\nx")
+        .expect("git reads");
     for number in 0..files {
         let text = format!("line of {number}\n").repeat(5);
         let path = path_of(number);
@@ -81,7 +82,12 @@ fn lines(binary: &Path, root: &Path, files: usize, rounds: usize, table: &mut Ta
         warm.push(run_lines(binary, root));
     }
     let goal = Goal::Time(bare.median() + ADDED_GOAL);
-    table.time(&format!("four lines, {files} files, warm"), &warm, ("in an empty folder", bare.median()), &goal);
+    table.time(
+        &format!("four lines, {files} files, warm"),
+        &warm,
+        ("in an empty folder", bare.median()),
+        &goal,
+    );
     table.time(
         "  the same",
         &warm,
@@ -156,7 +162,8 @@ fn prepared(binary: &Path, root: &Path, model: &FakeModel) -> Lathe {
 }
 
 fn run_lines(binary: &Path, root: &Path) -> Duration {
-    let model = FakeModel::start(script().answer(done("ok")), Options { keep_bodies: false, ..Options::default() });
+    let model =
+        FakeModel::start(script().answer(done("ok")), Options { keep_bodies: false, ..Options::default() });
     time_program(&mut prepared(binary, root, &model).command())
 }
 
@@ -189,7 +196,10 @@ fn half(binary: &Path, root: &Path, files: usize, table: &mut Table) {
     let script = Script::new().answer(call("c0", "bash", json!({ "command": line }))).answer(done("ok"));
     let model = FakeModel::start(script, Options { keep_bodies: false, ..Options::default() });
     let lathe = Lathe::new(binary).in_dir(root).timeout(Duration::from_secs(1800));
-    let run = lathe.clone().args(["run", "hi", "--mode", "full-auto", "--output", "stream-json"]).with_model(&model);
+    let run = lathe
+        .clone()
+        .args(["run", "hi", "--mode", "full-auto", "--output", "stream-json"])
+        .with_model(&model);
     let (mut removed, mut undone) = (Samples::default(), Samples::default());
     let mut ran: Option<Ran> = None;
     removed.push(time(|| ran = Some(run.run().expect_code(0))));

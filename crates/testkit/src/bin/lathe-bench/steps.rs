@@ -82,7 +82,10 @@ fn short_steps(binary: &Path, effort: &Effort, table: &mut Table) {
         let script = command_script(STEPS, "echo ok").answer(done("ok"));
         let requests = finished(binary, script, Options::default());
         check_results(&requests);
-        table.count("bytes sent over fifty steps", requests.iter().map(|request| request.body_length as u64).sum());
+        table.count(
+            "bytes sent over fifty steps",
+            requests.iter().map(|request| request.body_length as u64).sum(),
+        );
         steps.extend(gaps(&requests, |request| request.head_at));
         connections = requests.iter().map(|request| request.connection).max().unwrap_or(0) + 1;
     }
