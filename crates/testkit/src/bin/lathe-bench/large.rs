@@ -227,6 +227,6 @@ fn half(binary: &Path, root: &Path, files: usize, table: &mut Table) {
 /// Returns what the events name as not undoable; a long list ends in the number of the rest.
 fn not_undoable(events: &[Value]) -> String {
     let lists = events.iter().filter_map(|event| event["body"]["not_undoable"].as_array());
-    let last = lists.flatten().filter_map(Value::as_str).last();
+    let last = lists.flatten().filter_map(Value::as_str).next_back();
     last.unwrap_or("nothing").to_owned()
 }
