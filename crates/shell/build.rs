@@ -21,7 +21,7 @@ fn main() -> io::Result<()> {
     let mut rustc = Command::new(var("RUSTC")?);
     rustc.args(["--crate-name", "ax", "--edition", "2024", "-C", "panic=abort", "-C", "opt-level=s"]);
     rustc.args(["-C", "strip=symbols"]).arg("-o").arg(&binary).arg(&source);
-    // Static means 1.35 times quicker to start, and no need of a matching libc where it runs.
+    // Static means 1.35 times quicker to start, and no need for a matching libc at run time.
     if var("CARGO_CFG_TARGET_OS")? == "linux" {
         rustc.args(["-C", "target-feature=+crt-static"]);
     }

@@ -1,23 +1,24 @@
 //! The session actor: one task that receives, decides, appends, applies and acts.
 //!
-//! It is the only writer of the journal. Effects run in tasks it owns and answer into its inbox; nothing they do counts until
-//! the event is appended. An event is appended before anybody sees it, and an intent before its effect.
+//! It is the only writer of the journal. Effects run in tasks it owns and reply into its inbox; nothing they do
+//! counts until the event is appended. An event is appended before any subscriber sees it, and an intent before its
+//! effect.
 
 mod approvals;
 mod background;
 mod calls;
-mod remembered;
+mod current_rules;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use lathe_journal::{Journal, JournalError, Syncer};
-use lathe_model::{Answer, ModelClient, ModelError, Variables};
+use lathe_model::{ModelAnswer, ModelClient, ModelError, Variables};
 use lathe_policy::{Gate, Rulebook};
 use lathe_protocol::{
     AgentId, BaselineTaken, CallFinished, CallId, CancelAsked, Command, CommandBody, CommandTaken, Digest,
     Draft, EditsReviewed, EpochStarted, Event, Fact, FilesRestored, FrameBody, ModelAnswered, ModelAsked,
-    ModelFailed, ModelFailure, OptionsChanged, Place, QuestionAsked, Receipt, ReceiptAnswer, Reflected,
+    ModelFailed, ModelFailure, OptionsChanged, EventPlace, QuestionAsked, Receipt, ReceiptAnswer, Reflected,
     Reminded, RunResumed, Seq, SessionNamed, SessionOptions, Steered, StepNo, StepSummarised, TaskFinished,
     TaskGiven, Timestamp, ToolCall, Update, Usage, calls_of,
 };
@@ -29,24 +30,24 @@ use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::actor::approvals::{Answered, Open};
+use crate::actor::approvals::{GivenApproval, OpenApproval};
 use crate::budget::out_of_time;
-use crate::effects::{self, Cause, Inbox, Unanswered, Watchers};
+use crate::effects::{self, UnansweredCause, ActorMessage, Unanswered, UpdateChannel};
 use crate::handle::{LocalHandle, OpenReader};
 use crate::history::{History, StoredImages};
 use crate::next::{Action, next};
 use crate::patch::Patcher;
-use crate::prompt::{Facts, SessionLimits, system_prompt};
-use crate::running::{OpenQuestion, Running};
+use crate::prompt::{PromptFacts, SessionLimits, system_prompt};
+use crate::running::{OpenQuestion, RunningCalls};
 use crate::state::{Phase, State};
 
-pub use remembered::Answers;
-use remembered::Remembered;
+pub use current_rules::ApprovalStore;
+use current_rules::CurrentRules;
 
 /// Events between two snapshots of the state.
 const SNAPSHOT_EVERY: u64 = 300;
 
-/// Updates a slow watcher may fall behind before it must read the journal again.
+/// Updates that a slow subscriber may fall behind before it must read the journal again.
 const UPDATES: usize = 1024;
 
 /// The time of day, injected.
@@ -58,39 +59,39 @@ pub trait Clock: Send + Sync {
 pub enum AgentError {
     #[error(transparent)]
     Journal(#[from] JournalError),
-    #[error("the journal of this session does not begin with its opening; it cannot be gone on with")]
+    #[error("the journal of this session does not begin with its opening, so the session cannot be resumed")]
     NoBeginning,
 }
 
-/// Everything a session needs from outside.
-pub struct Setup {
+/// Everything that a session needs from outside.
+pub struct ActorSetup {
     pub journal: Journal,
     pub model: Arc<dyn ModelClient>,
     pub toolbox: Arc<Toolbox>,
     pub gate: Gate,
     pub rules: Arc<Rulebook>,
-    /// Keeps the answers that hold for ever.
-    pub remember: Arc<dyn Answers>,
+    /// Keeps standing approvals.
+    pub approvals: Arc<dyn ApprovalStore>,
     pub clock: Arc<dyn Clock>,
     pub redactor: Arc<Redactor>,
     pub variables: Arc<Variables>,
-    /// Looks at the place; called once per epoch.
-    pub facts: Box<dyn Fn() -> Facts + Send + Sync>,
-    /// Compares the work tree with what it was, for patches.
+    /// Describes the environment; called once per epoch.
+    pub facts: Box<dyn Fn() -> PromptFacts + Send + Sync>,
+    /// Compares the work tree with its baseline, for patches.
     pub patcher: Arc<dyn Patcher>,
     /// Opens a reader on this session's journal, for subscriptions.
     pub readers: OpenReader,
-    /// Whether somebody is there to answer questions.
+    /// True if a user is present to answer questions.
     pub attended: bool,
 }
 
 pub struct Actor {
-    setup: Setup,
+    setup: ActorSetup,
     state: State,
     history: History,
-    inbox: mpsc::Receiver<Inbox>,
-    answers: mpsc::Sender<Inbox>,
-    watchers: Watchers,
+    inbox: mpsc::Receiver<ActorMessage>,
+    inbox_sender: mpsc::Sender<ActorMessage>,
+    watchers: UpdateChannel,
     last: watch::Sender<Seq>,
     syncer: Arc<Mutex<Syncer>>,
     tasks: JoinSet<()>,
@@ -98,41 +99,41 @@ pub struct Actor {
     /// The calls of the last answer, as the model made them.
     calls: Vec<ToolCall>,
     prepared: HashMap<CallId, calls::PendingCall>,
-    /// Calls that are looked at before a person is asked about them.
+    /// Calls whose preview is being made before the user is asked about them.
     previewing: HashSet<CallId>,
-    /// What a person changed in calls that have not ended.
+    /// The notes on what the user changed in calls that have not ended.
     edited: HashMap<CallId, String>,
-    open: BTreeMap<Seq, Open>,
-    remembered: Remembered,
-    running: Running,
+    open_approvals: BTreeMap<Seq, OpenApproval>,
+    rules: CurrentRules,
+    running: RunningCalls,
     snapshot: Seq,
-    /// A run that was interrupted goes on when somebody says so, not because the session was opened.
-    waits_for_word: bool,
-    /// The work tree is being looked at; the answer comes into the inbox.
-    looking: bool,
-    /// Background processes were looked at since the last action, so that the run can end.
+    /// True if an interrupted run waits for a command: it does not continue just because the session was opened.
+    waits_for_resume: bool,
+    /// True while the work tree is being compared; the result comes into the inbox.
+    comparing: bool,
+    /// True if background processes were checked since the last action, so that the run can end.
     settled: bool,
 }
 
-/// What is saved now and then, so that a long session is opened quickly.
+/// The state that is saved now and then, so that a long session is opened quickly.
 #[derive(Serialize, Deserialize)]
-struct Snapshot {
+struct SavedState {
     state: State,
-    /// Over the messages up to the state's last event.
+    /// The chain over the messages up to the state's last event.
     chain: Digest,
 }
 
-/// The state of a journal that is read one event at a time, from a snapshot on where there is one.
-struct Fold {
+/// The state of a journal that is read one event at a time, from a snapshot on if there is one.
+struct StateFold {
     saved: Option<State>,
     state: Option<State>,
 }
 
-impl Fold {
+impl StateFold {
     fn take(&mut self, event: &Event) {
         match (&mut self.state, &self.saved) {
-            (None, _) => self.state = State::opened(event),
-            // What the snapshot holds need not be applied again.
+            (None, _) => self.state = State::from_opening(event),
+            // Events that the snapshot contains are not applied again.
             (Some(_), Some(saved)) if event.seq < saved.seq => {}
             (Some(state), Some(saved)) if event.seq == saved.seq => {
                 state.clone_from(saved);
@@ -144,31 +145,31 @@ impl Fold {
 }
 
 impl Actor {
-    /// Reads a journal that has at least its opening, closes what was left open, and stands ready. New options, if they
-    /// differ from the session's, become an event.
-    pub fn open(setup: Setup, options: Option<SessionOptions>) -> Result<(Self, LocalHandle), AgentError> {
+    /// Reads a journal that has at least its opening, closes what was left open, and gets ready. New options become
+    /// an event if they differ from the session's.
+    pub fn open(setup: ActorSetup, options: Option<SessionOptions>) -> Result<(Self, LocalHandle), AgentError> {
         let reader = setup.journal.reader()?;
-        // A snapshot may be of a branch that was rewound away; then everything is read as if there were none.
+        // A snapshot may belong to a branch that was rewound. Then everything is read as if there were no snapshot.
         let rewound = reader.has_rewinds()?;
         let saved = if rewound { None } else { setup.journal.snapshot()? };
-        let saved = saved.and_then(|(_, bytes)| serde_json::from_slice::<Snapshot>(&bytes).ok());
+        let saved = saved.and_then(|(_, bytes)| serde_json::from_slice::<SavedState>(&bytes).ok());
         let images = Arc::new(StoredImages(setup.toolbox.services().blobs.clone()));
         let mut history = History::new(setup.model.form(), AgentId::main(), Arc::clone(&setup.variables))
             .with_images(images);
-        // The last request was digested when it was made, so only what came after it is digested here.
-        let asked = if rewound { None } else { reader.last_asked()? };
+        // The last request was digested when it was made, so only the messages after it are digested here.
+        let asked = if rewound { None } else { reader.last_request()? };
         match (asked.map(|event| (event.seq, event.fact)), &saved) {
             (Some((seq, Fact::ModelAsked(asked))), saved)
                 if saved.as_ref().is_none_or(|saved| saved.state.seq < seq) =>
             {
-                history.trust(seq, asked.digest);
+                history.trust_chain(seq, asked.digest);
             }
-            (_, Some(saved)) => history.trust(saved.state.seq, saved.chain.clone()),
+            (_, Some(saved)) => history.trust_chain(saved.state.seq, saved.chain.clone()),
             (_, None) => {}
         }
         let snapshot = saved.as_ref().map_or(Seq(0), |saved| saved.state.seq);
         let saved = saved.map(|saved| saved.state);
-        let mut fold = Fold { saved, state: None };
+        let mut fold = StateFold { saved, state: None };
         reader.live_each(|event| {
             history.take(&event);
             fold.take(&event);
@@ -183,14 +184,14 @@ impl Actor {
             open: Arc::clone(&setup.readers),
             blobs: setup.toolbox.services().blobs.clone(),
         };
-        let watchers = Watchers { updates, last: last_seen, agent: AgentId::main() };
+        let watchers = UpdateChannel { updates, last: last_seen, agent: AgentId::main() };
         let mut actor = Self {
             syncer: Arc::new(Mutex::new(setup.journal.syncer()?)),
             snapshot,
             state,
             history,
             inbox,
-            answers,
+            inbox_sender: answers,
             watchers,
             last,
             tasks: JoinSet::new(),
@@ -199,16 +200,16 @@ impl Actor {
             prepared: HashMap::new(),
             previewing: HashSet::new(),
             edited: HashMap::new(),
-            open: BTreeMap::new(),
-            running: Running::default(),
-            remembered: Remembered::new(Arc::clone(&setup.rules), Arc::clone(&setup.remember)),
+            open_approvals: BTreeMap::new(),
+            running: RunningCalls::default(),
+            rules: CurrentRules::new(Arc::clone(&setup.rules), Arc::clone(&setup.approvals)),
             setup,
-            waits_for_word: false,
-            looking: false,
+            waits_for_resume: false,
+            comparing: false,
             settled: false,
         };
         actor.repair(options)?;
-        actor.waits_for_word = actor.state.is_unfinished();
+        actor.waits_for_resume = actor.state.is_unfinished();
         Ok((actor, handle))
     }
 
@@ -218,7 +219,7 @@ impl Actor {
 
     fn repair(&mut self, options: Option<SessionOptions>) -> Result<(), AgentError> {
         for event in self.setup.journal.repair(self.setup.clock.now())? {
-            self.took(event);
+            self.apply_event(event);
         }
         self.expire(None, "Lathe was stopped while it asked")?;
         if self.state.phase == Phase::Thinking {
@@ -235,7 +236,7 @@ impl Actor {
         Ok(())
     }
 
-    /// Works until it is told to close. What was running then is cancelled first.
+    /// Works until a close message arrives. Work that is then still running is cancelled first.
     pub async fn run(mut self) -> Result<(), AgentError> {
         let worked = self.work().await;
         self.cancel.cancel();
@@ -248,19 +249,19 @@ impl Actor {
     async fn work(&mut self) -> Result<(), AgentError> {
         loop {
             self.act_until_waiting()?;
-            // Ended tasks are taken off the set, or it would grow with every call.
+            // Ended tasks are removed, or the set would grow with every call.
             while self.tasks.try_join_next().is_some() {}
             match self.inbox.recv().await {
-                Some(Inbox::Close) | None => return Ok(()),
+                Some(ActorMessage::Close) | None => return Ok(()),
                 Some(message) => self.receive(message)?,
             }
         }
     }
 
     fn act_until_waiting(&mut self) -> Result<(), AgentError> {
-        while !self.waits_for_word {
+        while !self.waits_for_resume {
             let actions = next(&self.state);
-            if actions.is_empty() || self.looking || !self.previewing.is_empty() {
+            if actions.is_empty() || self.comparing || !self.previewing.is_empty() {
                 return Ok(());
             }
             for action in actions {
@@ -270,75 +271,75 @@ impl Actor {
         Ok(())
     }
 
-    fn receive(&mut self, message: Inbox) -> Result<(), AgentError> {
+    fn receive(&mut self, message: ActorMessage) -> Result<(), AgentError> {
         match message {
-            Inbox::Command(command, reply) => {
+            ActorMessage::Command(command, reply) => {
                 let answer = self.command(&command)?;
                 let _ = reply.send(Receipt { command: command.id, answer });
                 Ok(())
             }
-            Inbox::Answered { step, result, took_ms } => self.answered(step, result, took_ms),
-            Inbox::Finished { call, result } => {
+            ActorMessage::Answered { step, result, took_ms } => self.handle_answer(step, result, took_ms),
+            ActorMessage::Finished { call, result } => {
                 self.running.end(&call);
                 let result = self.with_edit(&call, result);
                 self.expire(Some(&call), "the call has ended")?;
                 self.append(self.at_call(call), *result)
             }
-            Inbox::Question { call, questions, reply } => {
+            ActorMessage::Question { call, questions, reply } => {
                 let count = questions.len();
                 self.append(self.at_call(call.clone()), QuestionAsked { questions })?;
-                self.running.asked(call, OpenQuestion { question: self.state.seq, count, reply });
+                self.running.add_question(call, OpenQuestion { question: self.state.seq, count, reply });
                 Ok(())
             }
-            Inbox::Previewed { call, preview } => self.previewed(call, preview),
-            Inbox::Proposed { question, text, reply } => {
-                let _ = reply.send(self.proposed(question, text));
+            ActorMessage::Previewed { call, preview } => self.open_previewed(call, preview),
+            ActorMessage::Proposed { question, text, reply } => {
+                let _ = reply.send(self.proposed_text(question, text));
                 Ok(())
             }
-            Inbox::Approval { call, wanted, reply } => self.approval_wanted(call, &wanted, reply),
-            Inbox::Recall { tool, paths, reply } => {
+            ActorMessage::Approval { call, wanted, reply } => self.handle_command_approval(call, &wanted, reply),
+            ActorMessage::Recall { tool, paths, reply } => {
                 let _ = reply.send(self.recall(&tool, paths));
                 Ok(())
             }
-            Inbox::Output { handle, reply } => {
+            ActorMessage::Output { handle, reply } => {
                 let _ = reply.send(self.output(handle));
                 Ok(())
             }
-            Inbox::Ran { call, ran, written } => {
+            ActorMessage::CommandEnded { call, ran, written } => {
                 self.append(self.at_call(call), *ran)?;
                 let _ = written.send(());
                 Ok(())
             }
-            Inbox::MayEnd(reply) => {
+            ActorMessage::MayEnd(reply) => {
                 if let Some(reason) = self.state.review_refusal() {
                     let _ = reply.send(Err(reason));
                 } else if self.state.must_patch() {
-                    let (patcher, look) = (Arc::clone(&self.setup.patcher), self.look());
+                    let (patcher, look) = (Arc::clone(&self.setup.patcher), self.patch_check());
                     self.tasks.spawn(effects::may_end(patcher, look, self.cancel.clone(), reply));
                 } else {
                     let _ = reply.send(Ok(()));
                 }
                 Ok(())
             }
-            Inbox::Baseline(tree) => {
-                self.looking = false;
+            ActorMessage::Baseline(tree) => {
+                self.comparing = false;
                 self.append(self.in_run(), BaselineTaken { tree })
             }
-            Inbox::LookStopped => {
-                self.looking = false;
+            ActorMessage::CompareStopped => {
+                self.comparing = false;
                 Ok(())
             }
-            Inbox::Settled(late) => self.has_settled(late.map(|late| *late)),
-            Inbox::Judged(ending, result) => {
-                self.looking = false;
-                // A cancel that came meanwhile has the last word.
+            ActorMessage::Settled(late) => self.background_settled(late.map(|late| *late)),
+            ActorMessage::EndingChecked(ending, result) => {
+                self.comparing = false;
+                // A cancel that arrived meanwhile takes precedence.
                 if self.state.cancelled {
                     return Ok(());
                 }
                 self.append(self.in_run(), TaskFinished { ending, result })
             }
-            Inbox::Synced(result) => result.map_err(AgentError::from),
-            Inbox::Close => Ok(()),
+            ActorMessage::Synced(result) => result.map_err(AgentError::from),
+            ActorMessage::Close => Ok(()),
         }
     }
 
@@ -353,42 +354,42 @@ impl Actor {
             }
             CommandBody::GiveTask { text, images } => {
                 self.cancel = CancellationToken::new();
-                let text = self.setup.redactor.text(text).into_owned();
-                let place = Place::in_run(self.state.run.next());
+                let text = self.setup.redactor.redact_text(text).into_owned();
+                let place = EventPlace::in_run(self.state.run.next());
                 let (id, images) = (command.id.clone(), images.clone());
                 self.append(place, TaskGiven { text, images, command: id, actor: command.actor })?;
                 Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
             }
-            CommandBody::GoOn if self.state.is_unfinished() && !self.waits_for_word => {
+            CommandBody::GoOn if self.state.is_unfinished() && !self.waits_for_resume => {
                 refused("the run is under way already")
             }
             CommandBody::GoOn if self.state.is_unfinished() && !self.state.cancelled => {
-                self.waits_for_word = false;
-                self.taken(command)
+                self.waits_for_resume = false;
+                self.accept(command)
             }
-            // Also a run whose cancelling was cut short: whoever goes on does not want it any more.
-            CommandBody::GoOn if self.state.can_go_on() => {
-                self.waits_for_word = false;
+            // This includes a run whose cancelling was interrupted: a user who resumes it no longer wants to cancel.
+            CommandBody::GoOn if self.state.can_resume() => {
+                self.waits_for_resume = false;
                 self.cancel = CancellationToken::new();
                 self.append(self.in_run(), RunResumed { command: command.id.clone(), actor: command.actor })?;
                 Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
             }
-            CommandBody::GoOn => refused("there is nothing to go on with: the last task was finished"),
+            CommandBody::GoOn => refused("there is nothing to resume: the last task was finished"),
             CommandBody::Steer { text } if self.state.is_unfinished() && !self.state.cancelled => {
-                let text = self.setup.redactor.text(text).into_owned();
+                let text = self.setup.redactor.redact_text(text).into_owned();
                 let said = Steered { text, command: command.id.clone(), actor: command.actor };
                 self.append(self.in_run(), said)?;
                 Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
             }
             CommandBody::Steer { .. } => refused("no task is under way: give one"),
             CommandBody::Rename { title } => {
-                let title = self.setup.redactor.text(title).into_owned();
+                let title = self.setup.redactor.redact_text(title).into_owned();
                 self.append(self.in_run(), SessionNamed { title, command: Some(command.id.clone()) })?;
                 Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
             }
             CommandBody::Summarise { run, step, summary } => {
                 let summary = StepSummarised { command: Some(command.id.clone()), ..summary.clone() };
-                self.append(Place::in_run(*run).at_step(*step), summary)?;
+                self.append(EventPlace::in_run(*run).at_step(*step), summary)?;
                 Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
             }
             CommandBody::Review { reviewed, changes } => {
@@ -413,39 +414,39 @@ impl Actor {
                     CancelAsked {
                         command: command.id.clone(),
                         actor: command.actor,
-                        interrupted: self.waits_for_word,
+                        interrupted: self.waits_for_resume,
                     },
                 )?;
                 self.cancel.cancel();
-                self.waits_for_word = false;
+                self.waits_for_resume = false;
                 Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
             }
             CommandBody::Cancel => refused("nothing is under way"),
-            CommandBody::CancelCall { call } if self.running.stop(call) => self.taken(command),
+            CommandBody::CancelCall { call } if self.running.stop(call) => self.accept(command),
             CommandBody::CancelCall { .. } => refused("no such call is running"),
             CommandBody::Answer { call, question, answers } => {
                 match self.running.answer(call, *question, answers.clone()) {
-                    Ok(()) => self.taken(command),
+                    Ok(()) => self.accept(command),
                     Err(reason) => refused(&reason),
                 }
             }
             CommandBody::Approve { call, question, answer, reason, edited } => {
                 let (reason, edited) = (reason.as_deref(), edited.as_ref());
-                let given = Answered { call, question: *question, answer: *answer, reason, edited };
+                let given = GivenApproval { call, question: *question, answer: *answer, reason, edited };
                 self.approve(command, &given)
             }
         }
     }
 
-    /// Records a command whose effect no event names, so that a repetition gets the same receipt.
-    fn taken(&mut self, command: &Command) -> Result<ReceiptAnswer, AgentError> {
+    /// Records a command that no other event names, so that a repetition gets the same receipt.
+    fn accept(&mut self, command: &Command) -> Result<ReceiptAnswer, AgentError> {
         let (id, actor) = (command.id.clone(), command.actor);
         self.append(self.in_run(), CommandTaken { command: id, actor, receipt: None })?;
         Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
     }
 
     fn act(&mut self, action: Action) -> Result<(), AgentError> {
-        if self.settles_first(&action) {
+        if self.must_settle_first(&action) {
             return Ok(());
         }
         match action {
@@ -476,17 +477,17 @@ impl Actor {
             Action::Remind(text) => self.append(self.at_step(), Reminded { text }),
             Action::TakeBaseline => {
                 let base = self.state.options.patch.as_ref().and_then(|rule| rule.base.clone());
-                self.looking = true;
+                self.comparing = true;
                 let patcher = Arc::clone(&self.setup.patcher);
                 let cancel = self.cancel.clone();
-                self.tasks.spawn(effects::baseline(patcher, base, cancel, self.answers.clone()));
+                self.tasks.spawn(effects::baseline(patcher, base, cancel, self.inbox_sender.clone()));
                 Ok(())
             }
             Action::Judge { result } => {
-                self.looking = true;
-                let (patcher, look) = (Arc::clone(&self.setup.patcher), self.look());
+                self.comparing = true;
+                let (patcher, look) = (Arc::clone(&self.setup.patcher), self.patch_check());
                 let cancel = self.cancel.clone();
-                self.tasks.spawn(effects::judge(patcher, look, result, cancel, self.answers.clone()));
+                self.tasks.spawn(effects::check_ending(patcher, look, result, cancel, self.inbox_sender.clone()));
                 Ok(())
             }
             Action::Finish { ending, result } => self.append(self.in_run(), TaskFinished { ending, result }),
@@ -494,7 +495,7 @@ impl Actor {
     }
 
     fn ask(&mut self, step: StepNo) -> Result<(), AgentError> {
-        self.history.settle();
+        self.history.push_user_messages();
         let request = self.history.request(step);
         let asked = ModelAsked { digest: request.digest.clone(), messages: request.messages };
         self.append(self.in_run().at_step(step), asked)?;
@@ -503,13 +504,13 @@ impl Actor {
             request,
             self.watchers.clone(),
             self.cancel.clone(),
-            self.state.spent.purse(&self.state.options.limits.budget),
-            self.answers.clone(),
+            self.state.spent.remaining(&self.state.options.limits.budget),
+            self.inbox_sender.clone(),
         ));
-        // The step before is made safe while the model thinks.
-        self.tasks.spawn(effects::sync(Arc::clone(&self.syncer), self.answers.clone()));
+        // The previous step is made durable while the model thinks.
+        self.tasks.spawn(effects::sync(Arc::clone(&self.syncer), self.inbox_sender.clone()));
         if self.state.seq.0 - self.snapshot.0 >= SNAPSHOT_EVERY {
-            let snapshot = Snapshot { state: self.state.clone(), chain: self.history.chain().clone() };
+            let snapshot = SavedState { state: self.state.clone(), chain: self.history.chain().clone() };
             let bytes = serde_json::to_vec(&snapshot).unwrap_or_default();
             self.setup.journal.save_snapshot(self.state.seq, &bytes)?;
             self.snapshot = self.state.seq;
@@ -517,17 +518,17 @@ impl Actor {
         Ok(())
     }
 
-    fn answered(
+    fn handle_answer(
         &mut self,
         step: StepNo,
-        result: Result<Answer, Unanswered>,
+        result: Result<ModelAnswer, Unanswered>,
         took_ms: u64,
     ) -> Result<(), AgentError> {
         let place = self.in_run().at_step(step);
         let failed = |kind, message: String| (kind, message);
         let lost = result.as_ref().err().map_or_else(Usage::default, |unanswered| unanswered.lost);
         let (kind, message) = match result.map_err(Unanswered::cause) {
-            Ok(Answer { blocks, stop, usage, model, drift }) => {
+            Ok(ModelAnswer { blocks, stop, usage, model, drift }) => {
                 if let Some(drift) = drift {
                     self.append(place.clone(), drift)?;
                 }
@@ -538,8 +539,8 @@ impl Actor {
                 }
                 return Ok(());
             }
-            Err(Cause::UsedUp(words)) => failed(ModelFailure::OutOfTime, words),
-            Err(Cause::Error(error)) => match error {
+            Err(UnansweredCause::UsedUp(words)) => failed(ModelFailure::OutOfTime, words),
+            Err(UnansweredCause::Error(error)) => match error {
                 ModelError::Refused(message) => failed(ModelFailure::Refused, message),
                 ModelError::TooLong(message) => failed(ModelFailure::TooLong, message),
                 ModelError::Unavailable(message) => failed(ModelFailure::Unavailable, message),
@@ -550,18 +551,18 @@ impl Actor {
                 ModelError::Cancelled => failed(ModelFailure::Cancelled, "cancelled".to_owned()),
             },
         };
-        let message = self.setup.redactor.text(&message).into_owned();
+        let message = self.setup.redactor.redact_text(&message).into_owned();
         self.append(place, ModelFailed { kind, message, lost })
     }
 
-    fn append(&mut self, place: Place, fact: impl Into<Fact>) -> Result<(), AgentError> {
+    fn append(&mut self, place: EventPlace, fact: impl Into<Fact>) -> Result<(), AgentError> {
         let event = self.setup.journal.append(self.setup.clock.now(), Draft { place, fact: fact.into() })?;
-        self.took(event);
+        self.apply_event(event);
         Ok(())
     }
 
-    /// An event is in the journal: now it counts.
-    fn took(&mut self, event: Event) {
+    /// Applies an event that is in the journal: from now on it counts.
+    fn apply_event(&mut self, event: Event) {
         self.state.apply(&event);
         self.history.take(&event);
         if let Fact::ModelAnswered(answered) = &event.fact {
@@ -569,7 +570,7 @@ impl Actor {
             self.prepared.clear();
         }
         if let (Fact::CallFinished(_), Some(call)) = (&event.fact, &event.place.call) {
-            self.setup.toolbox.services().settled(call);
+            self.setup.toolbox.services().discard_pledges(call);
             self.hold_background();
         }
         self.last.send_replace(event.seq);
@@ -580,15 +581,15 @@ impl Actor {
         self.state.calls.iter().find(|call| call.id == *id).map(|call| call.name.clone()).unwrap_or_default()
     }
 
-    fn in_run(&self) -> Place {
-        Place::in_run(self.state.run)
+    fn in_run(&self) -> EventPlace {
+        EventPlace::in_run(self.state.run)
     }
 
-    fn at_step(&self) -> Place {
+    fn at_step(&self) -> EventPlace {
         self.in_run().at_step(self.state.step)
     }
 
-    fn at_call(&self, call: CallId) -> Place {
+    fn at_call(&self, call: CallId) -> EventPlace {
         self.at_step().at_call(call)
     }
 }

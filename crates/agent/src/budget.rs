@@ -1,46 +1,46 @@
-//! What a run has spent, and whether there is enough left for one more answer.
+//! The spending of a run, and the check that enough is left for one more answer.
 //!
-//! Before the model is asked, as much as its last answer came to is set aside; if that does not fit under a cap, the run
-//! ends. So it ends within one answer of the cap, and a resumed run goes on counting where it was.
+//! Before the model is asked, the amount of its last answer is set aside. If that does not fit under a cap, the run
+//! ends. So it ends within one answer of the cap, and a resumed run continues its count.
 
 use lathe_protocol::{Budget, Event, Fact, ModelFailure, Timestamp, ToolErrorKind, Usage, dollars};
 use serde::{Deserialize, Serialize};
 
-/// A cap is warned of from this share on.
+/// The share of a cap, in percent, from which a warning is given.
 const WARN_AT: u64 = 80;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Spent {
+pub struct Spending {
     /// Millionths of a US dollar.
     pub cost: u64,
     pub tokens: u64,
-    /// Time in which Lathe was at work; while it was stopped, the clock stood still.
+    /// The time in which Lathe was at work. While it was stopped, the clock stood still.
     pub ms: u64,
-    /// What the last answer came to.
-    last: Last,
-    /// Whether a server did not say what an answer took, so that it had to be estimated.
+    /// The amount of the last answer.
+    last: AnswerAmount,
+    /// True if a server did not report the usage of an answer, so that it had to be estimated.
     pub estimated: bool,
     at: Option<Timestamp>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Last {
+struct AnswerAmount {
     cost: u64,
     tokens: u64,
 }
 
-impl Spent {
+impl Spending {
     pub(crate) fn apply(&mut self, event: &Event, budget: &Budget) {
         if let Fact::TaskGiven(_) = event.fact {
             *self = Self::default();
         }
-        // A summary is made beside the run: it costs, but when it comes says nothing about the run.
+        // A summary is made concurrently with the run: it costs, but its time says nothing about the run.
         if let Fact::StepSummarised(summary) = &event.fact {
             self.charge(&summary.usage, budget);
             return;
         }
-        if let (Some(before), false) = (self.at, stood_still(&event.fact)) {
+        if let (Some(before), false) = (self.at, was_idle_before(&event.fact)) {
             let passed = event.at.duration_since(before).as_millis();
             self.ms = self.ms.saturating_add(u64::try_from(passed).unwrap_or(0));
         }
@@ -59,18 +59,18 @@ impl Spent {
         }
     }
 
-    /// Counts what one request took; gives what that came to.
-    fn charge(&mut self, usage: &Usage, budget: &Budget) -> Last {
+    /// Counts the usage of one request. Returns the amount.
+    fn charge(&mut self, usage: &Usage, budget: &Budget) -> AnswerAmount {
         let cost = budget.price.map_or(0, |price| price.cost(usage));
-        let charged = Last { cost, tokens: usage.tokens() };
+        let charged = AnswerAmount { cost, tokens: usage.tokens() };
         self.cost = self.cost.saturating_add(charged.cost);
         self.tokens = self.tokens.saturating_add(charged.tokens);
         self.estimated |= usage.estimated;
         charged
     }
 
-    /// Why the model may not be asked again.
-    pub(crate) fn used_up(&self, budget: &Budget) -> Option<String> {
+    /// The reason why the model may not be asked again, if there is one.
+    pub(crate) fn exhausted_reason(&self, budget: &Budget) -> Option<String> {
         if budget.tokens == Some(0) || (budget.cost == Some(0) && !is_free(budget)) {
             return Some(
                 "The cap of this run is 0, so the model is not asked. Give a higher one.".to_owned(),
@@ -104,16 +104,16 @@ impl Spent {
     }
 
     /// The money and time left, for a request that may be made several times.
-    pub(crate) fn purse(&self, budget: &Budget) -> Purse {
-        Purse { spent: self.clone(), budget: budget.clone() }
+    pub(crate) fn remaining(&self, budget: &Budget) -> RemainingBudget {
+        RemainingBudget { spent: self.clone(), budget: budget.clone() }
     }
 
     pub(crate) fn ms_left(&self, budget: &Budget) -> Option<u64> {
         budget.seconds.map(|seconds| seconds.saturating_mul(1000).saturating_sub(self.ms))
     }
 
-    /// What to warn of, if a cap came near since `before`.
-    pub(crate) fn warning(&self, before: &Spent, budget: &Budget) -> Option<String> {
+    /// A warning, if a cap came near since `before`.
+    pub(crate) fn warning(&self, before: &Spending, budget: &Budget) -> Option<String> {
         let crossed = |before: u64, now: u64, cap: Option<u64>| {
             let near =
                 |spent: u64| cap.is_some_and(|cap| spent.saturating_mul(100) >= cap.saturating_mul(WARN_AT));
@@ -139,24 +139,24 @@ impl Spent {
 }
 
 /// The spending of a run before a request, and its caps.
-pub(crate) struct Purse {
-    spent: Spent,
+pub(crate) struct RemainingBudget {
+    spent: Spending,
     budget: Budget,
 }
 
-impl Purse {
+impl RemainingBudget {
     pub(crate) fn ms_left(&self) -> Option<u64> {
         self.spent.ms_left(&self.budget)
     }
 
-    /// The reason against a further attempt, after lost answers that came to this.
-    pub(crate) fn used_up_with(&self, lost: &Usage) -> Option<String> {
+    /// The reason against a further attempt, after lost answers with this usage.
+    pub(crate) fn exhausted_reason_with(&self, lost: &Usage) -> Option<String> {
         if lost.is_nothing() {
             return None;
         }
         let mut spent = self.spent.clone();
         spent.charge(lost, &self.budget);
-        spent.used_up(&self.budget)
+        spent.exhausted_reason(&self.budget)
     }
 }
 
@@ -173,10 +173,10 @@ pub(crate) fn out_of_time(budget: &Budget) -> String {
     )
 }
 
-/// Whether nobody was at work before this: it is what a session begins with when it is opened again.
-fn stood_still(fact: &Fact) -> bool {
+/// Tells whether Lathe was not at work before this event: a session begins with such events when it is opened again.
+fn was_idle_before(fact: &Fact) -> bool {
     match fact {
-        // A question is the user's time.
+        // A question takes the user's time.
         Fact::ApprovalGiven(_) | Fact::ApprovalExpired(_) => true,
         Fact::RunResumed(_) | Fact::OptionsChanged(_) => true,
         Fact::ModelFailed(failed) => failed.kind == ModelFailure::Interrupted,
@@ -192,8 +192,8 @@ mod tests {
     use super::*;
     use lathe_protocol::TokenPrice;
 
-    fn spent(answers: &[u64], budget: &Budget) -> Spent {
-        let mut spent = Spent::default();
+    fn spent(answers: &[u64], budget: &Budget) -> Spending {
+        let mut spent = Spending::default();
         for tokens in answers {
             spent.last = spent.charge(&Usage { input_tokens: *tokens, ..Usage::default() }, budget);
         }
@@ -203,9 +203,9 @@ mod tests {
     #[test]
     fn a_run_ends_within_one_answer_of_its_cap() {
         let budget = Budget { tokens: Some(100), ..Budget::default() };
-        assert_eq!(spent(&[30, 30], &budget).used_up(&budget), None);
-        assert!(spent(&[30, 30, 30], &budget).used_up(&budget).is_some_and(|why| why.contains("90 of 100")));
-        assert_eq!(spent(&[1000], &Budget::default()).used_up(&Budget::default()), None);
+        assert_eq!(spent(&[30, 30], &budget).exhausted_reason(&budget), None);
+        assert!(spent(&[30, 30, 30], &budget).exhausted_reason(&budget).is_some_and(|why| why.contains("90 of 100")));
+        assert_eq!(spent(&[1000], &Budget::default()).exhausted_reason(&Budget::default()), None);
     }
 
     #[test]
@@ -215,14 +215,14 @@ mod tests {
         let budget = Budget { cost: Some(50_000), price: Some(price), ..Budget::default() };
         let spent = spent(&[10_000], &budget);
         assert_eq!(spent.cost, 30_000);
-        assert!(spent.used_up(&budget).is_some_and(|why| why.contains("$0.03 of $0.05")));
+        assert!(spent.exhausted_reason(&budget).is_some_and(|why| why.contains("$0.03 of $0.05")));
     }
 
     #[test]
     fn a_cap_is_warned_of_once() {
         let budget = Budget { tokens: Some(100), ..Budget::default() };
         let (few, many) = (spent(&[70], &budget), spent(&[70, 15], &budget));
-        assert_eq!(few.warning(&Spent::default(), &budget), None);
+        assert_eq!(few.warning(&Spending::default(), &budget), None);
         assert_eq!(many.warning(&few, &budget), Some("85 of 100 tokens used".to_owned()));
         assert_eq!(spent(&[70, 15, 5], &budget).warning(&many, &budget), None);
     }

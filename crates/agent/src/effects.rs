@@ -1,87 +1,87 @@
-//! The effects of a session: tasks that talk to the model, to tools and to the disk, and answer into the actor's inbox.
+//! The effects of a session: tasks that call the model, tools and the disk, and reply into the actor's inbox.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lathe_journal::{JournalError, Syncer};
-use lathe_model::{Answer, Delta, ModelClient, ModelError, Request};
+use lathe_model::{ModelAnswer, Delta, ModelClient, ModelError, WireRequest};
 use lathe_policy::Permit;
 use lathe_protocol::{
     CallFinished, CallId, Command, CommandRan, Decision, Ending, Frame, FrameBody, ProposedText, Question,
     Receipt, Seq, StepNo, ToolErrorKind, Update, Usage,
 };
-use lathe_tools::{Handle, LateChanges, Output, Prepared, Preview, Recalled, RunContext, Toolbox, Wanted};
+use lathe_tools::{OutputHandle, LateChanges, RecordedOutput, PreparedCall, Preview, Recalled, RunContext, Toolbox, CommandApproval};
 use parking_lot::Mutex;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::budget::Purse;
+use crate::budget::RemainingBudget;
 use crate::patch::{EMPTY_PATCH, ONLY_RECORDED, Patcher, is_test_path};
 use crate::running::Reply;
 use crate::state::Baseline;
 
-/// What reaches the actor.
-pub(crate) enum Inbox {
+/// A message to the actor.
+pub(crate) enum ActorMessage {
     Command(Command, oneshot::Sender<Receipt>),
     Answered {
         step: StepNo,
-        result: Result<Answer, Unanswered>,
+        result: Result<ModelAnswer, Unanswered>,
         took_ms: u64,
     },
     Finished {
         call: CallId,
         result: Box<CallFinished>,
     },
-    /// A running call wants to know something of the user.
+    /// A running call has a question for the user.
     Question {
         call: CallId,
         questions: Vec<Question>,
         reply: Reply,
     },
-    /// What a call would do, looked at before a person is asked.
+    /// The preview of a call, made before the user is asked.
     Previewed {
         call: CallId,
         preview: Result<Preview, Box<CallFinished>>,
     },
-    /// A person wants to see or change the text that a call proposes.
+    /// The user wants to see or change the text that a call proposes.
     Proposed {
         question: Seq,
-        /// The text that the person made of it; none to see it.
+        /// The user's version of the text. None to only see it.
         text: Option<String>,
         reply: oneshot::Sender<Option<ProposedText>>,
     },
-    /// A command of a running line may only go on if a person says so.
+    /// A command of a running line needs the user's approval.
     Approval {
         call: CallId,
-        wanted: Wanted,
+        wanted: CommandApproval,
         reply: oneshot::Sender<Decision>,
     },
-    /// A command of a running line wants to know what the session knows.
+    /// A command of a running line recalls what the session knows.
     Recall {
         tool: String,
         paths: Vec<String>,
         reply: oneshot::Sender<Recalled>,
     },
-    /// A call wants the output of an earlier one.
+    /// A call reads the output of an earlier one.
     Output {
-        handle: Handle,
-        reply: oneshot::Sender<Option<Output>>,
+        handle: OutputHandle,
+        reply: oneshot::Sender<Option<RecordedOutput>>,
     },
     /// A command of a running line has ended.
-    Ran {
+    CommandEnded {
         call: CallId,
         ran: Box<CommandRan>,
         written: oneshot::Sender<()>,
     },
-    /// A command says that the task is done; may it?
+    /// A command says that the task is done, and asks whether the run may end.
     MayEnd(oneshot::Sender<Result<(), String>>),
     Baseline(Option<String>),
-    /// How a run that ended in text has ended, after a look at its patch.
-    Judged(Ending, String),
-    /// Background processes had their time at the end of a run, and were looked at.
+    /// The ending of a run that ended in text, after its patch was checked.
+    EndingChecked(Ending, String),
+    /// Background processes had their time at the end of a run, and their changes were looked up.
     Settled(Option<Box<LateChanges>>),
-    /// A look at the work tree ended without a result, because the run was cancelled.
-    LookStopped,
+    /// A comparison of the work tree ended without a result, because the run was cancelled.
+    CompareStopped,
     Synced(Result<(), JournalError>),
     Close,
 }
@@ -89,36 +89,36 @@ pub(crate) enum Inbox {
 /// The end of a request without an answer.
 pub(crate) struct Unanswered {
     error: ModelError,
-    /// Usage of answers that broke off.
+    /// The usage of answers that broke off.
     pub(crate) lost: Usage,
-    /// The cap they used up, in words.
+    /// The cap that they used up, in words.
     used_up: Option<String>,
 }
 
-pub(crate) enum Cause {
+pub(crate) enum UnansweredCause {
     UsedUp(String),
     Error(ModelError),
 }
 
 impl Unanswered {
-    pub(crate) fn cause(self) -> Cause {
-        self.used_up.map_or(Cause::Error(self.error), Cause::UsedUp)
+    pub(crate) fn cause(self) -> UnansweredCause {
+        self.used_up.map_or(UnansweredCause::Error(self.error), UnansweredCause::UsedUp)
     }
 }
 
-/// Where an effect shows what is happening.
+/// The channel on which an effect shows its progress.
 #[derive(Clone)]
-pub(crate) struct Watchers {
+pub(crate) struct UpdateChannel {
     pub(crate) updates: broadcast::Sender<Update>,
-    /// The last event, so that a frame can say what it follows.
+    /// The last event, so that a frame can name the event it follows.
     pub(crate) last: watch::Receiver<Seq>,
     pub(crate) agent: lathe_protocol::AgentId,
 }
 
-impl Watchers {
+impl UpdateChannel {
     pub(crate) fn show(&self, step: StepNo, call: Option<CallId>, body: FrameBody) {
         let after = *self.last.borrow();
-        // Nobody watching is fine.
+        // It is fine if nothing is subscribed.
         let _ = self.updates.send(Update::Frame(Frame {
             after,
             agent: self.agent.clone(),
@@ -129,14 +129,14 @@ impl Watchers {
     }
 }
 
-/// Asks the model and shows its words while they come.
+/// Asks the model and shows its text while it arrives.
 pub(crate) async fn ask(
     model: Arc<dyn ModelClient>,
-    request: Request,
-    watchers: Watchers,
+    request: WireRequest,
+    watchers: UpdateChannel,
     cancel: CancellationToken,
-    purse: Purse,
-    inbox: mpsc::Sender<Inbox>,
+    purse: RemainingBudget,
+    inbox: mpsc::Sender<ActorMessage>,
 ) {
     let (began, step) = (Instant::now(), request.step);
     let (sender, mut deltas) = mpsc::channel(256);
@@ -148,7 +148,7 @@ pub(crate) async fn ask(
             let Some(left) = time_left else { return asked.await };
             match tokio::time::timeout(left, &mut asked).await {
                 Ok(answer) => answer,
-                // Stopped, not dropped: the client tells what the answer has taken so far.
+                // The request is stopped, not dropped: the client reports the usage of the answer so far.
                 Err(_) => {
                     stop.cancel();
                     asked.await.or(Err(ModelError::OutOfTime))
@@ -165,8 +165,8 @@ pub(crate) async fn ask(
             let body = match delta {
                 Delta::Lost(usage) => {
                     lost += usage;
-                    // No further attempt that would pass a cap.
-                    if purse.used_up_with(&lost).is_some() {
+                    // No further attempt is made that would pass a cap.
+                    if purse.exhausted_reason_with(&lost).is_some() {
                         stop.cancel();
                     }
                     continue;
@@ -187,45 +187,46 @@ pub(crate) async fn ask(
             Ok(answer)
         }
         Err(error) => {
-            let used_up = purse.used_up_with(&lost).filter(|_| !cancel.is_cancelled());
+            let used_up = purse.exhausted_reason_with(&lost).filter(|_| !cancel.is_cancelled());
             Err(Unanswered { error, lost, used_up })
         }
     };
-    let _ = inbox.send(Inbox::Answered { step, result, took_ms }).await;
+    let _ = inbox.send(ActorMessage::Answered { step, result, took_ms }).await;
 }
 
 /// Runs a call.
-pub(crate) async fn call(
+pub(crate) async fn run_call(
     toolbox: Arc<Toolbox>,
-    prepared: Prepared,
+    prepared: PreparedCall,
     permit: Permit,
     context: RunContext,
-    inbox: mpsc::Sender<Inbox>,
+    inbox: mpsc::Sender<ActorMessage>,
 ) {
     let call = context.call.clone();
     let result = Box::new(toolbox.run(prepared, permit, context).await);
-    let _ = inbox.send(Inbox::Finished { call, result }).await;
+    let _ = inbox.send(ActorMessage::Finished { call, result }).await;
 }
 
-/// Looks at what a call would do. Nothing is changed by it.
-pub(crate) async fn preview(prepared: Arc<Prepared>, context: RunContext, inbox: mpsc::Sender<Inbox>) {
+/// Makes the preview of a call. It changes nothing.
+pub(crate) async fn preview(prepared: Arc<PreparedCall>, context: RunContext, inbox: mpsc::Sender<ActorMessage>) {
     let preview = prepared.preview(&context).await;
-    // Whoever runs it must be the only one who has it.
+    // The task that runs the call must be its only owner.
     drop(prepared);
-    let _ = inbox.send(Inbox::Previewed { call: context.call, preview }).await;
+    let _ = inbox.send(ActorMessage::Previewed { call: context.call, preview }).await;
 }
 
-/// The result of a call that waited for a look at the changes.
+/// The result of a call that waited for the comparison of changes.
 const STOPPED: &str = "The run was stopped before its changes were looked at.";
 
-/// What is known of a run's changes.
-pub(crate) struct Look {
+/// The known facts about a run's changes.
+pub(crate) struct PatchCheck {
     pub(crate) baseline: Option<Baseline>,
     pub(crate) recorded: Vec<String>,
 }
 
-impl Look {
-    /// Whether something outside of tests has changed. If that cannot be found out, it counts as not. None: it was cancelled.
+impl PatchCheck {
+    /// Tells whether something outside of tests has changed. If that cannot be determined, it counts as no. None if
+    /// it was cancelled.
     async fn has_patch(
         self,
         patcher: &dyn Patcher,
@@ -247,60 +248,60 @@ impl Look {
     }
 }
 
-/// Notes the work tree down.
+/// Records the work tree as a baseline.
 pub(crate) async fn baseline(
     patcher: Arc<dyn Patcher>,
     base: Option<String>,
     cancel: CancellationToken,
-    inbox: mpsc::Sender<Inbox>,
+    inbox: mpsc::Sender<ActorMessage>,
 ) {
     let taken = match cancel.run_until_cancelled(patcher.baseline(base)).await {
-        // Without a tree the recorded changes count: poorer, never wrong.
-        Some(tree) => Inbox::Baseline(tree.unwrap_or_default()),
-        None => Inbox::LookStopped,
+        // Without a tree the recorded changes count: less complete, but never wrong.
+        Some(tree) => ActorMessage::Baseline(tree.unwrap_or_default()),
+        None => ActorMessage::CompareStopped,
     };
     let _ = inbox.send(taken).await;
 }
 
-/// Judges a run that ended in text.
-pub(crate) async fn judge(
+/// Determines the ending of a run that ended in text.
+pub(crate) async fn check_ending(
     patcher: Arc<dyn Patcher>,
-    look: Look,
+    look: PatchCheck,
     result: String,
     cancel: CancellationToken,
-    inbox: mpsc::Sender<Inbox>,
+    inbox: mpsc::Sender<ActorMessage>,
 ) {
     let judged = match look.has_patch(&*patcher, &cancel).await {
-        Some(Ok(())) => Inbox::Judged(Ending::Answered, result),
-        Some(Err(reason)) => Inbox::Judged(Ending::Failed, format!("{result}\n\n{reason}")),
-        None => Inbox::LookStopped,
+        Some(Ok(())) => ActorMessage::EndingChecked(Ending::Answered, result),
+        Some(Err(reason)) => ActorMessage::EndingChecked(Ending::Failed, format!("{result}\n\n{reason}")),
+        None => ActorMessage::CompareStopped,
     };
     let _ = inbox.send(judged).await;
 }
 
-/// Runs `task_done` if there is a patch; else its result is the reason why it is refused.
-pub(crate) async fn judged_call(
+/// Runs `task_done` if there is a patch; otherwise its result is the reason of the refusal.
+pub(crate) async fn run_done_call(
     toolbox: Arc<Toolbox>,
-    prepared: Prepared,
+    prepared: PreparedCall,
     permit: Permit,
     context: RunContext,
     patcher: Arc<dyn Patcher>,
-    look: Look,
-    inbox: mpsc::Sender<Inbox>,
+    look: PatchCheck,
+    inbox: mpsc::Sender<ActorMessage>,
 ) {
     let (kind, reason) = match look.has_patch(&*patcher, &context.cancel).await {
-        Some(Ok(())) => return call(toolbox, prepared, permit, context, inbox).await,
+        Some(Ok(())) => return run_call(toolbox, prepared, permit, context, inbox).await,
         Some(Err(reason)) => (ToolErrorKind::ExecutionFailed, reason),
         None => (ToolErrorKind::Cancelled, STOPPED.to_owned()),
     };
     let result = Box::new(CallFinished::failed(prepared.name(), kind, reason));
-    let _ = inbox.send(Inbox::Finished { call: context.call, result }).await;
+    let _ = inbox.send(ActorMessage::Finished { call: context.call, result }).await;
 }
 
-/// Whether a command may say that the task is done.
+/// Tells whether a command may end the task.
 pub(crate) async fn may_end(
     patcher: Arc<dyn Patcher>,
-    look: Look,
+    look: PatchCheck,
     cancel: CancellationToken,
     reply: oneshot::Sender<Result<(), String>>,
 ) {
@@ -308,25 +309,25 @@ pub(crate) async fn may_end(
     let _ = reply.send(judged.unwrap_or_else(|| Err(STOPPED.to_owned())));
 }
 
-/// Waits shortly for background processes at the end of a run, and finds what they changed.
-pub(crate) async fn settle(toolbox: Arc<Toolbox>, inbox: mpsc::Sender<Inbox>) {
-    let late = toolbox.services().settle_left().await;
-    let _ = inbox.send(Inbox::Settled(late.map(Box::new))).await;
+/// Waits shortly for background processes at the end of a run, and finds their changes.
+pub(crate) async fn settle(toolbox: Arc<Toolbox>, inbox: mpsc::Sender<ActorMessage>) {
+    let late = toolbox.services().settle_background().await;
+    let _ = inbox.send(ActorMessage::Settled(late.map(Box::new))).await;
 }
 
-/// Keeps the way back from what background processes do, should this process be killed.
+/// Keeps a way to undo what background processes do, in case this process is killed.
 pub(crate) async fn hold(toolbox: Arc<Toolbox>, changed: bool) {
-    toolbox.services().hold_left(changed).await;
+    toolbox.services().hold_background(changed).await;
 }
 
-/// Makes what was appended durable against loss of power, while the model thinks.
-pub(crate) async fn sync(syncer: Arc<Mutex<Syncer>>, inbox: mpsc::Sender<Inbox>) {
+/// Makes appended events durable against loss of power, while the model thinks.
+pub(crate) async fn sync(syncer: Arc<Mutex<Syncer>>, inbox: mpsc::Sender<ActorMessage>) {
     let work = tokio::task::spawn_blocking(move || {
         let mut syncer = syncer.lock();
         syncer.sync()?;
         syncer.checkpoint_if_large()
     });
     if let Ok(Err(error)) = work.await {
-        let _ = inbox.send(Inbox::Synced(Err(error))).await;
+        let _ = inbox.send(ActorMessage::Synced(Err(error))).await;
     }
 }

@@ -4,21 +4,21 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use lathe_blobs::Blobs;
-use lathe_journal::Reader;
+use lathe_journal::SessionReader;
 use lathe_protocol::{
-    Boxed, Command, Digest, Event, EventStream, ProposedText, Receipt, ReceiptAnswer, SESSION_ENDED, Seq,
+    BoxFuture, Command, Digest, Event, EventStream, ProposedText, Receipt, ReceiptAnswer, SESSION_ENDED, Seq,
     Update,
 };
 use tokio::sync::{broadcast, mpsc, oneshot};
 
-use crate::effects::Inbox;
+use crate::effects::ActorMessage;
 
 /// Opens a reader on the session's journal.
-pub type OpenReader = Arc<dyn Fn() -> Option<Reader> + Send + Sync>;
+pub type OpenReader = Arc<dyn Fn() -> Option<SessionReader> + Send + Sync>;
 
 #[derive(Clone)]
 pub struct LocalHandle {
-    pub(crate) inbox: mpsc::Sender<Inbox>,
+    pub(crate) inbox: mpsc::Sender<ActorMessage>,
     pub(crate) updates: broadcast::WeakSender<Update>,
     pub(crate) open: OpenReader,
     pub(crate) blobs: Blobs,
@@ -27,24 +27,25 @@ pub struct LocalHandle {
 impl LocalHandle {
     /// Asks the actor to end. It closes its shell and its journal first.
     pub async fn close(&self) {
-        let _ = self.inbox.send(Inbox::Close).await;
+        let _ = self.inbox.send(ActorMessage::Close).await;
     }
 
-    /// The text that the call of an open question proposes, or what a person made of it. None if it proposes none.
-    pub async fn proposed(&self, question: Seq, text: Option<String>) -> Option<ProposedText> {
+    /// The text that the call of an open question proposes, or the proposal for the user's version of it. None if the
+    /// call proposes no text.
+    pub async fn proposed_text(&self, question: Seq, text: Option<String>) -> Option<ProposedText> {
         let (reply, answer) = oneshot::channel();
-        self.inbox.send(Inbox::Proposed { question, text, reply }).await.ok()?;
+        self.inbox.send(ActorMessage::Proposed { question, text, reply }).await.ok()?;
         answer.await.ok().flatten()
     }
 }
 
 impl LocalHandle {
     /// Gives the actor a command.
-    pub fn submit(&self, command: Command) -> Boxed<'_, Receipt> {
+    pub fn submit(&self, command: Command) -> BoxFuture<'_, Receipt> {
         Box::pin(async move {
             let id = command.id.clone();
             let (sender, receiver) = oneshot::channel();
-            let sent = self.inbox.send(Inbox::Command(command, sender)).await;
+            let sent = self.inbox.send(ActorMessage::Command(command, sender)).await;
             match (sent, receiver.await) {
                 (Ok(()), Ok(receipt)) => receipt,
                 _ => Receipt {
@@ -55,9 +56,9 @@ impl LocalHandle {
         })
     }
 
-    /// Everything after an event.
+    /// Subscribes to everything after an event.
     pub fn subscribe(&self, cursor: Seq) -> Box<dyn EventStream> {
-        // Listening begins before the journal is read, so nothing falls between.
+        // The subscription begins before the journal is read, so no event is missed in between.
         let live = self.updates.upgrade().map(|updates| updates.subscribe());
         Box::new(Subscription {
             live,
@@ -68,16 +69,17 @@ impl LocalHandle {
         })
     }
 
-    /// A content that the session recorded; none if it is damaged or no longer stored.
+    /// Content that the session recorded. None if it is damaged or no longer stored.
     pub fn blob(&self, id: &Digest) -> Option<Vec<u8>> {
         self.blobs.get(id).ok().flatten()
     }
 }
 
-/// Reads the journal until it has caught up, then listens; reads again whenever it fell behind.
+/// Reads the journal until it has caught up, then follows the live updates. It reads the journal again whenever it
+/// has fallen behind.
 struct Subscription {
     live: Option<broadcast::Receiver<Update>>,
-    reader: Option<Reader>,
+    reader: Option<SessionReader>,
     last: Seq,
     backlog: VecDeque<Event>,
     caught_up: bool,
@@ -110,7 +112,7 @@ impl Subscription {
                     self.last = event.seq;
                     return Some(Update::Event(event));
                 }
-                // What the journal has already told needs no announcement.
+                // A frame from before an event that the journal already delivered is dropped.
                 Ok(Update::Frame(frame)) if frame.after < self.last => {}
                 Ok(Update::Frame(frame)) => return Some(Update::Frame(frame)),
                 Err(broadcast::error::RecvError::Lagged(_)) => self.caught_up = false,
@@ -124,7 +126,7 @@ impl Subscription {
 }
 
 impl EventStream for Subscription {
-    fn next(&mut self) -> Boxed<'_, Option<Update>> {
+    fn next(&mut self) -> BoxFuture<'_, Option<Update>> {
         Box::pin(self.next_update())
     }
 }

@@ -1,18 +1,18 @@
-//! The conversation, fed from events: the same journal always gives the same request.
+//! The conversation, built from events: the same journal always gives the same request.
 //!
-//! Results are held until the answer's last call has one, then go in by the order of the calls, whatever order they came in.
-//! So every request that can be made at all is one in which each call has exactly one result.
+//! Results are held until the answer's last call has one. Then they are added in the order of the calls, whatever
+//! order they arrived in. So in every request that can be made at all, each call has exactly one result.
 
 use std::sync::Arc;
 
 use lathe_blobs::Blobs;
-use lathe_model::{Form, Head, ImageStore, Request, Rope, Variables};
+use lathe_model::{Form, Head, ImageStore, WireRequest, Rope, Variables};
 use lathe_protocol::{
     AgentId, AssistantMessage, CallFinished, CallId, Digest, Event, Fact, Image, Message, Persona, Seq,
     SessionOptions, StepNo, ToolMessage, ToolSpec, Toolset, UserMessage, calls_of,
 };
 
-/// Images of the blob store.
+/// Images from the blob store.
 pub struct StoredImages(pub Blobs);
 
 impl ImageStore for StoredImages {
@@ -31,13 +31,14 @@ pub struct History {
     model: String,
     workspace: String,
     persona: Option<Persona>,
-    /// Whether the session was given a task.
+    /// True if the session was given a task.
     has_task: bool,
-    /// The calls of the last answer, with the results that are there.
+    /// The calls of the last answer, with the results so far.
     open: Vec<(CallId, Option<ToolMessage>)>,
-    /// What a person said since the last request. It waits, because nothing may come between calls and their results.
-    said: Vec<String>,
-    /// Up to this event the chain is known, so messages need not be digested again.
+    /// Messages of the user since the last request. They wait, because nothing may come between calls and their
+    /// results.
+    waiting_messages: Vec<String>,
+    /// The event up to which the chain is known, so that messages need not be digested again.
     known: Option<(Seq, Digest)>,
 }
 
@@ -51,18 +52,18 @@ impl History {
             persona: None,
             has_task: false,
             open: Vec::new(),
-            said: Vec::new(),
+            waiting_messages: Vec::new(),
             known: None,
         }
     }
 
-    /// Says where images are. Without it none is shown.
+    /// Sets the source of images. Without it no image is shown.
     pub fn with_images(self, images: Arc<dyn ImageStore>) -> Self {
         Self { rope: self.rope.with_images(images), ..self }
     }
 
-    /// Spares digesting what was digested before a snapshot; `chain` is what it came to at event `upto`.
-    pub fn trust(&mut self, upto: Seq, chain: Digest) {
+    /// Skips digesting messages up to event `upto`, which a snapshot covers; `chain` is the digest there.
+    pub fn trust_chain(&mut self, upto: Seq, chain: Digest) {
         self.known = Some((upto, chain));
     }
 
@@ -75,8 +76,8 @@ impl History {
         if self.known.is_some() { self.rope.push_known(message) } else { self.rope.push(message) }
     }
 
-    /// Begins a session. This and the next two are what a first request is made of, for the actor and for what only shows
-    /// that request.
+    /// Begins a session. This and the next two methods make up a first request, for the actor and for callers that
+    /// only show that request.
     pub fn begin(&mut self, toolset: Toolset, model: &str, workspace: &str, persona: Option<Persona>) {
         self.toolset = toolset;
         self.model = model.to_owned();
@@ -89,7 +90,7 @@ impl History {
         self.rope.set_head(&Head { model: self.model.clone(), system, tools });
     }
 
-    /// Adds a task as the model is told it.
+    /// Adds a task in the words for the model.
     pub fn give_task(&mut self, text: &str, images: Vec<Image>) {
         let is_first = !std::mem::replace(&mut self.has_task, true);
         let task = Persona::task_text(self.persona.as_ref(), text, is_first);
@@ -119,18 +120,18 @@ impl History {
             }
             Fact::ModelAnswered(answered) => {
                 self.open = calls_of(&answered.blocks).map(|call| (call.id.clone(), None)).collect();
-                // A provider refuses an assistant message with nothing in it.
+                // Providers refuse an assistant message without content.
                 if answered.blocks.is_empty() {
                     self.rope.skip_turn();
                 } else {
                     self.push(Message::Assistant(AssistantMessage { blocks: answered.blocks.clone() }));
                 }
             }
-            Fact::CallFinished(finished) => self.result(event.place.call.as_ref(), finished),
+            Fact::CallFinished(finished) => self.add_result(event.place.call.as_ref(), finished),
             Fact::Reflected(reflected) => self.push(Message::user(&reflected.text)),
             Fact::Reminded(reminded) => self.push(Message::user(&reminded.text)),
-            Fact::Steered(steered) => self.said.push(steered.text.clone()),
-            Fact::ModelAsked(_) => self.settle(),
+            Fact::Steered(steered) => self.waiting_messages.push(steered.text.clone()),
+            Fact::ModelAsked(_) => self.push_user_messages(),
             Fact::BaselineTaken(_)
             | Fact::RunResumed(_)
             | Fact::CancelAsked(_)
@@ -155,18 +156,18 @@ impl History {
         }
     }
 
-    /// Puts what a person said before the model. To be called before a request is made.
-    pub fn settle(&mut self) {
-        for text in std::mem::take(&mut self.said) {
+    /// Adds the user's waiting messages. It must be called before a request is made.
+    pub fn push_user_messages(&mut self) {
+        for text in std::mem::take(&mut self.waiting_messages) {
             self.push(Message::user(text));
         }
     }
 
-    pub fn request(&self, step: StepNo) -> Request {
+    pub fn request(&self, step: StepNo) -> WireRequest {
         self.rope.request(step)
     }
 
-    fn result(&mut self, call: Option<&CallId>, finished: &CallFinished) {
+    fn add_result(&mut self, call: Option<&CallId>, finished: &CallFinished) {
         let Some(slot) = self.open.iter_mut().find(|(id, result)| Some(id) == call && result.is_none())
         else {
             return;

@@ -1,9 +1,10 @@
-//! Lakeview: what a step was about, in a few words and tags.
+//! Lakeview: a summary of a step in a few words and tags.
 //!
-//! A model is asked twice for each step, beside the run: what was done, and of which kind that was. It sees what the agent
-//! thought and called, never a result. Nothing here touches a session: who has a summary gives it to the session as a
-//! command. Trae's history of steps was never filled and a strange answer broke a finished run; here the history is read
-//! from the journal, and a strange answer is asked for again and then given up.
+//! A model is asked twice for each step, concurrently with the run: what was done, and which kind of step that was.
+//! It sees the agent's thoughts and calls, never a result. Nothing here changes a session: the caller gives the
+//! summary to the session as a command. Trae's history of steps was never filled, and an unexpected answer broke a
+//! finished run. Here the history is read from the journal, and after an unexpected answer the question is repeated a
+//! few times and then given up.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -14,9 +15,9 @@ use lathe_protocol::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// How often an answer that cannot be read is asked for again, the first time included.
+/// Attempts to get an answer that can be parsed, the first included.
 const TRIES: u32 = 3;
-/// Characters of earlier steps that are shown for the tags; the newest count.
+/// Characters of earlier steps that are shown for the tags. If there are more, the newest steps are shown.
 const HISTORY_MAX: usize = 300_000;
 /// Characters of one step.
 const STEP_MAX: usize = 20_000;
@@ -25,11 +26,11 @@ const DETAIL_WORDS: usize = 30;
 /// Characters of a word list in a language without spaces.
 const WORDS_MAX: usize = 400;
 const ANSWER_TOKENS: u32 = 1024;
-/// Bytes that are counted as one token before a question is asked.
+/// Bytes that count as one token before a question is asked.
 const BYTES_PER_TOKEN: u64 = 4;
 const TEMPERATURE: f64 = 0.1;
 
-/// The kinds of step, each with what it means.
+/// The kinds of step, each with its meaning.
 pub const TAGS: [(&str, &str); 8] = [
     ("WRITE_TEST", "writes or changes a test, or a script that shows the problem"),
     ("VERIFY_TEST", "runs such a test to see that it shows the problem"),
@@ -54,16 +55,16 @@ Plain text, no markup. Use the language in which the agent writes.";
 pub struct StepText {
     pub run: RunNo,
     pub step: StepNo,
-    /// Counted from the beginning of the run, as in its trajectory.
+    /// The number of the step, counted from the beginning of the run as in its trajectory.
     pub number: u32,
     pub text: String,
-    /// What was said about it last.
+    /// The latest summary of the step.
     pub summary: Option<StepSummarised>,
     open: Vec<CallId>,
 }
 
 impl StepText {
-    /// Whether each call has its result.
+    /// True if each call has its result.
     pub fn is_finished(&self) -> bool {
         self.open.is_empty()
     }
@@ -73,7 +74,7 @@ impl StepText {
 #[derive(Debug, Clone, Default)]
 pub struct StepTexts {
     pub steps: Vec<StepText>,
-    /// Tokens that summaries of this session have taken.
+    /// Tokens that summaries of this session have used.
     pub spent: u64,
     asked: Option<(RunNo, StepNo)>,
     number: u32,
@@ -98,7 +99,7 @@ impl StepTexts {
                     run: event.place.run,
                     step,
                     number: self.number,
-                    text: shown(answered),
+                    text: step_text(answered),
                     summary: None,
                     open: calls_of(&answered.blocks).map(|call| call.id.clone()).collect(),
                 });
@@ -123,8 +124,8 @@ impl StepTexts {
     }
 }
 
-/// Thought and calls; no results.
-fn shown(answered: &ModelAnswered) -> String {
+/// Thoughts and calls, without results.
+fn step_text(answered: &ModelAnswered) -> String {
     let mut text = text_of(&answered.blocks);
     for call in calls_of(&answered.blocks) {
         text.push_str(&format!("\n[call] {} {}", call.name, call.arguments.as_text()));
@@ -136,26 +137,27 @@ fn shown(answered: &ModelAnswered) -> String {
     }
 }
 
-/// The model that is asked, and what it may still spend.
+/// The model that summarises, and its budget.
 pub struct Lakeview {
     aside: Aside,
     /// Tokens for one session.
     max_tokens: u64,
-    /// Answers so far, in its lane of a cassette.
+    /// The number of answers so far, in its lane of a cassette.
     turn: AtomicU32,
-    /// Tokens for this session that are in no event: of answers that led to no summary, and of summaries that were not kept.
+    /// Tokens of this session that no event records: of answers that led to no summary, and of summaries that were
+    /// not kept.
     unkept: Arc<AtomicU64>,
-    /// One step is looked at at a time.
+    /// Allows only one step at a time.
     one: tokio::sync::Mutex<()>,
 }
 
 impl Lakeview {
-    /// `unkept` is shared by all that sum up the steps of the same session.
+    /// `unkept` is shared by everything that summarises the steps of the same session.
     pub fn new(aside: Aside, max_tokens: u64, unkept: Arc<AtomicU64>) -> Self {
         Self { aside, max_tokens, turn: AtomicU32::new(0), unkept, one: tokio::sync::Mutex::default() }
     }
 
-    /// Says what the step at this place was about; the reason if that cannot be said.
+    /// Summarises the step at this index. The error is the reason if it cannot be summarised.
     pub async fn summarise(
         &self,
         steps: &StepTexts,
@@ -164,7 +166,7 @@ impl Lakeview {
     ) -> Result<StepSummarised, String> {
         let _one = self.one.lock().await;
         let Some(step) = steps.steps.get(at) else { return Err("there is no such step".to_owned()) };
-        let mut asking = Asking {
+        let mut asking = StepSummariser {
             lakeview: self,
             step: step.step,
             cancel,
@@ -172,20 +174,20 @@ impl Lakeview {
             usage: Usage::default(),
             model: String::new(),
         };
-        let made = asking.both(&steps.steps, at).await;
+        let made = asking.summarise_step(&steps.steps, at).await;
         let (task, details, tags) = made?;
         let (model, usage) = (std::mem::take(&mut asking.model), std::mem::take(&mut asking.usage));
         Ok(StepSummarised { task, details, tags, model, usage, command: None })
     }
 
-    /// Charges the session for tokens that no event will tell of.
+    /// Charges the session for tokens that no event will record.
     pub fn charge(&self, usage: &Usage) {
         let add = |spent: u64| Some(spent.saturating_add(usage.tokens()));
         let _ = self.unkept.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
 }
 
-struct Asking<'a> {
+struct StepSummariser<'a> {
     lakeview: &'a Lakeview,
     step: StepNo,
     cancel: &'a CancellationToken,
@@ -195,31 +197,31 @@ struct Asking<'a> {
     model: String,
 }
 
-/// What led to no summary, because it failed or because nobody waits for it any more, is charged all the same.
-impl Drop for Asking<'_> {
+/// Usage that led to no summary is charged all the same, whether the summary failed or is no longer awaited.
+impl Drop for StepSummariser<'_> {
     fn drop(&mut self) {
         self.lakeview.charge(&self.usage);
     }
 }
 
-impl Asking<'_> {
-    async fn both(&mut self, steps: &[StepText], at: usize) -> Result<(String, String, Vec<String>), String> {
+impl StepSummariser<'_> {
+    async fn summarise_step(&mut self, steps: &[StepText], at: usize) -> Result<(String, String, Vec<String>), String> {
         let this = steps.get(at).map_or("", |step| &step.text);
         let before = at.checked_sub(1).and_then(|at| steps.get(at)).map_or("(none)", |step| &step.text);
         let text = format!("<previous_step>\n{before}\n</previous_step>\n<this_step>\n{this}\n</this_step>");
         let (task, details) = self
-            .ask(ABOUT, &text, about)
+            .ask(ABOUT, &text, parse_summary)
             .await?
             .ok_or_else(|| "the model's answer holds no <task> and <details>".to_owned())?;
         let text =
             format!("<history>\n{}\n</history>\n<this_step>\n{this}\n</this_step>", history(steps, at));
-        // What no tag could be read for fits no tag.
+        // If no tag could be parsed, the step fits no tag.
         let tags =
-            self.ask(&tag_question(), &text, tags).await?.unwrap_or_else(|| vec!["OUTLIER".to_owned()]);
+            self.ask(&tag_question(), &text, parse_tags).await?.unwrap_or_else(|| vec!["OUTLIER".to_owned()]);
         Ok((task, details, tags))
     }
 
-    /// Refuses a question that the rest of the budget is not enough for, by what it takes to be read.
+    /// Refuses a question that the rest of the budget does not suffice for, judged by its length.
     fn reserve(&self, system: &str, text: &str) -> Result<(), String> {
         let most = self.lakeview.max_tokens;
         let spent = self.spent.saturating_add(self.usage.tokens());
@@ -232,7 +234,7 @@ impl Asking<'_> {
         Ok(())
     }
 
-    /// Asks until the answer can be read; none if it never can.
+    /// Asks until the answer can be parsed. None if no attempt succeeds.
     async fn ask<T>(
         &mut self,
         system: &str,
@@ -276,7 +278,7 @@ Answer with exactly one element and nothing else: <tags>TAG,TAG</tags>",
     )
 }
 
-/// The steps before, as many of the newest as there is room for.
+/// The previous steps, as many of the newest as there is room for.
 fn history(steps: &[StepText], at: usize) -> String {
     let mut left = HISTORY_MAX;
     let mut kept: Vec<String> = Vec::new();
@@ -300,7 +302,7 @@ fn element<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     rest.get(..rest.find(&close)?)
 }
 
-/// One line of at most so many words.
+/// One line of at most `most` words.
 fn few_words(text: &str, most: usize) -> Option<String> {
     let mut words = text.split_whitespace();
     let kept: Vec<&str> = words.by_ref().take(most).collect();
@@ -312,14 +314,14 @@ fn few_words(text: &str, most: usize) -> Option<String> {
     (!line.is_empty()).then_some(line)
 }
 
-fn about(text: &str) -> Option<(String, String)> {
+fn parse_summary(text: &str) -> Option<(String, String)> {
     Some((
         few_words(element(text, "task")?, TASK_WORDS)?,
         few_words(element(text, "details")?, DETAIL_WORDS)?,
     ))
 }
 
-fn tags(text: &str) -> Option<Vec<String>> {
+fn parse_tags(text: &str) -> Option<Vec<String>> {
     let mut found: Vec<String> = Vec::new();
     for word in element(text, "tags")?.split([',', ' ', '\n', '·']) {
         let word = word.trim().to_uppercase();
@@ -337,15 +339,15 @@ mod tests {
     #[test]
     fn an_answer_is_read_however_it_is_wrapped() {
         let text = "Sure.\n<task>reads the parser</task>\n<details>Looks at\n`parse`.</details>";
-        assert_eq!(about(text), Some(("reads the parser".to_owned(), "Looks at `parse`.".to_owned())));
-        assert_eq!(about("<task>x</task>"), None);
-        assert_eq!(about("<task> </task><details>y</details>"), None);
+        assert_eq!(parse_summary(text), Some(("reads the parser".to_owned(), "Looks at `parse`.".to_owned())));
+        assert_eq!(parse_summary("<task>x</task>"), None);
+        assert_eq!(parse_summary("<task> </task><details>y</details>"), None);
     }
 
     #[test]
     fn too_many_words_are_cut() {
         let long = format!("<task>{}</task><details>{}</details>", "a ".repeat(11), "b ".repeat(31));
-        let (task, details) = about(&long).unwrap();
+        let (task, details) = parse_summary(&long).unwrap();
         assert_eq!(task, format!("{}…", ["a"; 10].join(" ")));
         assert_eq!(details, format!("{}…", ["b"; 30].join(" ")));
     }
@@ -353,10 +355,10 @@ mod tests {
     #[test]
     fn only_the_eight_tags_count_each_once() {
         assert_eq!(
-            tags("<tags>write_fix, VERIFY_FIX,MAGIC,WRITE_FIX</tags>"),
+            parse_tags("<tags>write_fix, VERIFY_FIX,MAGIC,WRITE_FIX</tags>"),
             Some(vec!["WRITE_FIX".to_owned(), "VERIFY_FIX".to_owned()])
         );
-        assert_eq!(tags("<tags>MAGIC</tags>"), None);
-        assert_eq!(tags("nothing"), None);
+        assert_eq!(parse_tags("<tags>MAGIC</tags>"), None);
+        assert_eq!(parse_tags("nothing"), None);
     }
 }

@@ -1,7 +1,7 @@
 //! The agent: a session as a state machine over its journal.
 //!
-//! `next` says what to do, `apply` what an event means; both are pure. The actor around them receives, decides, appends,
-//! applies and acts, one at a time, and owns every effect it starts.
+//! `next` decides what to do, `apply` interprets an event; both are pure. The actor around them receives, decides,
+//! appends, applies and acts, one step at a time, and owns every effect it starts.
 
 mod actor;
 mod blocking;
@@ -18,15 +18,15 @@ mod running;
 mod state;
 mod verify;
 
-pub use actor::{Actor, AgentError, Answers, Clock, Setup};
+pub use actor::{Actor, AgentError, ApprovalStore, Clock, ActorSetup};
 pub use blocking::blocking;
-pub use budget::Spent;
+pub use budget::Spending;
 pub use handle::{LocalHandle, OpenReader};
 pub use history::History;
 pub use lakeview::{Lakeview, StepText, StepTexts, TAGS};
 pub use next::{Action, next};
 pub use patch::{EMPTY_PATCH, Patcher, is_test_path};
-pub use prompt::{Facts, SessionLimits, system_prompt};
-pub use review::{Judgement, Reviews};
-pub use state::{Asking, Baseline, Call, CallStage, DONE_TOOL, HeadState, Phase, State};
-pub use verify::{Divergence, Verified, verify};
+pub use prompt::{PromptFacts, SessionLimits, system_prompt};
+pub use review::{EditJudge, Reviews};
+pub use state::{QuestionState, Baseline, StagedCall, CallStage, DONE_TOOL, HeadState, Phase, State};
+pub use verify::{Divergence, Verification, verify};

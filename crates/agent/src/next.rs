@@ -1,27 +1,27 @@
-//! What to do next: the whole loop as one pure function of the state.
+//! Decides what to do next: the whole loop as one pure function of the state.
 //!
-//! `Ready` asks the model; its answer leads to calls, to text, or to a failure; finished calls lead back to `Ready`, by way
-//! of a reflection if some failed. Everything that ends a run is decided here.
+//! `Ready` asks the model; its answer leads to calls, to text, or to a failure; finished calls lead back to `Ready`,
+//! through a reflection if some failed. Every ending of a run is decided here.
 
 use lathe_protocol::{
     CallId, Ending, EndingRule, EpochCause, ModelFailure, StepNo, ToolErrorKind, Toolset, Verdict,
 };
 use lathe_tools::{Stage, startable};
 
-use crate::state::{Asking, CallStage, HeadState, Phase, State};
+use crate::state::{QuestionState, CallStage, HeadState, Phase, State};
 use lathe_protocol::AgentState;
 
-/// Steps in a row that may be denied as a whole before the task counts as impossible.
+/// Steps in a row with every call denied, after which the task counts as impossible.
 const DENIED_STEPS: u32 = 3;
 
-/// Something to be done; each leads to at least one event.
+/// An action of the session; each leads to at least one event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     StartEpoch(EpochCause),
     Ask(StepNo),
     /// Build the invocation and show its effects to the gate.
     Decide(CallId),
-    /// Show a person what a call would do, and ask.
+    /// Show the user the preview of a call, and ask.
     AskApproval(CallId),
     Run(CallId),
     /// Close a call without running it.
@@ -36,15 +36,15 @@ pub enum Action {
         ending: Ending,
         result: String,
     },
-    /// Note the work tree down, for the patch.
+    /// Record the work tree, for the patch.
     TakeBaseline,
-    /// Look whether there is a patch before the text counts as the result.
+    /// Check that there is a patch before the text counts as the result.
     Judge {
         result: String,
     },
 }
 
-/// What the session does now. Nothing, when it waits for an answer, a result or a task.
+/// The actions of the session now. Empty if it waits for an answer, a result or a task.
 pub fn next(state: &State) -> Vec<Action> {
     if state.agent != AgentState::Running {
         return Vec::new();
@@ -52,26 +52,26 @@ pub fn next(state: &State) -> Vec<Action> {
     if state.cancelled {
         return cancel(state);
     }
-    // A second call that ends the task stands after the first, and must have its result too.
-    if matches!(state.phase, Phase::Done { .. }) && !has_closed(state) {
+    // A second call that ends the task may follow the first, and must have its result too.
+    if matches!(state.phase, Phase::Done { .. }) && !all_calls_closed(state) {
         return calls(state);
     }
     if let (Some(message), Phase::Ready | Phase::Reflecting | Phase::Done { .. }) =
         (&state.disk_full, &state.phase)
     {
-        return all_closed(state, || finish(Ending::DiskFull, message));
+        return once_closed(state, || finish(Ending::DiskFull, message));
     }
     match &state.phase {
         Phase::Ready => ready(state),
-        // Somebody said something that the model has not read: it is asked once more before the run may end.
-        Phase::Spoke { .. } | Phase::Done { .. } if state.steered && has_closed(state) => ready(state),
+        // The user sent a message that the model has not read: it is asked once more before the run may end.
+        Phase::Spoke { .. } | Phase::Done { .. } if state.steered && all_calls_closed(state) => ready(state),
         Phase::Thinking => Vec::new(),
         Phase::Calling => calls(state),
         Phase::Reflecting => vec![Action::Reflect(reflection(state))],
-        Phase::Spoke { text, cut } => spoke(state, text, *cut),
+        Phase::Spoke { text, cut } => after_text(state, text, *cut),
         Phase::Done { summary } => {
             let ending = if state.only_denied() { Ending::Denied } else { Ending::Done };
-            all_closed(state, || finish(ending, summary))
+            once_closed(state, || finish(ending, summary))
         }
         Phase::Failed(failed) => {
             let ending = match failed.kind {
@@ -95,14 +95,14 @@ fn ready(state: &State) -> Vec<Action> {
             "The last steps were denied by policy as a whole; the task cannot go on.",
         )];
     }
-    // A step that is asked for again was counted already.
+    // A step that is asked again was counted already.
     if state.steps_in_run >= state.options.limits.steps() && !state.step_open {
         return vec![finish(
             Ending::StepsUsedUp,
             "Task execution exceeded maximum steps without completion.",
         )];
     }
-    if let Some(why) = state.spent.used_up(&state.options.limits.budget) {
+    if let Some(why) = state.spent.exhausted_reason(&state.options.limits.budget) {
         return vec![finish(Ending::BudgetUsedUp, &why)];
     }
     if state.options.patch.is_some() && state.baseline.is_none() {
@@ -132,8 +132,8 @@ fn calls(state: &State) -> Vec<Action> {
                 call: call.id.clone(),
                 kind: ToolErrorKind::PolicyViolation,
                 message: match asking {
-                    Asking::Refused => refusal(reason),
-                    Asking::Not | Asking::Waiting => format!("Tool execution denied by policy. {reason}"),
+                    QuestionState::Refused => refusal(reason),
+                    QuestionState::Not | QuestionState::Waiting => format!("Tool execution denied by policy. {reason}"),
                 },
             });
         }
@@ -147,7 +147,7 @@ fn calls(state: &State) -> Vec<Action> {
     actions
 }
 
-/// What the model is told of a person's no.
+/// The result for the model of a call that the user refused.
 pub(crate) fn refusal(reason: &str) -> String {
     match reason {
         "" => "Denied by the user. Nothing was done.".to_owned(),
@@ -157,13 +157,14 @@ pub(crate) fn refusal(reason: &str) -> String {
 
 fn stage(stage: &CallStage) -> Stage {
     match stage {
-        // What is asked about keeps its place among the others, so that a proposal is shown as it would be run.
-        CallStage::Decided { lane, verdict: Verdict::Ask, asking: Asking::Waiting, .. } => {
+        // A call that waits for an approval keeps its place among the others, so that its preview shows what would
+        // run.
+        CallStage::Decided { lane, verdict: Verdict::Ask, asking: QuestionState::Waiting, .. } => {
             Stage::Running(*lane)
         }
         CallStage::Decided { lane, verdict: Verdict::Allow | Verdict::Ask, .. } => Stage::Waiting(*lane),
         CallStage::Started { lane, .. } => Stage::Running(*lane),
-        // A refused call is closed at once and holds nobody up.
+        // A refused call is closed at once and delays no other call.
         CallStage::Proposed | CallStage::Decided { .. } | CallStage::Finished { .. } => Stage::Finished,
     }
 }
@@ -189,7 +190,7 @@ fn cancel(state: &State) -> Vec<Action> {
     if state.phase == Phase::Thinking {
         return Vec::new();
     }
-    all_closed(state, || {
+    once_closed(state, || {
         let words = match state.interrupted {
             true => "Interrupted: the process that ran it ended.",
             false => "Cancelled by the user.",
@@ -198,20 +199,20 @@ fn cancel(state: &State) -> Vec<Action> {
     })
 }
 
-/// `then`, but only when every call has its result: a run never ends with a call open.
-fn all_closed(state: &State, then: impl FnOnce() -> Action) -> Vec<Action> {
-    if has_closed(state) { vec![then()] } else { Vec::new() }
+/// The action `then`, but only if every call has its result: a run never ends with an open call.
+fn once_closed(state: &State, then: impl FnOnce() -> Action) -> Vec<Action> {
+    if all_calls_closed(state) { vec![then()] } else { Vec::new() }
 }
 
-fn has_closed(state: &State) -> bool {
+fn all_calls_closed(state: &State) -> bool {
     state.calls.iter().all(|call| matches!(call.stage, CallStage::Finished { .. }))
 }
 
-fn spoke(state: &State, text: &str, cut: bool) -> Vec<Action> {
+fn after_text(state: &State, text: &str, cut: bool) -> Vec<Action> {
     let empty = text.trim().is_empty();
     let ends_by_call = state.remind_rule() == EndingRule::Remind && ends_by_call(state.toolset());
     if !state.reminded && (ends_by_call || empty || cut) {
-        // What a judge holds against the end is said with it: there is no second reminder.
+        // The judge's objection is reported in the same reminder: there is no second one.
         let words = [Some(reminder(state.toolset(), empty, cut).to_owned()), state.review_refusal()];
         return vec![Action::Remind(words.into_iter().flatten().collect::<Vec<_>>().join("\n\n"))];
     }
@@ -235,7 +236,7 @@ fn spoke(state: &State, text: &str, cut: bool) -> Vec<Action> {
     vec![finish(Ending::Answered, text)]
 }
 
-/// Whether the toolset has a call that ends the task. Where it has none, text ends it.
+/// Tells whether the toolset has a call that ends the task. If it has none, text ends the task.
 fn ends_by_call(toolset: Toolset) -> bool {
     match toolset {
         Toolset::Lathe | Toolset::Trae | Toolset::Bash => true,
@@ -259,7 +260,7 @@ fn reminder(toolset: Toolset, empty: bool, cut: bool) -> &'static str {
     }
 }
 
-/// One text for all failed results of the step.
+/// The text about all failed results of the step.
 fn reflection(state: &State) -> String {
     let failed: Vec<&str> = state
         .calls

@@ -1,14 +1,14 @@
-//! The judge behind `quality_review`: a model that is asked beside the conversation and answers in JSON.
+//! The judge of `quality_review`: a model that is asked outside the conversation and answers in JSON.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use lathe_model::{Aside, AsideQuestion, Purpose};
-use lathe_protocol::{Boxed, Event, Fact, ReviewRule, ReviewVerdict, Reviewed, StepNo};
-use lathe_tools::{ReviewAsk, Reviewer, ReviewsLeft};
+use lathe_protocol::{BoxFuture, Event, Fact, ReviewRule, ReviewVerdict, Reviewed, StepNo};
+use lathe_tools::{ReviewRequest, Reviewer, ReviewsLeft};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-/// An answer that cannot be read is asked for once more.
+/// Attempts to get an answer that can be parsed.
 const TRIES: u32 = 2;
 const TEMPERATURE: f64 = 0.2;
 const ANSWER_TOKENS: u32 = 4096;
@@ -25,13 +25,13 @@ Answer with one JSON object and nothing else, no fence, no words around it:\n\
 \"end_line\": 2, \"anchor\": \"…\", \"operation\": \"replace\"}]}\n\
 All four members are needed; lists may be empty; of a location only path is needed.";
 
-/// What reviews of a run came to.
+/// The reviews of a run so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Reviews {
     pub count: u32,
     pub tokens: u64,
-    /// What the last verdict said, if it was a no.
+    /// The text of the last verdict, if it was a failure.
     pub failing: Option<String>,
 }
 
@@ -39,52 +39,53 @@ impl Reviews {
     pub(crate) fn apply(&mut self, reviewed: &Reviewed) {
         self.count += 1;
         self.tokens += reviewed.tokens;
-        // A judge that could not be had says nothing about the edit.
+        // An unreachable judge says nothing about the edit.
         if let Some(verdict) = &reviewed.verdict {
-            self.failing = (!verdict.pass).then(|| verdict.words());
+            self.failing = (!verdict.pass).then(|| verdict.description());
         }
     }
 
-    /// None when nothing may be reviewed any more.
-    pub(crate) fn left(&self, rule: &ReviewRule) -> Option<ReviewsLeft> {
+    /// The budget that is left. None if no further review is allowed.
+    pub(crate) fn budget_left(&self, rule: &ReviewRule) -> Option<ReviewsLeft> {
         let reviews = rule.max_reviews.checked_sub(self.count).filter(|left| *left > 0)?;
         let tokens = rule.max_tokens.checked_sub(self.tokens).filter(|left| *left > 0)?;
         Some(ReviewsLeft { reviews, tokens })
     }
 
-    /// Why the task may not end yet. When the budget is used up, nothing could ever change the verdict: the gate opens.
+    /// The reason why the task may not end yet, if there is one. If the budget is used up, no review could change the
+    /// verdict, so the task may end.
     pub(crate) fn refusal(&self, rule: Option<&ReviewRule>) -> Option<String> {
         let rule = rule.filter(|rule| rule.gate)?;
-        let words = self.failing.as_ref().filter(|_| self.left(rule).is_some())?;
+        let words = self.failing.as_ref().filter(|_| self.budget_left(rule).is_some())?;
         Some(format!(
             "The task cannot end: the last quality review did not pass. Mend what it names, then try again.\n{words}"
         ))
     }
 }
 
-/// A model that judges edits.
-pub struct Judgement {
+/// A model that reviews edits.
+pub struct EditJudge {
     aside: Aside,
     rules: String,
-    /// Answers so far, in its lane of a cassette.
+    /// The number of answers so far, in its lane of a cassette.
     turn: AtomicU32,
 }
 
-impl Judgement {
-    /// `asked` is how often the judge of this session was asked before.
+impl EditJudge {
+    /// `asked` is the number of earlier questions to the judge of this session.
     pub fn new(aside: Aside, rules: String, asked: u32) -> Self {
         Self { aside, rules, turn: AtomicU32::new(asked) }
     }
 
-    /// How often the judge was asked in the event.
-    pub fn asked(event: &Event) -> u32 {
+    /// The number of questions to the judge that the event records.
+    pub fn questions_in(event: &Event) -> u32 {
         match &event.fact {
             Fact::CallFinished(finished) => finished.review.as_ref().map_or(0, |review| review.asked),
             _ => 0,
         }
     }
 
-    async fn judge(&self, ask: &ReviewAsk, cancel: &CancellationToken) -> Reviewed {
+    async fn judge(&self, ask: &ReviewRequest, cancel: &CancellationToken) -> Reviewed {
         let mut reviewed = Reviewed::default();
         let material = material(ask);
         for _ in 0..TRIES {
@@ -112,7 +113,7 @@ impl Judgement {
             reviewed.tokens = reviewed.tokens.saturating_add(said.usage.tokens());
             *reviewed.usage.get_or_insert_default() += said.usage;
             reviewed.model = Some(said.model);
-            match read(&said.text) {
+            match parse_verdict(&said.text) {
                 Ok(verdict) => return Reviewed { verdict: Some(verdict), failure: None, ..reviewed },
                 Err(reason) => reviewed.failure = Some(reason),
             }
@@ -121,17 +122,17 @@ impl Judgement {
     }
 }
 
-impl Reviewer for Judgement {
+impl Reviewer for EditJudge {
     fn rules(&self) -> &str {
         &self.rules
     }
 
-    fn review<'a>(&'a self, ask: ReviewAsk, cancel: &'a CancellationToken) -> Boxed<'a, Reviewed> {
+    fn review<'a>(&'a self, ask: ReviewRequest, cancel: &'a CancellationToken) -> BoxFuture<'a, Reviewed> {
         Box::pin(async move { self.judge(&ask, cancel).await })
     }
 }
 
-fn material(ask: &ReviewAsk) -> String {
+fn material(ask: &ReviewRequest) -> String {
     let mut text = format!(
         "<rules>\n{}\n</rules>\n<file>{}</file>\n<edit>\n{}\n</edit>",
         ask.rules.trim(),
@@ -146,8 +147,8 @@ fn material(ask: &ReviewAsk) -> String {
     text
 }
 
-/// The verdict in an answer. A fence around it is no mistake.
-fn read(text: &str) -> Result<ReviewVerdict, String> {
+/// Parses the verdict of an answer. A fence around it is accepted.
+fn parse_verdict(text: &str) -> Result<ReviewVerdict, String> {
     let text = text.trim();
     let inner = text.strip_prefix("```json").or_else(|| text.strip_prefix("```"));
     let text = inner.and_then(|inner| inner.strip_suffix("```")).unwrap_or(text);
@@ -162,9 +163,9 @@ mod tests {
     #[test]
     fn a_verdict_is_read_with_and_without_a_fence_and_nothing_else_is() {
         let json = r#"{"pass":true,"reasons":[],"suggestions":[],"locations":[]}"#;
-        assert!(read(json).unwrap().pass);
-        assert!(read(&format!("```json\n{json}\n```")).unwrap().pass);
-        assert!(read(&format!("I think: {json}")).is_err());
-        assert!(read("passes").is_err());
+        assert!(parse_verdict(json).unwrap().pass);
+        assert!(parse_verdict(&format!("```json\n{json}\n```")).unwrap().pass);
+        assert!(parse_verdict(&format!("I think: {json}")).is_err());
+        assert!(parse_verdict("passes").is_err());
     }
 }

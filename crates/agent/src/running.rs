@@ -1,37 +1,37 @@
-//! The calls that are running: how each is stopped alone, and how it asks the user.
+//! The running calls: each can be stopped alone, and can ask the user questions.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
-use lathe_protocol::{Boxed, CallId, CommandRan, Decision, Question, Seq, Verdict};
-use lathe_tools::{Asker, Handle, Ledger, Output, Recalled, Wanted};
+use lathe_protocol::{BoxFuture, CallId, CommandRan, Decision, Question, Seq, Verdict};
+use lathe_tools::{Asker, OutputHandle, Ledger, RecordedOutput, Recalled, CommandApproval};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::effects::Inbox;
+use crate::effects::ActorMessage;
 
-/// Where the answers to a question go; none if they are dismissed.
+/// The channel for the replies to a question. None if the question is dismissed.
 pub(crate) type Reply = oneshot::Sender<Option<Vec<String>>>;
 
-/// What the actor holds of running calls.
+/// The actor's record of running calls.
 #[derive(Default)]
-pub(crate) struct Running {
+pub(crate) struct RunningCalls {
     stops: HashMap<CallId, CancellationToken>,
     /// Open questions of calls.
     questions: HashMap<CallId, OpenQuestion>,
 }
 
-/// Questions of a call that wait for their answers.
+/// Questions of a call that wait for their replies.
 pub(crate) struct OpenQuestion {
-    /// The number of the event that asked.
+    /// The number of the event that asked them.
     pub(crate) question: Seq,
-    /// The number of questions that were asked at once.
+    /// The number of questions asked at once.
     pub(crate) count: usize,
     pub(crate) reply: Reply,
 }
 
-impl Running {
-    /// The token of a call that begins; it is cancelled with the run, or alone.
+impl RunningCalls {
+    /// The token of a call that begins. It is cancelled with the run, or alone.
     pub(crate) fn begin(&mut self, call: CallId, run: &CancellationToken) -> CancellationToken {
         let stop = run.child_token();
         self.stops.insert(call, stop.clone());
@@ -43,21 +43,22 @@ impl Running {
         self.questions.remove(call);
     }
 
-    /// Whether there was such a call to stop.
+    /// Stops a call. True if there was such a call.
     pub(crate) fn stop(&mut self, call: &CallId) -> bool {
         let stop = self.stops.get(call).or_else(|| {
-            let mut named = self.stops.iter().filter(|(known, _)| is_named(known, call));
-            // Two that look the same once they are masked are not told apart.
+            let mut named = self.stops.iter().filter(|(known, _)| refers_to(known, call));
+            // Two calls that look the same once they are masked cannot be told apart.
             named.next().filter(|_| named.next().is_none()).map(|(_, stop)| stop)
         });
         stop.inspect(|stop| stop.cancel()).is_some()
     }
 
-    pub(crate) fn asked(&mut self, call: CallId, open: OpenQuestion) {
+    pub(crate) fn add_question(&mut self, call: CallId, open: OpenQuestion) {
         self.questions.insert(call, open);
     }
 
-    /// Hands answers to the call that waits for them. The error is why it cannot be done: the question stays as it is.
+    /// Hands replies to the call that waits for them. The error is the reason why it cannot be done: the question
+    /// stays open.
     pub(crate) fn answer(
         &mut self,
         call: &CallId,
@@ -66,7 +67,7 @@ impl Running {
     ) -> Result<(), String> {
         let gone = || "the question was answered already, or is no longer asked".to_owned();
         let asked =
-            |(known, open): &(&CallId, &OpenQuestion)| open.question == question && is_named(known, call);
+            |(known, open): &(&CallId, &OpenQuestion)| open.question == question && refers_to(known, call);
         let (call, open) = self.questions.iter().find(asked).ok_or_else(gone)?;
         let call = call.clone();
         if let Some(given) = answers.as_ref().map(Vec::len).filter(|given| *given != open.count) {
@@ -77,28 +78,29 @@ impl Running {
     }
 }
 
-/// Whether a client means this call: by its id, or by what a client is shown of it, which is masked by shape.
-pub(crate) fn is_named(call: &CallId, by: &CallId) -> bool {
-    call == by || lathe_redact::shape(call.as_str()) == by.as_str()
+/// Tells whether a client means this call: by its id, or by the form that clients are shown, which is masked by
+/// shape.
+pub(crate) fn refers_to(call: &CallId, by: &CallId) -> bool {
+    call == by || lathe_redact::mask_shapes(call.as_str()) == by.as_str()
 }
 
-/// Puts a tool's questions before the actor, which writes them down.
-pub(crate) struct InboxAsker(pub(crate) mpsc::Sender<Inbox>);
+/// Passes a tool's questions to the actor, which records them.
+pub(crate) struct InboxAsker(pub(crate) mpsc::Sender<ActorMessage>);
 
 impl Asker for InboxAsker {
-    fn ask<'a>(&'a self, call: &'a CallId, questions: Vec<Question>) -> Boxed<'a, Option<Vec<String>>> {
+    fn ask<'a>(&'a self, call: &'a CallId, questions: Vec<Question>) -> BoxFuture<'a, Option<Vec<String>>> {
         Box::pin(async move {
             let (reply, answers) = oneshot::channel();
-            let asked = Inbox::Question { call: call.clone(), questions, reply };
+            let asked = ActorMessage::Question { call: call.clone(), questions, reply };
             self.0.send(asked).await.ok()?;
             answers.await.ok().flatten()
         })
     }
 
-    fn approve<'a>(&'a self, call: &'a CallId, wanted: Wanted) -> Boxed<'a, Decision> {
+    fn approve<'a>(&'a self, call: &'a CallId, wanted: CommandApproval) -> BoxFuture<'a, Decision> {
         Box::pin(async move {
             let (reply, answer) = oneshot::channel();
-            let _ = self.0.send(Inbox::Approval { call: call.clone(), wanted, reply }).await;
+            let _ = self.0.send(ActorMessage::Approval { call: call.clone(), wanted, reply }).await;
             answer.await.unwrap_or_else(|_| Decision {
                 verdict: Verdict::Deny,
                 rule: "approval".to_owned(),
@@ -108,15 +110,15 @@ impl Asker for InboxAsker {
     }
 }
 
-/// What commands of a shell line know of the session, and tell it.
+/// The session's ledger for the commands of a shell line.
 pub(crate) struct InboxLedger {
-    pub(crate) inbox: mpsc::Sender<Inbox>,
-    /// Cancelled with the run. A session that closes reads nothing any more, so nobody waits for it much longer then.
+    pub(crate) inbox: mpsc::Sender<ActorMessage>,
+    /// Cancelled with the run. A session that closes reads no more messages, so the wait ends soon after.
     pub(crate) cancel: CancellationToken,
 }
 
 impl InboxLedger {
-    async fn ask<T>(&self, message: impl FnOnce(oneshot::Sender<T>) -> Inbox) -> Option<T> {
+    async fn ask<T>(&self, message: impl FnOnce(oneshot::Sender<T>) -> ActorMessage) -> Option<T> {
         let (reply, answer) = oneshot::channel();
         let asking = async {
             self.inbox.send(message(reply)).await.ok()?;
@@ -133,32 +135,32 @@ impl InboxLedger {
     }
 }
 
-/// How long a cancelled session may take to write a command down.
+/// The time that a cancelled session may take to record a command.
 const CLOSING: Duration = Duration::from_secs(1);
 
 impl Ledger for InboxLedger {
-    fn recall<'a>(&'a self, tool: &'a str, paths: Vec<String>) -> Boxed<'a, Recalled> {
+    fn recall<'a>(&'a self, tool: &'a str, paths: Vec<String>) -> BoxFuture<'a, Recalled> {
         Box::pin(async move {
             let tool = tool.to_owned();
-            self.ask(|reply| Inbox::Recall { tool, paths, reply }).await.unwrap_or_default()
+            self.ask(|reply| ActorMessage::Recall { tool, paths, reply }).await.unwrap_or_default()
         })
     }
 
-    fn record<'a>(&'a self, call: &'a CallId, ran: CommandRan) -> Boxed<'a, ()> {
+    fn record<'a>(&'a self, call: &'a CallId, ran: CommandRan) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             let (call, ran) = (call.clone(), Box::new(ran));
-            self.ask(|written| Inbox::Ran { call, ran, written }).await;
+            self.ask(|written| ActorMessage::CommandEnded { call, ran, written }).await;
         })
     }
 
-    fn output<'a>(&'a self, handle: Handle) -> Boxed<'a, Option<Output>> {
-        Box::pin(async move { self.ask(|reply| Inbox::Output { handle, reply }).await.flatten() })
+    fn output<'a>(&'a self, handle: OutputHandle) -> BoxFuture<'a, Option<RecordedOutput>> {
+        Box::pin(async move { self.ask(|reply| ActorMessage::Output { handle, reply }).await.flatten() })
     }
 
-    fn may_end<'a>(&'a self) -> Boxed<'a, Result<(), String>> {
+    fn may_end<'a>(&'a self) -> BoxFuture<'a, Result<(), String>> {
         Box::pin(async move {
             let closing = || Err("the session is closing".to_owned());
-            self.ask(Inbox::MayEnd).await.unwrap_or_else(closing)
+            self.ask(ActorMessage::MayEnd).await.unwrap_or_else(closing)
         })
     }
 }

@@ -1,7 +1,7 @@
-//! The state of a session: what its events come to.
+//! The state of a session: the sum of its events.
 //!
 //! `apply` is the only way it changes, live and on resume alike, so a resumed session cannot differ from one that was
-//! never stopped. It holds no history: that is the rope's, built from the same events.
+//! never stopped. It holds no history: that belongs to the rope, which is built from the same events.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,13 +13,13 @@ use lathe_protocol::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::budget::Spent;
+use crate::budget::Spending;
 use crate::review::Reviews;
 
 /// The canonical name of the tool that ends a task.
 pub const DONE_TOOL: &str = "done";
 
-/// What a running session waits for or must do: the loop is a walk through these.
+/// The phases of a session. The loop is a walk through them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
@@ -27,7 +27,7 @@ pub enum Phase {
     Ready,
     /// The model was asked.
     Thinking,
-    /// The answer's calls are being worked off.
+    /// The answer's calls are being handled.
     Calling,
     /// Some results were failures.
     Reflecting,
@@ -35,12 +35,12 @@ pub enum Phase {
     Spoke { text: String, cut: bool },
     /// `task_done` was accepted.
     Done { summary: String },
-    /// The model could not be had.
+    /// The model was unreachable, or failed.
     Failed(ModelFailed),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Call {
+pub struct StagedCall {
     pub id: CallId,
     /// The name the model called.
     pub name: String,
@@ -57,7 +57,7 @@ pub enum CallStage {
         verdict: Verdict,
         reason: String,
         #[serde(default)]
-        asking: Asking,
+        asking: QuestionState,
     },
     Started {
         tool: String,
@@ -69,14 +69,14 @@ pub enum CallStage {
     },
 }
 
-/// How far the question about a call is.
+/// The states of the question about a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Asking {
+pub enum QuestionState {
     #[default]
     Not,
     Waiting,
-    /// The user said no; the reason is theirs.
+    /// The user refused; the reason is the user's.
     Refused,
 }
 
@@ -89,51 +89,52 @@ pub struct State {
     pub agent: AgentState,
     pub run: RunNo,
     pub step: StepNo,
-    /// Whether that step was asked for and has no answer: after an interruption it is asked for again.
+    /// True if that step was asked for and has no answer: after an interruption it is asked for again.
     pub step_open: bool,
     pub steps_in_run: u32,
     pub phase: Phase,
-    pub calls: Vec<Call>,
-    /// Whether the head of the prompt fits the options.
+    pub calls: Vec<StagedCall>,
+    /// Tells whether the head of the prompt fits the options.
     pub head: HeadState,
     pub reminded: bool,
     pub cancelled: bool,
-    /// The run that is cancelled was interrupted by the end of its process.
+    /// True if the run that is cancelled was interrupted by the end of its process.
     #[serde(default)]
     pub interrupted: bool,
-    /// Steps in a row in which every call was denied.
+    /// The number of steps in a row in which every call was denied.
     pub denied_steps: u32,
     /// True if the gate denied something in this run that would have changed something.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub denied_change: bool,
-    /// What a call said when the disk was full: the run cannot go on.
+    /// The error of a call when the disk was full: the run cannot continue.
     pub disk_full: Option<String>,
-    /// What the patch of this run is compared with, once it was looked at.
+    /// The baseline of this run's patch, once it was recorded.
     pub baseline: Option<Baseline>,
-    /// Paths the run's calls have changed, as recorded.
+    /// The paths that the run's calls have changed, as recorded.
     pub changed: BTreeSet<String>,
     /// The last text the model gave in this run.
     pub last_text: String,
     pub usage: Usage,
-    /// What the run has spent.
+    /// The spending of the run.
     #[serde(default)]
-    pub spent: Spent,
+    pub spent: Spending,
     pub seen: BTreeMap<String, Digest>,
-    /// What tools want to be given at their next call, by canonical tool name.
+    /// State that tools want to be given at their next call, by canonical tool name.
     pub memory: BTreeMap<String, Raw>,
-    /// Commands that were taken, with the event they led to: a repeat gets the first receipt.
+    /// Commands that were accepted, with the event they led to: a repeat gets the first receipt.
     pub taken: BTreeMap<CommandId, Seq>,
     pub ending: Option<TaskFinished>,
-    /// What a command of a shell line said to be done: the run ends when the calls beside it have ended.
+    /// The summary of a `task_done` command in a shell line: the run ends when the other calls of the answer have
+    /// ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub said_done: Option<String>,
-    /// Questions that nobody has answered yet, by the number of their event.
+    /// Questions without an answer so far, by the number of their event.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub approvals: BTreeMap<Seq, CallId>,
-    /// Whether a person said something that the model has not been shown.
+    /// True if the user sent a message that the model has not seen.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub steered: bool,
-    /// What judges said of this run's edits.
+    /// The reviews of this run's edits.
     #[serde(default)]
     pub reviews: Reviews,
 }
@@ -141,18 +142,18 @@ pub struct State {
 /// The tools that change files, by their canonical names.
 const EDITORS: [&str; 4] = ["edit", "write", "patch", "data"];
 
-/// The commands of the shell behind which these tools are.
+/// The shell commands of these tools.
 const EDIT_COMMANDS: [&str; 4] = ["edit", "write", "apply_patch", "json_edit"];
 
-/// Tells whether a decision kept something from being changed. A line that was denied for its mode is one that may change
-/// something; one that was denied for what it reads is not.
+/// Tells whether a decision prevented a change. A line that was denied for its mode is one that may change something;
+/// one that was denied for what it reads is not.
 fn denies_a_change(decided: &CallDecided) -> bool {
     let Decision { verdict, rule, .. } = &decided.decision;
     let by_mode = rule.starts_with("mode.") || rule == "headless";
-    // What a command of the agent writes is known only when it runs.
+    // The writes of an agent command are known only when it runs.
     let mut programs = decided.each.iter().filter_map(|each| each.words.first());
     let edits = programs.any(|program| EDIT_COMMANDS.contains(&program.as_str()));
-    // Of a line it is known what each command does: one that only reads is no change, whatever denied it.
+    // For a line, the effects of each command are known: one that only reads is not a change, whatever denied it.
     let only_reads =
         !decided.each.is_empty() && !decided.each.iter().any(|each| each.effects.change_something());
     *verdict == Verdict::Deny
@@ -160,12 +161,12 @@ fn denies_a_change(decided: &CallDecided) -> bool {
         && (edits || !only_reads && (by_mode || !decided.effects.writes.is_empty()))
 }
 
-/// What the work tree is compared with.
+/// The baseline that the work tree is compared with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Baseline {
     Tree(String),
-    /// There is no git: the recorded changes are all there is.
+    /// Without git, only the recorded changes are known.
     Recorded,
 }
 
@@ -178,8 +179,8 @@ pub enum HeadState {
 }
 
 impl State {
-    /// The state after the first event of a journal; none if that is not the beginning of a session.
-    pub fn opened(event: &Event) -> Option<Self> {
+    /// The state after the first event of a journal. None if that event does not open a session.
+    pub fn from_opening(event: &Event) -> Option<Self> {
         let Fact::SessionOpened(opened) = &event.fact else {
             return None;
         };
@@ -205,7 +206,7 @@ impl State {
             changed: BTreeSet::new(),
             last_text: String::new(),
             usage: Usage::default(),
-            spent: Spent::default(),
+            spent: Spending::default(),
             seen: BTreeMap::new(),
             memory: BTreeMap::new(),
             taken: BTreeMap::new(),
@@ -225,7 +226,7 @@ impl State {
         }
         match &event.fact {
             Fact::TaskGiven(_) => self.begin_run(event.place.run),
-            Fact::RunResumed(_) => self.go_on(),
+            Fact::RunResumed(_) => self.resume(),
             Fact::Steered(_) => self.steered = true,
             Fact::CancelAsked(asked) => {
                 self.cancelled = true;
@@ -249,11 +250,11 @@ impl State {
                 self.steered = false;
                 self.phase = Phase::Thinking;
             }
-            Fact::ModelAnswered(answered) => self.answered(answered),
+            Fact::ModelAnswered(answered) => self.apply_answer(answered),
             Fact::ModelFailed(failed) => self.model_failed(failed),
-            Fact::CallDecided(decided) => self.decided(event, decided),
-            Fact::CallStarted(_) => self.started(event),
-            Fact::CallFinished(finished) => self.finished(event, finished),
+            Fact::CallDecided(decided) => self.apply_decision(event, decided),
+            Fact::CallStarted(_) => self.apply_start(event),
+            Fact::CallFinished(finished) => self.apply_finish(event, finished),
             Fact::Reflected(_) => self.phase = Phase::Ready,
             Fact::Reminded(_) => {
                 self.reminded = true;
@@ -267,18 +268,18 @@ impl State {
                 self.calls.clear();
             }
             Fact::FilesRestored(restored) => {
-                // What the model has seen of these files is no longer what they are; the hash tells.
+                // The content that the model saw of these files is out of date; the hash shows it.
                 self.changed.extend(restored.changes.iter().map(|change| change.path.clone()));
             }
-            Fact::CommandRan(ran) => self.ran(ran),
+            Fact::CommandRan(ran) => self.apply_command(ran),
             Fact::ApprovalAsked(_) => {
                 self.approvals.extend(event.place.call.clone().map(|call| (event.seq, call)));
-                self.asked(event, |_, _, asking| *asking = Asking::Waiting);
+                self.update_decided_call(event, |_, _, asking| *asking = QuestionState::Waiting);
             }
-            Fact::ApprovalGiven(given) => self.approved(event, given),
+            Fact::ApprovalGiven(given) => self.apply_approval(event, given),
             Fact::ApprovalExpired(_) => {
                 self.close_question(event);
-                self.asked(event, |_, _, asking| *asking = Asking::Not);
+                self.update_decided_call(event, |_, _, asking| *asking = QuestionState::Not);
             }
             Fact::SessionOpened(_)
             | Fact::ReplayDrifted(_)
@@ -293,8 +294,8 @@ impl State {
         }
     }
 
-    /// The run had ended without success; what stopped it is forgotten, all else stays.
-    fn go_on(&mut self) {
+    /// Resumes a run that had ended without success. The causes of the ending are reset; everything else stays.
+    fn resume(&mut self) {
         self.agent = AgentState::Running;
         self.steps_in_run = 0;
         self.phase = Phase::Ready;
@@ -330,7 +331,7 @@ impl State {
         self.reviews = Reviews::default();
     }
 
-    fn answered(&mut self, answered: &ModelAnswered) {
+    fn apply_answer(&mut self, answered: &ModelAnswered) {
         self.usage += answered.usage;
         self.step_open = false;
         let text = text_of(&answered.blocks);
@@ -338,7 +339,7 @@ impl State {
             self.last_text.clone_from(&text);
         }
         self.calls = calls_of(&answered.blocks)
-            .map(|call| Call { id: call.id.clone(), name: call.name.clone(), stage: CallStage::Proposed })
+            .map(|call| StagedCall { id: call.id.clone(), name: call.name.clone(), stage: CallStage::Proposed })
             .collect();
         self.phase = if self.calls.is_empty() {
             Phase::Spoke { text, cut: answered.stop == StopReason::Length }
@@ -360,12 +361,12 @@ impl State {
         };
     }
 
-    /// Tells whether every change the run tried was denied. Whatever the model says then, the task was not done.
+    /// Tells whether every change that the run tried was denied. Then the task was not done, whatever the model says.
     pub fn only_denied(&self) -> bool {
         self.denied_change && self.changed.is_empty()
     }
 
-    fn decided(&mut self, event: &Event, decided: &CallDecided) {
+    fn apply_decision(&mut self, event: &Event, decided: &CallDecided) {
         self.denied_change |= denies_a_change(decided);
         if let Some(call) = self.call_mut(event) {
             call.stage = CallStage::Decided {
@@ -373,12 +374,12 @@ impl State {
                 lane: decided.lane,
                 verdict: decided.decision.verdict,
                 reason: decided.decision.reason.clone(),
-                asking: Asking::Not,
+                asking: QuestionState::Not,
             };
         }
     }
 
-    fn asked(&mut self, event: &Event, change: impl FnOnce(&mut Verdict, &mut String, &mut Asking)) {
+    fn update_decided_call(&mut self, event: &Event, change: impl FnOnce(&mut Verdict, &mut String, &mut QuestionState)) {
         if let Some(call) = self.call_mut(event)
             && let CallStage::Decided { verdict, reason, asking, .. } = &mut call.stage
         {
@@ -386,14 +387,14 @@ impl State {
         }
     }
 
-    fn approved(&mut self, event: &Event, given: &ApprovalGiven) {
+    fn apply_approval(&mut self, event: &Event, given: &ApprovalGiven) {
         self.close_question(event);
-        self.asked(event, |verdict, reason, asking| match given.answer {
+        self.update_decided_call(event, |verdict, reason, asking| match given.answer {
             ApprovalAnswer::Once | ApprovalAnswer::Session | ApprovalAnswer::Always => {
-                (*verdict, *asking) = (Verdict::Allow, Asking::Not);
+                (*verdict, *asking) = (Verdict::Allow, QuestionState::Not);
             }
             ApprovalAnswer::No => {
-                (*verdict, *asking) = (Verdict::Deny, Asking::Refused);
+                (*verdict, *asking) = (Verdict::Deny, QuestionState::Refused);
                 *reason = given.reason.clone().unwrap_or_default();
             }
         });
@@ -405,7 +406,7 @@ impl State {
         }
     }
 
-    fn started(&mut self, event: &Event) {
+    fn apply_start(&mut self, event: &Event) {
         if let Some(call) = self.call_mut(event)
             && let CallStage::Decided { tool, lane, .. } = &call.stage
         {
@@ -413,7 +414,7 @@ impl State {
         }
     }
 
-    fn finished(&mut self, event: &Event, finished: &CallFinished) {
+    fn apply_finish(&mut self, event: &Event, finished: &CallFinished) {
         self.changed.extend(finished.changes.iter().map(|change| change.path.clone()));
         for seen in &finished.seen {
             self.seen.insert(seen.path.clone(), seen.hash.clone());
@@ -429,13 +430,13 @@ impl State {
         let Some(call) = self.call_mut(event) else { return };
         let (tool, denied) = match &call.stage {
             CallStage::Started { tool, .. } => (Some(tool.clone()), false),
-            // A person's no is an answer to work with, not a wall.
+            // A user's refusal is information to work with, not a denial by the gate.
             CallStage::Decided { tool, verdict, asking, .. } => {
-                (Some(tool.clone()), *verdict == Verdict::Deny && *asking != Asking::Refused)
+                (Some(tool.clone()), *verdict == Verdict::Deny && *asking != QuestionState::Refused)
             }
             CallStage::Proposed | CallStage::Finished { .. } => (None, false),
         };
-        // What an interruption closed is no failure of the model's.
+        // A call that an interruption closed is not a failure of the model.
         let failed = finished.error.as_ref().is_some_and(|error| error.kind != ToolErrorKind::Interrupted);
         call.stage = CallStage::Finished { failed, denied };
         if let Some(tool) = tool {
@@ -447,12 +448,12 @@ impl State {
             }
         }
         if self.calls.iter().all(|call| matches!(call.stage, CallStage::Finished { .. })) {
-            self.settle();
+            self.end_step();
         }
     }
 
-    /// A command of a shell line: the tool behind it counts as if it had been called.
-    fn ran(&mut self, ran: &CommandRan) {
+    /// Applies a command of a shell line: its tool counts as if it had been called.
+    fn apply_command(&mut self, ran: &CommandRan) {
         let edits = ran.tool.as_deref().is_some_and(|tool| EDITORS.contains(&tool));
         self.denied_change |= edits && ran.decision.verdict == Verdict::Deny;
         self.changed.extend(ran.changes.iter().map(|change| change.path.clone()));
@@ -468,8 +469,8 @@ impl State {
         }
     }
 
-    /// All calls of the answer have their result.
-    fn settle(&mut self) {
+    /// Ends the step: all calls of the answer have their result.
+    fn end_step(&mut self) {
         let mut stages = self.calls.iter().map(|call| &call.stage);
         let all_denied = stages.all(|stage| matches!(stage, CallStage::Finished { denied: true, .. }));
         self.denied_steps = if all_denied { self.denied_steps + 1 } else { 0 };
@@ -479,7 +480,7 @@ impl State {
             self.phase = Phase::Done { summary };
         }
         match self.phase {
-            // `task_done` is judged last, and its acceptance ends the run whatever failed beside it.
+            // `task_done` is handled last. If it is accepted, the run ends even if other calls of the answer failed.
             Phase::Done { .. } => {}
             Phase::Calling if failed => self.phase = Phase::Reflecting,
             Phase::Ready
@@ -499,12 +500,12 @@ impl State {
         if summary.is_empty() { self.last_text.clone() } else { summary.to_owned() }
     }
 
-    fn call_mut(&mut self, event: &Event) -> Option<&mut Call> {
+    fn call_mut(&mut self, event: &Event) -> Option<&mut StagedCall> {
         let id = event.place.call.as_ref()?;
         self.calls.iter_mut().find(|call| call.id == *id)
     }
 
-    /// The state of the current step in Trae's words; none before the first.
+    /// The state of the current step in Trae's words. None before the first step.
     pub fn step_state(&self) -> Option<StepState> {
         if self.step == StepNo(0) {
             return None;
@@ -518,17 +519,17 @@ impl State {
         })
     }
 
-    /// Whether the last run ended in a way that going on could mend.
-    pub fn can_go_on(&self) -> bool {
+    /// Tells whether the last run ended in a way that resuming could help.
+    pub fn can_resume(&self) -> bool {
         self.is_unfinished() || self.last_ending().is_some_and(|ending| !ending.is_success())
     }
 
-    /// The step to be done now.
+    /// The step to do now.
     pub fn next_step(&self) -> StepNo {
         if self.step_open { self.step } else { self.step.next() }
     }
 
-    /// Whether a run is under way that was not finished: after a kill, this is what `resume` goes on with.
+    /// Tells whether a run is unfinished: after a kill, this is the run that `resume` continues.
     pub fn is_unfinished(&self) -> bool {
         self.agent == AgentState::Running
     }
@@ -541,17 +542,17 @@ impl State {
         self.options.toolset
     }
 
-    /// Whether a run without a patch is not done.
+    /// Tells whether a run needs a patch to be done.
     pub fn must_patch(&self) -> bool {
         self.options.patch.as_ref().is_some_and(|rule| rule.must)
     }
 
-    /// Why a judge's verdict keeps the task from ending, if it does.
+    /// The reason why a judge's verdict keeps the task from ending, if it does.
     pub fn review_refusal(&self) -> Option<String> {
         self.reviews.refusal(self.options.review.as_ref())
     }
 
-    /// How the last run ended.
+    /// The ending of the last run.
     pub fn last_ending(&self) -> Option<Ending> {
         self.ending.as_ref().map(|finished| finished.ending)
     }

@@ -1,7 +1,9 @@
-//! Replay with recorded tools: would this program, given the same answers and results, have done the same?
+//! Replay with recorded tools: checks that this program, given the same answers and results, would have done the
+//! same.
 //!
-//! The journal is walked with the same two functions that made it. At each event the loop itself produced, `next` must have
-//! wanted exactly that, and each request, recomputed, must have the recorded digest. No model, no process, no file.
+//! The journal is walked with the same two functions that made it. At each event that the loop itself produced,
+//! `next` must have wanted exactly that event, and each recomputed request must have the recorded digest. It uses no
+//! model, no process and no file.
 
 use lathe_protocol::{CallId, Event, Fact, Seq, StepNo};
 
@@ -9,7 +11,7 @@ use crate::history::History;
 use crate::next::{Action, next};
 use crate::state::{CallStage, State};
 
-/// A place where this program would have done something else.
+/// A place where this program would have acted differently.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Divergence {
     pub seq: Seq,
@@ -18,22 +20,22 @@ pub struct Divergence {
     pub now: String,
 }
 
-/// What a replay of a journal came to.
+/// The result of verifying a journal.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Verified {
+pub struct Verification {
     /// Requests that were recomputed.
     pub requests: u32,
-    /// Events the loop was held against.
+    /// The number of events that were compared with the loop.
     pub events: u32,
     pub divergences: Vec<Divergence>,
 }
 
-/// Walks the live branch of a journal. None if it does not begin with its opening.
-pub fn verify(events: &[Event], mut history: History) -> Option<Verified> {
+/// Verifies the live branch of a journal. None if it does not begin with its opening.
+pub fn verify(events: &[Event], mut history: History) -> Option<Verification> {
     let (first, rest) = events.split_first()?;
-    let mut state = State::opened(first)?;
+    let mut state = State::from_opening(first)?;
     history.take(first);
-    let mut verified = Verified::default();
+    let mut verified = Verification::default();
     for event in rest {
         if let Some((recorded, matches)) = expectation(event, &state) {
             verified.events += 1;
@@ -72,7 +74,7 @@ pub fn verify(events: &[Event], mut history: History) -> Option<Verified> {
 
 type Matches = Box<dyn Fn(&Action) -> bool>;
 
-/// What `next` must have wanted for this event to come about; none for what comes from outside.
+/// The action that `next` must have wanted for this event. None for an event caused from outside.
 fn expectation(event: &Event, state: &State) -> Option<(String, Matches)> {
     let call = event.place.call.clone();
     let of_call = |name: &str| format!("{name} {}", call.as_ref().map(CallId::as_str).unwrap_or_default());
@@ -88,7 +90,7 @@ fn expectation(event: &Event, state: &State) -> Option<(String, Matches)> {
             let words = of_call("decide on");
             Some((
                 words,
-                // What was asked about may be allowed by an answer to another question.
+                // A call that needed an approval may be allowed by the answer to another question.
                 Box::new(
                     move |action| matches!(action, Action::Decide(id) | Action::AskApproval(id) if Some(id) == call.as_ref()),
                 ),
@@ -101,7 +103,7 @@ fn expectation(event: &Event, state: &State) -> Option<(String, Matches)> {
                     move |action| matches!(action, Action::AskApproval(id) if Some(id) == call.as_ref()),
                 ),
             )),
-            // A command of a running line asks when it comes to it.
+            // A command of a running line asks when it runs.
             Some(_) | None => None,
         },
         Fact::CallStarted(_) => {
@@ -141,7 +143,7 @@ fn expectation(event: &Event, state: &State) -> Option<(String, Matches)> {
         Fact::TaskFinished(finished) => {
             let wanted = Action::Finish { ending: finished.ending, result: finished.result.clone() };
             let words = format!("{wanted:?}");
-            // What the judge found came from outside.
+            // The check for a patch depends on the outside.
             Some((words, Box::new(move |action| *action == wanted || matches!(action, Action::Judge { .. }))))
         }
         Fact::SessionOpened(_)

@@ -1,7 +1,7 @@
-//! The bash process and the statements it is given.
+//! The bash process and the statements that it is given.
 //!
-//! Every command of a statement is written `\builtin name`: neither an alias nor a function of that name
-//! can take its place. Redirections are written `>|`, which `set -C` does not refuse.
+//! Every command of a statement is written `\builtin name`: neither an alias nor a function with that name can
+//! replace it. Redirections are written `>|`, which `set -C` does not refuse.
 
 use std::ffi::{OsStr, c_int};
 use std::fs::File;
@@ -12,21 +12,21 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::folder::Folder;
-use crate::session::Session;
+use crate::private_folder::PrivateFolder;
+use crate::command_folder::CommandFolder;
 use crate::stop::SIGNAL;
 use crate::system::{PollFd, detach, wait};
 use crate::tree::program;
 
-/// Longer quoted text goes by file: bash reads its script byte by byte, and all statements of a line
-/// must fit into one atomic write of 4096 bytes.
+/// Longer quoted text is passed in a file: bash reads its script byte by byte, and all statements of a line must fit
+/// into one atomic write of 4096 bytes.
 const LONG_TEXT: usize = 2048;
 
-/// Variables that bash makes itself, or that say something about the old one.
+/// Variables that bash makes itself, or that describe the old one.
 const NOT_KEPT: &str = "BASH*|COMP_*|DIRSTACK|EPOCH*|EUID|FUNCNAME|GROUPS|HISTCMD|LINENO|OLDPWD|PIPESTATUS|PPID|\
     PWD|RANDOM|SECONDS|SHELLOPTS|SHLVL|SRANDOM|UID|_|__ax*";
 
-/// Variables by which bash would run a file when it starts, take options, or read words otherwise than they are judged:
+/// Variables that make bash run a file when it starts, take options, or interpret words differently from the gate:
 /// with a `CDPATH`, `cd src` leads anywhere.
 const STEERING: [&str; 9] = [
     "BASH_ENV",
@@ -40,41 +40,41 @@ const STEERING: [&str; 9] = [
     "POSIXLY_CORRECT",
 ];
 
-/// Takes away what functions have put in front of a global variable. That one is marked first (the trace
-/// attribute means nothing for variables), and from within another function `unset` uncovers the next one.
+/// Removes the local variables with which functions hide a global one. The global one is marked first (the trace
+/// attribute has no effect on variables), and inside another function `unset` uncovers the next one.
 const UNCOVER: &str = r#"\builtin declare -gt -- "$__ax_name"
 while [[ ${!__ax_name@a} != *t* ]]; do \builtin unset -v -- "$__ax_name" && [[ -v $__ax_name ]] || \builtin break; done
 if [[ ${!__ax_name@a} == *t* ]]; then \builtin declare -g +t -- "$__ax_name"; \builtin declare -p -- "$__ax_name"; fi"#;
 
 pub struct Bash {
     pub pid: c_int,
-    /// What its first answer must carry; `None` once that came.
+    /// The token of its first answer. None once that came.
     pub starting: Option<String>,
     pub restored: bool,
-    /// The program it runs, as long as no line has replaced it.
+    /// The program that it runs, as long as no line has replaced it.
     program: Option<(u64, u64)>,
     script: File,
 }
 
-/// Everything a line's statements are made of.
+/// The parts of a line's statements.
 pub struct LineScript<'a> {
     pub text: &'a [u8],
     pub token: &'a str,
-    /// `$?` as the line is to find it.
+    /// The value of `$?` at the beginning of the line.
     pub code: i32,
     pub outputs: [String; 2],
     pub state_slot: usize,
     /// The folder of the agent commands, if there are any.
-    pub session: Option<&'a Session>,
+    pub session: Option<&'a CommandFolder>,
     /// The real folder that bash is in.
     pub cwd: &'a Path,
 }
 
 impl Bash {
-    /// Starts bash in `cwd`, with our environment or with the state of its predecessor. The functions in `rc`
-    /// come first, so a line that has made its own of that name keeps them.
+    /// Starts bash in `cwd`, with our environment or with the state of its predecessor. The functions in `rc` come
+    /// first, so functions of the same name that a line has defined override them.
     pub fn start(
-        folder: &mut Folder,
+        folder: &mut PrivateFolder,
         shell: &OsStr,
         cwd: &Path,
         rc: Option<&Path>,
@@ -82,7 +82,7 @@ impl Bash {
     ) -> io::Result<Self> {
         let token = folder.token()?;
         let mut command = Command::new(shell);
-        // The script is the FIFO of that name, so `$0` and all messages read `bash`.
+        // The script is the FIFO with that name, so `$0` and all messages read `bash`.
         command.args(["--norc", "--noprofile", "bash"]).current_dir(folder.path());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         detach(&mut command);
@@ -90,8 +90,8 @@ impl Bash {
         // In braces, so that `set -x` shows nothing of it.
         let trap = [b"{ \\builtin . ", folder.quoted(UNWIND).as_slice(), b"; } 2>/dev/null"].concat();
         let number = SIGNAL.to_string();
-        // All in one line, since messages tell the number of a line counted from here. And by `eval`, since messages
-        // from within functions begin with the name of the file they came from.
+        // All on one line, since messages include a line number counted from here. And by `eval`, since messages from
+        // within functions begin with the name of their file.
         let rc = rc.map_or(b"\\builtin :".to_vec(), |rc| {
             let rc = quote(rc.as_os_str().as_bytes());
             let rest = b"; \\builtin eval \"$__ax\"; \\builtin unset -v __ax";
@@ -124,27 +124,29 @@ impl Bash {
         Ok(Self { pid, starting: Some(token), restored: state.is_some(), program: None, script })
     }
 
-    /// It has answered for the first time.
+    /// Records that it has answered for the first time.
     pub fn has_started(&mut self) {
         self.starting = None;
         self.program = program(self.pid);
     }
 
-    /// False when a line has put a program in its place: `exec make`.
+    /// Returns false if a line has replaced bash by another program: `exec make`.
     pub fn is_itself(&self) -> bool {
         self.program == program(self.pid)
     }
 
-    /// It has read all of its script. With a line that has not answered it reads and does not run: `set -n`.
+    /// Tells whether bash has read all of its script. If its line has not answered, bash reads without running
+    /// anything: `set -n`.
     pub fn has_read_all(&self) -> bool {
         let mut unread = [PollFd::reader(self.script.as_raw_fd())];
         wait(&mut unread, Some(Duration::ZERO)).is_ok() && !unread[0].is_ready()
     }
 
-    /// Hands over a line: its text, the answer, and after the answer the state.
-    pub fn feed(&mut self, folder: &Folder, line: &LineScript<'_>) -> io::Result<()> {
+    /// Writes a line: its text, the answer, and after the answer the state.
+    pub fn feed(&mut self, folder: &PrivateFolder, line: &LineScript<'_>) -> io::Result<()> {
         let mut text = Vec::new();
-        // After `cd link` bash takes `..` off the name of the link. Lines are judged for the real folder, so each begins there.
+        // After `cd link` bash resolves `..` against the name of the link. Lines are judged for the real folder, so
+        // each begins there.
         let real = quote(line.cwd.as_os_str().as_bytes());
         let go = b"{ __ax=${OLDPWD-}; \\builtin cd -P . && OLDPWD=$__ax; \\builtin unset -v __ax; } || \\builtin :";
         match real.len() < LONG_TEXT / 2 {
@@ -155,8 +157,8 @@ impl Bash {
             let bin = quote(session.commands().as_os_str().as_bytes());
             statement(&mut text, &[b"case :$PATH: in *:", &bin, b":*) ;; *) PATH=", &bin, b":$PATH ;; esac"]);
         }
-        let paths = line.session.map(Session::without_path).filter(|_| speaks_of_path(line.text));
-        let jobs = line.session.map(Session::jobs).filter(|_| speaks_of_jobs(line.text));
+        let paths = line.session.map(CommandFolder::without_path).filter(|_| mentions_path(line.text));
+        let jobs = line.session.map(CommandFolder::jobs).filter(|_| runs_jobs(line.text));
         let functions: Vec<_> = paths.into_iter().chain(jobs).collect();
         if !functions.is_empty() {
             statement(&mut text, &[b"__ax_made=()"]);
@@ -164,12 +166,12 @@ impl Bash {
         for functions in &functions {
             statement(&mut text, &[b"\\builtin . ", &quote(functions.as_os_str().as_bytes())]);
         }
-        // The redirection changes nothing but the number of the next line, which messages then count from. An assignment
-        // that is a command would not: bash takes that number back.
+        // The redirection only resets the line number, from which messages then count. An assignment as a command
+        // would not do: bash restores the number afterwards.
         let first: &[u8] = b" <&$((LINENO=0))";
         match line.code {
             0 => statement(&mut text, &[b"{ \\builtin :; }", first]),
-            // Neither `!` nor the left side of `&&` sets off `set -e` or an ERR trap.
+            // Neither `!` nor the left side of `&&` triggers `set -e` or an ERR trap.
             1 => statement(&mut text, &[b"! { \\builtin :; }", first]),
             code => {
                 folder.write("code", format!("\\builtin return {code}\n").as_bytes())?;
@@ -213,13 +215,13 @@ impl Bash {
 const UNWIND: &str = "unwind";
 const SAVE: &str = "save";
 
-/// Writes what bash does when it has to give up its line: it saves its state and exits. Plain variables are
-/// a part of that state, since it was not bash that failed.
+/// Writes the statements by which bash gives up its line: it saves its state and exits. Plain variables are a part of
+/// that state, since bash itself did not fail.
 ///
-/// Or it only breaks out of the loop around the line, if it `may_live`, is in no function and would not
-/// exit for a failure (`set -e`). After a `break` bash skips every command up to the end of its loop, also
-/// those that follow here.
-pub fn unwind(folder: &Folder, state_slot: usize, token: &str, may_live: bool) -> io::Result<()> {
+/// If it `may_live`, is in no function and would not exit on a failure (`set -e`), it only breaks out of the loop
+/// around the line. After a `break` bash skips every command up to the end of its loop, including those that follow
+/// here.
+pub fn unwind(folder: &PrivateFolder, state_slot: usize, token: &str, may_live: bool) -> io::Result<()> {
     let letters = (b'A'..=b'Z').chain(b'a'..=b'z').chain([b'_']);
     let names: String = letters.map(|letter| format!("\"${{!{}@}}\" ", letter as char)).collect();
     let each = |what: &str| {
@@ -243,26 +245,27 @@ pub fn unwind(folder: &Folder, state_slot: usize, token: &str, may_live: bool) -
     folder.write(UNWIND, &text)
 }
 
-/// Without a stop the signal means nothing.
-pub fn forget_unwind(folder: &Folder) {
+/// Removes the statements. Without a stop the signal has no effect.
+pub fn forget_unwind(folder: &PrivateFolder) {
     folder.delete(UNWIND);
     folder.delete(SAVE);
 }
 
-fn save(text: &mut Vec<u8>, folder: &Folder, slot: usize, token: &str, variables: &[u8]) {
+fn save(text: &mut Vec<u8>, folder: &PrivateFolder, slot: usize, token: &str, variables: &[u8]) {
     let first = b"{ \\builtin declare -f; \\builtin umask -p; ";
     let last = [b"\\builtin export -p; \\builtin printf '\\n#%s\\n' ", token.as_bytes()].concat();
     let state = folder.quoted_state(slot);
     statement(text, &[first, variables, &last, b"; } 2>/dev/null >|", &state]);
 }
 
-/// Tells whether a line may give PATH another value.
-fn speaks_of_path(line: &[u8]) -> bool {
+/// Tells whether a line may change PATH.
+fn mentions_path(line: &[u8]) -> bool {
     line.windows(4).any(|word| word == b"PATH")
 }
 
-/// Tells whether a line runs the agent's `jobs` anywhere: bash's own is given an option or a job (`jobs -rp`, `jobs %1`).
-fn speaks_of_jobs(line: &[u8]) -> bool {
+/// Tells whether a line runs the agent's `jobs` anywhere: bash's own has an option or a job as its argument (`jobs
+/// -rp`, `jobs %1`).
+fn runs_jobs(line: &[u8]) -> bool {
     let mut places = line.windows(4).enumerate().filter(|(_, word)| word == b"jobs").map(|(at, _)| at);
     places.any(|at| {
         let after = &line[at + 4..];
@@ -270,7 +273,7 @@ fn speaks_of_jobs(line: &[u8]) -> bool {
         let mut words = after.iter().skip_while(|byte| matches!(byte, b' ' | b'\t'));
         let is_bashs = match (words.next(), words.next()) {
             (Some(b'%'), _) => true,
-            // `-h` and `--help` are the agent's.
+            // `-h` and `--help` belong to the agent's.
             (Some(b'-'), Some(letter)) => letter.is_ascii_lowercase() && *letter != b'h',
             _ => false,
         };
@@ -278,7 +281,7 @@ fn speaks_of_jobs(line: &[u8]) -> bool {
     })
 }
 
-/// Tells whether a word after this text may be the name of a command: `max_jobs` and a comment about jobs are none.
+/// Tells whether a word after this text may be the name of a command: `max_jobs`, or a comment about jobs, is not.
 fn may_begin_a_command(before: &[u8]) -> bool {
     let text = before.trim_ascii_end();
     let is_apart = text.len() < before.len();
@@ -295,15 +298,15 @@ fn may_begin_a_command(before: &[u8]) -> bool {
     }
 }
 
-fn answer(text: &mut Vec<u8>, folder: &Folder, token: &str) {
+fn answer(text: &mut Vec<u8>, folder: &PrivateFolder, token: &str) {
     put_answer(text, folder, token, b"\"$?\"");
     text.push(b'\n');
 }
 
-/// The answer in the place of a code when a line has left the loop around it.
+/// The answer in place of a code when a line has left the loop around it.
 pub const BROKE_OUT: &str = "-";
 
-fn put_answer(text: &mut Vec<u8>, folder: &Folder, token: &str, code: &[u8]) {
+fn put_answer(text: &mut Vec<u8>, folder: &PrivateFolder, token: &str, code: &[u8]) {
     let answers = folder.quoted("a");
     text.extend([b"\\builtin printf '%s %s\\n' ", token.as_bytes(), b" ", code, b" >|", &answers].concat());
 }
@@ -347,7 +350,7 @@ mod tests {
             "x=$(jobs)",
             "if jobs; then :; fi",
         ] {
-            assert!(speaks_of_jobs(line.as_bytes()), "{line}");
+            assert!(runs_jobs(line.as_bytes()), "{line}");
         }
         for line in [
             "job",
@@ -361,7 +364,7 @@ mod tests {
             "echo $jobs ${jobs}",
             "make -j $jobs",
         ] {
-            assert!(!speaks_of_jobs(line.as_bytes()), "{line}");
+            assert!(!runs_jobs(line.as_bytes()), "{line}");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The folder that bash must be in before it gets a line.
+//! The requirement on bash's folder before it gets a line.
 //!
-//! Bash goes to a folder by its name, and a link that is put in its place in that moment leads elsewhere. What the kernel
-//! says about the folder that bash is in cannot be swapped.
+//! Bash changes to a folder by its name, and a link that replaces it at that moment leads elsewhere. The kernel's
+//! record of bash's current folder cannot be swapped.
 
 use std::ffi::c_int;
 use std::fs::{self, File, OpenOptions};
@@ -13,9 +13,9 @@ use crate::system::O_PATH;
 
 pub enum Expected {
     Any,
-    /// The folder of exactly this path, without links on the way.
+    /// The folder at exactly this path, without links on the way.
     Path,
-    /// This folder at the start, and the one that bash was in when it is started again elsewhere.
+    /// This folder at the start, and the previous folder of bash when it is started again elsewhere.
     Folder {
         device: u64,
         inode: u64,
@@ -23,7 +23,7 @@ pub enum Expected {
 }
 
 impl Expected {
-    /// Text that makes no sense is met by no folder.
+    /// Parses the text of a `Start` frame. A malformed text matches no folder.
     pub fn parse(text: &[u8]) -> Self {
         let text = String::from_utf8_lossy(text);
         match text.as_ref() {
@@ -39,7 +39,8 @@ impl Expected {
         }
     }
 
-    /// Tells whether the process is in the folder that it should be in, which has this name. `last` is where bash was before.
+    /// Tells whether the process is in the required folder, which has this name. `last` is the previous folder of
+    /// bash.
     pub fn is_met(&self, pid: c_int, name: &Path, at_start: bool, last: Option<&HeldFolder>) -> bool {
         let place = format!("/proc/{pid}/cwd");
         match self {
@@ -56,15 +57,15 @@ impl Expected {
     }
 }
 
-/// The folder that bash was in, held by its handle: whatever gets its name later is another one, and as long as it is held
-/// its number is given to no other.
+/// The previous folder of bash, held by a handle: a later folder with the same name is another one, and its inode
+/// number is not reused while it is held.
 pub struct HeldFolder {
     handle: File,
     name: PathBuf,
 }
 
 impl HeldFolder {
-    /// The folder that a process is in. Its name is that of the handle, so both are of one folder.
+    /// The current folder of a process. The name is read from the handle, so both belong to the same folder.
     pub fn of(pid: c_int) -> Option<Self> {
         let place = format!("/proc/{pid}/cwd");
         let handle = OpenOptions::new().read(true).custom_flags(O_PATH).open(place).ok()?;

@@ -1,23 +1,23 @@
-//! What lines have left running, by the line that started it.
+//! Processes that lines have left running, by the line that started them.
 //!
-//! A process belongs to the line at the end of which it was new, and so do its descendants. One that has lost its parents
-//! in the meantime, and was not seen before, is known by the output it holds. If it holds none, it is of the line that
-//! runs now or, between lines, of the last one that left anything.
+//! A process belongs to the line at whose end it was new, and so do its descendants. One that has lost its parents in
+//! the meantime, and was not seen before, is assigned by the output that it holds. If it holds none, it belongs to
+//! the running line or, between lines, to the last one that left anything.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::c_int;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use crate::folder::Folder;
+use crate::private_folder::PrivateFolder;
 use crate::line::Outputs;
 use crate::stop::GIVE_UP;
 use crate::system::{SIGCONT, SIGKILL, SIGTERM, send};
 use crate::tree::{Live, Process};
 
-pub struct Job {
+pub struct JobProcesses {
     pub id: u64,
-    /// The number of its outputs, until they serve another line.
+    /// The number of its outputs, until another line uses them.
     outputs: Option<u32>,
     /// Parents come before their children.
     pub processes: Vec<Process>,
@@ -30,12 +30,12 @@ struct Ending {
 }
 
 #[derive(Default)]
-pub struct Jobs {
-    jobs: Vec<Job>,
+pub struct JobTable {
+    jobs: Vec<JobProcesses>,
 }
 
-impl Jobs {
-    pub fn list(&self) -> &[Job] {
+impl JobTable {
+    pub fn list(&self) -> &[JobProcesses] {
         &self.jobs
     }
 
@@ -43,8 +43,8 @@ impl Jobs {
         self.jobs.clear();
     }
 
-    /// Takes note of what lives, and gives what belongs to no job.
-    pub fn update(&mut self, alive: &[Live], folder: &Folder, has_line: bool) -> Vec<Process> {
+    /// Updates the jobs with the live processes, and returns those that belong to no job.
+    pub fn update(&mut self, alive: &[Live], folder: &PrivateFolder, has_line: bool) -> Vec<Process> {
         if self.jobs.is_empty() {
             return alive.iter().map(|live| live.process).collect();
         }
@@ -71,7 +71,7 @@ impl Jobs {
         unknown
     }
 
-    fn owner_of_orphan(&self, live: &Live, folder: &Folder, has_line: bool) -> Option<usize> {
+    fn owner_of_orphan(&self, live: &Live, folder: &PrivateFolder, has_line: bool) -> Option<usize> {
         if live.parent != std::process::id() as c_int {
             return None;
         }
@@ -84,16 +84,16 @@ impl Jobs {
         self.jobs.iter().position(|job| job.outputs.is_some_and(holds)).or(last)
     }
 
-    /// A line has ended and left these.
+    /// Adds the processes that remain after the end of a line.
     pub fn add(&mut self, id: u64, outputs: u32, processes: Vec<Process>) {
         if !processes.is_empty() {
-            self.jobs.push(Job { id, outputs: Some(outputs), processes, ending: None });
+            self.jobs.push(JobProcesses { id, outputs: Some(outputs), processes, ending: None });
         }
     }
 
-    /// Nobody holds these outputs any more.
+    /// Forgets outputs that no process holds any more.
     pub fn forget_outputs(&mut self, number: u32) {
-        let of = |job: &&mut Job| job.outputs == Some(number);
+        let of = |job: &&mut JobProcesses| job.outputs == Some(number);
         self.jobs.iter_mut().filter(of).for_each(|job| job.outputs = None);
     }
 
@@ -107,8 +107,8 @@ impl Jobs {
         self.jobs.iter().any(|job| job.ending.is_some())
     }
 
-    /// Asks what is to end, and kills what has not ended in time.
-    pub fn press(&mut self) {
+    /// Sends TERM to the processes of ending jobs, and KILL to those that have not ended in time.
+    pub fn signal_ending(&mut self) {
         let now = Instant::now();
         for job in &mut self.jobs {
             let Some(ending) = &mut job.ending else { continue };

@@ -5,15 +5,15 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 
 use crate::bash::BROKE_OUT;
-use crate::folder::Folder;
-use crate::stop::{Step, Stop};
+use crate::private_folder::PrivateFolder;
+use crate::stop::{StopStep, LineStop};
 use crate::tree::Process;
-use crate::wire::{How, put_output};
+use crate::wire::{ExitKind, put_output};
 
-/// Looks in a row at which bash must have been silent.
+/// The number of consecutive checks at which bash must have been silent.
 const SILENT_LOOKS: u32 = 2;
 
-/// The stdout and stderr FIFO of one line; a `None` is at its end.
+/// The stdout and stderr FIFO of one line. None for one that has ended.
 pub struct Outputs {
     pub id: u64,
     pub number: u32,
@@ -21,7 +21,7 @@ pub struct Outputs {
 }
 
 impl Outputs {
-    pub fn open(folder: &Folder, id: u64, number: u32) -> io::Result<Self> {
+    pub fn open(folder: &PrivateFolder, id: u64, number: u32) -> io::Result<Self> {
         let [out, err] = Self::names(number);
         Ok(Self { id, number, ends: [Some(folder.open_output(&out)?), Some(folder.open_output(&err)?)] })
     }
@@ -30,7 +30,7 @@ impl Outputs {
         [format!("o{number}"), format!("e{number}")]
     }
 
-    /// Whether some process may still write to them.
+    /// Tells whether a process may still write to them.
     pub fn are_held(&self) -> bool {
         self.ends.iter().any(Option::is_some)
     }
@@ -53,35 +53,35 @@ impl Outputs {
     }
 }
 
-pub struct Line {
+pub struct CurrentLine {
     pub token: String,
     pub outputs: Outputs,
-    /// What was alive before: these and their descendants are not ours to kill.
+    /// The processes that were alive before: these and their descendants are not ours to kill.
     pub old: HashSet<Process>,
     pub answer: Option<i32>,
-    /// It left the loop around it before its end.
+    /// True if it left the loop around it before its end.
     pub broke_out: bool,
-    /// Looks in a row at which bash had read all and had not answered.
+    /// The number of consecutive checks at which bash had read everything and had not answered.
     pub silent: u32,
-    pub stop: Option<Stop>,
+    pub stop: Option<LineStop>,
 }
 
-impl Line {
+impl CurrentLine {
     pub fn new(token: String, outputs: Outputs, old: HashSet<Process>) -> Self {
         Self { token, outputs, old, answer: None, broke_out: false, silent: 0, stop: None }
     }
 
-    /// Whether it has come to its end, or what is to be done about that.
-    pub fn step(&mut self, has_shell: bool) -> Step {
+    /// The next step towards the end of the line. Done if it has ended.
+    pub fn step(&mut self, has_shell: bool) -> StopStep {
         let has_ended = self.answer.is_some() || !has_shell;
         match &mut self.stop {
             Some(stop) => stop.step(&self.old, has_ended),
-            None if has_ended => Step::Done,
-            None => Step::Wait,
+            None if has_ended => StopStep::Done,
+            None => StopStep::Wait,
         }
     }
 
-    /// Takes the first answer.
+    /// Accepts the first answer.
     pub fn take_answer(&mut self, code: &str) {
         if self.answer.is_some() {
             return;
@@ -90,7 +90,7 @@ impl Line {
         self.answer = if self.broke_out { Some(0) } else { code.parse().ok() };
     }
 
-    /// Tells whether bash reads and runs nothing.
+    /// Tells whether bash reads without running anything.
     pub fn is_silent(&self) -> bool {
         self.silent >= SILENT_LOOKS
     }
@@ -100,13 +100,13 @@ impl Line {
         self.broke_out && self.stop.is_none()
     }
 
-    pub fn how(&self) -> How {
+    pub fn exit(&self) -> ExitKind {
         match (self.answer, &self.stop) {
-            (None, Some(stop)) => How::ShellSignal(stop.signal()),
-            // Bash that broke out of a loop has forgotten what its last command came to.
-            (Some(0), Some(stop)) if stop.is_told => How::Code(128 + stop.signal()),
-            _ if self.has_dropped_its_rest() => How::Code(1),
-            (answer, _) => How::Code(answer.unwrap_or_default()),
+            (None, Some(stop)) => ExitKind::ShellSignal(stop.signal()),
+            // Bash that broke out of a loop has lost the exit code of its last command.
+            (Some(0), Some(stop)) if stop.is_signalled => ExitKind::Code(128 + stop.signal()),
+            _ if self.has_dropped_its_rest() => ExitKind::Code(1),
+            (answer, _) => ExitKind::Code(answer.unwrap_or_default()),
         }
     }
 }

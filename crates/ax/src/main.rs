@@ -1,10 +1,9 @@
 //! `ax`: the part of Lathe that runs where the commands run.
 //!
-//! The binary is static, has no dependencies and is embedded in `lathe`, so it can be put into any
-//! folder, jail or container and started there. What it does is chosen by the name it is started under:
-//! every other name than `ax` is an agent command, answered by the host. As `ax` its first argument, the
-//! role, decides: `ax supervise` keeps one bash of one agent session, `ax run NAME ...` is the agent command
-//! of that name.
+//! The binary is static, has no dependencies and is embedded in `lathe`, so it can be put into any folder, jail or
+//! container and started there. The name under which it is started decides its function: every name other than `ax`
+//! is an agent command, which the host runs. As `ax` its first argument, the role, decides: `ax supervise` keeps one
+//! bash of one agent session, `ax run NAME ...` is the agent command with that name.
 
 // The entry is in `system`.
 #![cfg_attr(all(target_os = "linux", not(test)), no_main)]
@@ -15,7 +14,7 @@ mod bash;
 mod client;
 mod expected;
 #[cfg(target_os = "linux")]
-mod folder;
+mod private_folder;
 #[cfg(target_os = "linux")]
 mod jobs;
 #[cfg(target_os = "linux")]
@@ -23,7 +22,7 @@ mod keeper;
 #[cfg(target_os = "linux")]
 mod line;
 #[cfg(target_os = "linux")]
-mod session;
+mod command_folder;
 #[cfg(target_os = "linux")]
 mod stop;
 #[cfg(target_os = "linux")]
@@ -37,13 +36,13 @@ mod wire;
 
 use std::io::Write;
 
-/// What the entry in `system` calls; it gives the exit code.
+/// Called by the entry in `system`. Returns the exit code.
 #[cfg(target_os = "linux")]
 fn run(arguments: &[std::ffi::OsString]) -> u8 {
     let path = system::exec_path().or(arguments.first().cloned()).unwrap_or_default();
     let path = std::path::Path::new(&path);
     let links = path.parent().unwrap_or("".as_ref());
-    let call = |name, arguments| client::run(&client::Call { name, arguments, links });
+    let call = |name, arguments| client::run(&client::AgentCall { name, arguments, links });
     match (path.file_name(), arguments.get(1..).unwrap_or_default()) {
         (Some(name), arguments) if name != "ax" => call(name, arguments),
         (_, [role, name, arguments @ ..]) if role == "run" => call(name, arguments),
@@ -61,7 +60,7 @@ fn main() -> std::process::ExitCode {
 }
 
 fn complain(text: &str) -> u8 {
-    // Nobody is left to tell if stderr is closed too.
+    // If stderr is closed too, there is no channel left.
     let _ = writeln!(std::io::stderr(), "{text}");
     2
 }

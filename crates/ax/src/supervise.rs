@@ -1,33 +1,31 @@
 //! `ax supervise`: keeps one bash of one agent session, and everything that descends from it.
 //!
-//! The host talks to it over stdin and stdout only, in frames (one type byte, a little-endian `u32`
-//! length, the payload), so a pipe of any kind will do. Its invariants:
+//! The host communicates with it over stdin and stdout only, in frames (one type byte, a little-endian `u32` length,
+//! the payload), so any kind of pipe will do. Its invariants:
 //!
-//! * **Nothing outlives it.** It is a child subreaper, so `setsid`, `nohup`, `disown` and double forks
-//!   all end up below it. When stdin ends (the host is gone, however it went), on QUIT and on
-//!   TERM/HUP/INT every descendant is ended before it exits.
-//! * **Bash reads fixed statements as its script**, from a FIFO named `bash` in a private folder, so that
-//!   `$0` and bash's messages read `bash: ...`. A read-eval loop was rejected: `break` ends it,
-//!   `continue` swallows the answer. Bash's own standard descriptors are /dev/null; the script descriptor
-//!   is close-on-exec and bash itself guards it; the answer is written to a FIFO opened by name for just
-//!   that statement. So no command, trap or child ever holds a control descriptor, and a line that
-//!   redirects, closes or re-uses descriptors cannot poison the next one. The answer must carry the
-//!   line's random token.
-//! * **A line ends when bash says so or dies**, never by the end of its output: a background child may
-//!   hold that for hours. Each line has its own pair of FIFOs; all foreground output is in them when the
-//!   answer arrives, so they are emptied without waiting. A pair still held by a background child stays
-//!   with the old line's id, and later lines get another; a pair nobody holds is used again.
-//! * **A stop hits this line only, and all of it**: what descends from us now, less the trees that were
-//!   alive when the line began. After it no further command of the line runs; module `stop` says how. For
-//!   that each line is surrounded by a loop that bash can break out of, so a `break` or `continue` outside
-//!   of a loop of its own ends the line, which is told.
-//! * **State survives the death of bash.** After each answer bash writes its exported variables, functions
-//!   and umask to a file in the private folder (tmpfs where there is one: about 40 us, after the host
-//!   has been answered). A new bash starts with an empty environment, reads that file and goes to the
-//!   last known folder. The file is trusted only if it ends with its line's token. Options (`set -e`)
-//!   and plain variables are left behind on purpose: they are often what killed the old one. Bash that has
-//!   to exit for a stop is another matter: what it writes then has the stopped line's doings and plain
-//!   variables in it too.
+//! * **Nothing outlives it.** It is a child subreaper, so `setsid`, `nohup`, `disown` and double forks all end up
+//!   below it. When stdin ends (the host is gone, for any reason), on QUIT and on TERM/HUP/INT every descendant is
+//!   ended before it exits.
+//! * **Bash reads fixed statements as its script**, from a FIFO named `bash` in a private folder, so that `$0` and
+//!   bash's messages read `bash: ...`. A read-eval loop was rejected: `break` ends it, `continue` skips the answer.
+//!   Bash's own standard descriptors are /dev/null; the script descriptor is close-on-exec and bash itself guards it;
+//!   the answer is written to a FIFO opened by name for just that statement. So no command, trap or child ever holds
+//!   a control descriptor, and a line that redirects, closes or re-uses descriptors cannot affect the next one. The
+//!   answer must carry the line's random token.
+//! * **A line ends when bash answers or dies**, never by the end of its output: a background child may hold that for
+//!   hours. Each line has its own pair of FIFOs; all foreground output is in them when the answer arrives, so they
+//!   are drained without waiting. A pair still held by a background child stays with the old line's id, and later
+//!   lines get another; a pair that no process holds is used again.
+//! * **A stop affects this line only, and all of it**: the current descendants of this process, less the trees that
+//!   were alive when the line began. After it no further command of the line runs; module `stop` describes that. For
+//!   this each line is surrounded by a loop that bash can break out of, so a `break` or `continue` outside of a loop
+//!   of its own ends the line, which is reported.
+//! * **State survives the death of bash.** After each answer bash writes its exported variables, functions and umask
+//!   to a file in the private folder (tmpfs if possible: about 40 us, after the answer was sent to the host). A new
+//!   bash starts with an empty environment, reads that file and changes to the last known folder. The file is trusted
+//!   only if it ends with its line's token. Options (`set -e`) and plain variables are dropped on purpose: they are
+//!   often what killed the old one. Bash that has to exit for a stop is an exception: its state then also has the
+//!   effects of the stopped line and plain variables.
 
 use std::collections::HashSet;
 use std::ffi::{OsString, c_int};
@@ -40,30 +38,30 @@ use std::time::{Duration, Instant};
 
 use crate::bash::{self, Bash, LineScript};
 use crate::expected::{Expected, HeldFolder};
-use crate::folder::Folder;
-use crate::jobs::Jobs;
+use crate::private_folder::PrivateFolder;
+use crate::jobs::JobTable;
 use crate::keeper;
-use crate::line::{Line, Outputs};
-use crate::session::Session;
-use crate::stop::{GIVE_UP, Step, Stop};
+use crate::line::{CurrentLine, Outputs};
+use crate::command_folder::CommandFolder;
+use crate::stop::{GIVE_UP, StopStep, LineStop};
 use crate::system::{self, PollFd, SIGCONT, SIGKILL, SIGTERM, Signals, send, wait};
 use crate::tree::{Process, descendants, is_asleep, live, live_for_certain};
-use crate::wire::{self, How, Request};
+use crate::wire::{self, ExitKind, HostRequest};
 
-/// Unsent bytes at which output is no longer read, so that its writers wait.
+/// The number of unsent bytes at which output is no longer read, so that its writers wait.
 const OUT_FULL: usize = 512 * 1024;
 /// More than a pipe can hold when the answer comes; a background flood must not delay the end.
 const DRAIN_MAX: usize = 1024 * 1024;
-/// Outputs held by background children; beyond it the oldest are given up.
+/// The maximum number of outputs held by background children; beyond it the oldest are abandoned.
 const LATE_MAX: usize = 128;
-/// How often a stop looks again.
+/// The time between two steps of a stop.
 const TICK: Duration = Duration::from_millis(5);
-/// The time between two looks at a running line.
+/// The time between two checks of a running line.
 const LOOK: Duration = Duration::from_millis(250);
 const END_GRACE: Duration = Duration::from_millis(200);
 
 struct Supervisor {
-    folder: Folder,
+    folder: PrivateFolder,
     signals: Signals,
     host_in: File,
     host_out: File,
@@ -74,39 +72,39 @@ struct Supervisor {
     shell: OsString,
     start_cwd: PathBuf,
     expected: Expected,
-    session: Option<Session>,
+    session: Option<CommandFolder>,
     cwd: PathBuf,
-    /// The folder that bash was last seen in.
+    /// The last known folder of bash.
     last: Option<HeldFolder>,
     bash: Option<Bash>,
-    /// The host waits for bash to be ready.
+    /// True while the host waits for bash to be ready.
     is_awaited: bool,
     /// Wait status of bash, once it has been reaped.
     ended: Option<c_int>,
-    /// Whether bash was replaced since the last line's end.
+    /// True if bash was replaced since the last line's end.
     respawned: bool,
-    line: Option<Line>,
+    line: Option<CurrentLine>,
     pending: Option<(u64, Vec<u8>)>,
-    /// Background processes at the end of the last line.
+    /// The number of background processes at the end of the last line.
     left: usize,
-    jobs: Jobs,
+    jobs: JobTable,
     late: Vec<Outputs>,
     spare: Vec<u32>,
     outputs_made: u32,
-    /// `$?` after the last line.
+    /// The value of `$?` after the last line.
     code: i32,
-    /// The token of each of the two state files, and which of them is the newer one.
+    /// The token of each of the two state files, and the index of the newer one.
     snapshots: [String; 2],
     newest: usize,
     state: Option<Vec<u8>>,
 }
 
 pub fn run() -> io::Result<()> {
-    keeper::stay_behind();
+    keeper::fork_keeper();
     let signals = system::become_supervisor()?;
     let (host_in, host_out) = system::host_pipes();
     let mut supervisor = Supervisor {
-        folder: Folder::make()?,
+        folder: PrivateFolder::make()?,
         signals,
         host_in,
         host_out,
@@ -127,7 +125,7 @@ pub fn run() -> io::Result<()> {
         line: None,
         pending: None,
         left: 0,
-        jobs: Jobs::default(),
+        jobs: JobTable::default(),
         late: Vec::new(),
         spare: Vec::new(),
         outputs_made: 0,
@@ -149,7 +147,7 @@ pub fn run() -> io::Result<()> {
 }
 
 impl Supervisor {
-    /// The loop: returns when the host is gone or asks for the end.
+    /// The main loop: returns when the host is gone or requests the end.
     fn serve(&mut self) -> io::Result<()> {
         loop {
             self.flush()?;
@@ -179,7 +177,7 @@ impl Supervisor {
                     }
                 }
             }
-            self.sort_late();
+            self.release_outputs();
             if is_ready(1) && self.take_signals() {
                 return Ok(());
             }
@@ -189,12 +187,12 @@ impl Supervisor {
             if is_ready(0) && self.read_host()? {
                 return Ok(());
             }
-            self.look_for_silence();
+            self.check_silence();
             self.advance();
         }
     }
 
-    /// Sends what is queued, as far as the pipe takes it.
+    /// Sends queued frames, as far as the pipe accepts them.
     fn flush(&mut self) -> io::Result<()> {
         let mut sent = 0;
         while sent < self.out.len() {
@@ -209,37 +207,37 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Takes what the host asks; true when it will ask no more.
+    /// Handles requests of the host. Returns true when no more will come.
     fn read_host(&mut self) -> io::Result<bool> {
         let count = self.host_in.read(&mut self.scratch)?;
         self.input.extend_from_slice(&self.scratch[..count]);
         while let Some(request) = wire::take_request(&mut self.input) {
             match request {
-                Request::Start { shell, cwd, session, expected } => {
-                    // The folder we were started in must stay free to be removed.
+                HostRequest::Start { shell, cwd, session, expected } => {
+                    // The folder we were started in must remain removable.
                     let _ = std::env::set_current_dir("/");
                     self.shell = OsString::from_vec(shell);
                     self.start_cwd = PathBuf::from(OsString::from_vec(cwd));
                     self.expected = Expected::parse(&expected);
-                    self.session = (!session.is_empty()).then(|| Session::new(session));
+                    self.session = (!session.is_empty()).then(|| CommandFolder::new(session));
                     self.start_afresh();
                 }
-                Request::Code(code) => self.code = code,
-                Request::Fresh => self.start_afresh(),
-                Request::Run { id, text } => {
+                HostRequest::Code(code) => self.code = code,
+                HostRequest::Fresh => self.start_afresh(),
+                HostRequest::Run { id, text } => {
                     self.pending = Some((id, text));
                     if self.bash.is_none() {
                         self.start_bash();
                     }
                 }
-                Request::Stop { id, grace_ms } => self.stop(id, Duration::from_millis(grace_ms.into())),
-                Request::Jobs { query } => self.tell_jobs(query),
-                Request::EndJob { id, grace_ms } => {
+                HostRequest::Stop { id, grace_ms } => self.stop(id, Duration::from_millis(grace_ms.into())),
+                HostRequest::Jobs { query } => self.send_jobs(query),
+                HostRequest::EndJob { id, grace_ms } => {
                     self.update_jobs(self.line.is_some());
                     self.jobs.end(id, Duration::from_millis(grace_ms.into()));
                 }
-                Request::Quit => {
-                    // The host is there to remove it.
+                HostRequest::Quit => {
+                    // The host is alive and removes it.
                     self.session = None;
                     return Ok(true);
                 }
@@ -248,7 +246,7 @@ impl Supervisor {
         Ok(count == 0)
     }
 
-    /// A bash as at the beginning, with nothing left of an old one.
+    /// Starts a fresh bash, with nothing left of an old one.
     fn start_afresh(&mut self) {
         self.end_tree(&HashSet::new(), END_GRACE);
         (self.bash, self.ended, self.line, self.pending, self.state) = (None, None, None, None, None);
@@ -262,8 +260,8 @@ impl Supervisor {
 
     fn start_bash(&mut self) {
         self.cwd = existing(std::mem::take(&mut self.cwd));
-        let rc = self.session.as_ref().map(Session::rc);
-        let started = self.folder.mend().and_then(|()| {
+        let rc = self.session.as_ref().map(CommandFolder::rc);
+        let started = self.folder.repair().and_then(|()| {
             Bash::start(&mut self.folder, &self.shell, &self.cwd, rc.as_deref(), self.state.as_deref())
         });
         match started {
@@ -280,38 +278,38 @@ impl Supervisor {
     fn stop(&mut self, id: u64, grace: Duration) {
         if self.pending.take_if(|(pending, _)| *pending == id).is_some() {
             self.update_jobs(self.line.is_some());
-            self.put_done(id, &How::ShellSignal(SIGTERM));
+            self.put_done(id, &ExitKind::ShellSignal(SIGTERM));
         }
         let shell = self.shell_pid();
         let Some(line) = self.line.as_mut().filter(|line| line.outputs.id == id) else {
             return;
         };
         if let Some(stop) = &mut line.stop {
-            return stop.hurry(grace);
+            return stop.shorten_grace(grace);
         }
-        line.stop = Some(Stop::begin(shell, &line.old, grace));
-        // Only now is it certain what bash has said.
+        line.stop = Some(LineStop::begin(shell, &line.old, grace));
+        // Only now the last answer of bash is certain.
         self.read_answers();
-        self.tell_shell();
+        self.signal_shell();
     }
 
-    /// Everything of the line is halted: now bash has to give it up.
-    fn tell_shell(&mut self) {
+    /// Makes bash give up the line, after all its processes were halted.
+    fn signal_shell(&mut self) {
         let (Some(line), Some(bash)) = (&mut self.line, &self.bash) else {
             return;
         };
         let Some(stop) = &mut line.stop else { return };
         if line.answer.is_some() {
-            stop.leave_shell(&line.old);
+            stop.continue_without_shell(&line.old);
         } else if bash.is_itself() {
             if let Some(last) = HeldFolder::of(bash.pid) {
                 self.cwd = existing(last.name().to_owned());
                 self.last = Some(last);
             }
             let prepared = bash::unwind(&self.folder, self.newest, &line.token, false);
-            stop.tell_shell(prepared.is_ok());
+            stop.signal_shell(prepared.is_ok());
         } else {
-            stop.take_shell(&line.old);
+            stop.include_shell(&line.old);
         }
     }
 
@@ -319,7 +317,7 @@ impl Supervisor {
         self.bash.as_ref().map_or(0, |bash| bash.pid)
     }
 
-    /// Takes signals and reaps children; true when we are asked to end.
+    /// Handles signals and reaps children. Returns true when we are to end.
     fn take_signals(&mut self) -> bool {
         let asked = self.signals.take();
         while let Some((pid, status)) = system::reap() {
@@ -343,7 +341,7 @@ impl Supervisor {
             if let Some(line) = self.line.as_mut().filter(|line| line.token == token) {
                 line.take_answer(code);
             } else if let Some(bash) = self.bash.as_mut().filter(|b| b.starting.as_deref() == Some(token)) {
-                // The folder of that name may have been swapped for a link since it was looked at.
+                // The folder with that name may have been swapped for a link since it was checked.
                 let at_start = self.is_awaited || self.cwd == self.start_cwd;
                 if !self.expected.is_met(bash.pid, &self.cwd, at_start, self.last.as_ref()) {
                     send(bash.pid, SIGKILL);
@@ -365,8 +363,9 @@ impl Supervisor {
         }
     }
 
-    /// Ends a bash that reads its script and runs nothing of it, as after `set -n`, or that has no descriptor left to answer by.
-    fn look_for_silence(&mut self) {
+    /// Ends a bash that reads its script without running it, as after `set -n`, or that has no descriptor left for
+    /// its answer.
+    fn check_silence(&mut self) {
         let (Some(line), Some(bash)) = (&mut self.line, &self.bash) else { return };
         let is_silent =
             line.answer.is_none() && line.stop.is_none() && bash.has_read_all() && bash.is_itself();
@@ -380,7 +379,7 @@ impl Supervisor {
         send(bash.pid, SIGKILL);
     }
 
-    /// Takes the next step after something happened: an answer, the end of bash, a grace time over.
+    /// Takes the next step after an event: an answer, the end of bash, the end of a grace time.
     fn advance(&mut self) {
         if let Some(status) = self.ended.take() {
             self.bash_ended(status);
@@ -388,7 +387,7 @@ impl Supervisor {
         self.step();
         if self.jobs.is_any_ending() {
             self.update_jobs(self.line.is_some());
-            self.jobs.press();
+            self.jobs.signal_ending();
         }
         let is_idle = self.bash.as_ref().is_some_and(|bash| bash.starting.is_none()) && self.line.is_none();
         if let Some((id, text)) = self.pending.take_if(|_| is_idle)
@@ -398,22 +397,22 @@ impl Supervisor {
         }
     }
 
-    /// Sees whether the line has ended, and presses on with a stop.
+    /// Checks whether the line has ended, and continues a stop.
     fn step(&mut self) {
         let has_shell = self.bash.is_some();
         let Some(line) = &mut self.line else { return };
         match line.step(has_shell) {
-            Step::Wait => {}
-            Step::Relent => {
-                // If it fails, the old content has bash exit.
+            StopStep::Wait => {}
+            StopStep::Relent => {
+                // If it fails, the old statements make bash exit.
                 let _ = bash::unwind(&self.folder, self.newest, &line.token, true);
                 if let Some(stop) = &mut line.stop {
                     stop.relent(&line.old);
                 }
             }
-            Step::Done => {
+            StopStep::Done => {
                 let Some(line) = self.line.take() else { return };
-                let how = line.how();
+                let how = line.exit();
                 if line.stop.is_some() {
                     bash::forget_unwind(&self.folder);
                 }
@@ -431,7 +430,7 @@ impl Supervisor {
     }
 
     fn begin(&mut self, id: u64, text: &[u8]) -> io::Result<()> {
-        self.folder.mend()?;
+        self.folder.repair()?;
         let Some(bash) = &mut self.bash else {
             return Err(ErrorKind::NotConnected.into());
         };
@@ -443,7 +442,7 @@ impl Supervisor {
         let outputs = Outputs::open(&self.folder, id, number)?;
         self.newest ^= 1;
         self.snapshots[self.newest].clone_from(&token);
-        // Where nothing ran at the end of the last line, an idle bash has started nothing since.
+        // If nothing ran at the end of the last line, an idle bash has started nothing since.
         let old = match self.left {
             0 => HashSet::new(),
             _ => descendants(bash.pid, &HashSet::new()).into_iter().collect(),
@@ -458,7 +457,7 @@ impl Supervisor {
             cwd: &self.cwd,
         };
         bash.feed(&self.folder, &script)?;
-        self.line = Some(Line::new(token, outputs, old));
+        self.line = Some(CurrentLine::new(token, outputs, old));
         Ok(())
     }
 
@@ -466,7 +465,7 @@ impl Supervisor {
         self.read_answers();
         let Some(bash) = self.bash.take() else { return };
         if bash.starting.is_some() {
-            // The state may be what it died of.
+            // The state may be the cause of its death.
             if bash.restored {
                 self.state = None;
                 return self.start_bash();
@@ -477,26 +476,26 @@ impl Supervisor {
         let state = newest.into_iter().find_map(|slot| self.folder.state(slot, &self.snapshots[slot]));
         self.state = state.or(self.state.take());
         (self.respawned, self.code) = (true, 0);
-        // One that dies while idle is replaced when it is needed, lest it dies over and over.
+        // A bash that dies while idle is replaced when it is needed, so that it does not die over and over.
         let Some(mut line) = self.line.take() else { return };
         if let Some(stop) = &mut line.stop {
-            // Its processes may still have their grace.
+            // Its processes may still be in their grace time.
             stop.shell_ended();
             self.line = Some(line);
             return;
         }
         let how = match (line.answer, status & 0x7f) {
-            (Some(code), _) => How::Code(code),
-            (None, _) if line.is_silent() => How::Code(0),
-            (None, 0) => How::ShellExit((status >> 8) & 0xff),
-            (None, signal) => How::ShellSignal(signal),
+            (Some(code), _) => ExitKind::Code(code),
+            (None, _) if line.is_silent() => ExitKind::Code(0),
+            (None, 0) => ExitKind::ShellExit((status >> 8) & 0xff),
+            (None, signal) => ExitKind::ShellSignal(signal),
         };
         self.finish(line, &how);
         self.start_bash();
     }
 
-    /// Empties the outputs without waiting, then tells the host.
-    fn finish(&mut self, mut line: Line, how: &How) {
+    /// Drains the outputs without waiting, then reports to the host.
+    fn finish(&mut self, mut line: CurrentLine, how: &ExitKind) {
         for which in 0..2 {
             line.outputs.pump(which, DRAIN_MAX, &mut self.scratch, &mut self.out);
         }
@@ -504,7 +503,7 @@ impl Supervisor {
             self.cwd = existing(last.name().to_owned());
             self.last = Some(last);
         }
-        if let (How::Code(code), Some(_)) = (how, &self.bash) {
+        if let (ExitKind::Code(code), Some(_)) = (how, &self.bash) {
             self.code = *code;
         }
         let new = self.update_jobs(true);
@@ -514,36 +513,36 @@ impl Supervisor {
         }
         self.put_done(line.outputs.id, how);
         self.late.push(line.outputs);
-        self.sort_late();
+        self.release_outputs();
     }
 
-    fn put_done(&mut self, id: u64, how: &How) {
+    fn put_done(&mut self, id: u64, how: &ExitKind) {
         let respawned = std::mem::take(&mut self.respawned);
         let cwd = self.cwd.as_os_str().as_bytes();
         wire::put_done(&mut self.out, id, how, respawned, self.left, cwd);
     }
 
-    /// Looks at what lives, and gives what belongs to no job but to the line, if there is one.
+    /// Reads the live processes, and returns those that belong to no job but to the line, if there is one.
     fn update_jobs(&mut self, has_line: bool) -> Vec<Process> {
         let alive = live(self.shell_pid(), &HashSet::new());
         self.left = alive.len();
         self.jobs.update(&alive, &self.folder, has_line)
     }
 
-    /// What has been printed until now goes first.
-    fn tell_jobs(&mut self, query: u64) {
+    /// Sends the list of jobs. Output up to now goes first.
+    fn send_jobs(&mut self, query: u64) {
         for outputs in &mut self.late {
             for which in 0..2 {
                 outputs.pump(which, OUT_FULL / LATE_MAX, &mut self.scratch, &mut self.out);
             }
         }
-        self.sort_late();
+        self.release_outputs();
         self.update_jobs(self.line.is_some());
         wire::put_jobs(&mut self.out, query, self.jobs.list());
     }
 
-    /// Outputs that nobody writes to any more can serve another line.
-    fn sort_late(&mut self) {
+    /// Releases outputs that no process writes to any more for other lines.
+    fn release_outputs(&mut self) {
         self.late.retain(|outputs| {
             if !outputs.are_held() {
                 self.spare.push(outputs.number);
@@ -555,7 +554,7 @@ impl Supervisor {
         self.late.drain(..excess);
     }
 
-    /// Ends all descendants, bash too, except the trees to spare: asks first, then kills.
+    /// Ends all descendants, bash too, except the trees in `spare`: first with TERM, then with KILL.
     fn end_tree(&mut self, spare: &HashSet<Process>, grace: Duration) {
         let began = Instant::now();
         let mut told = HashSet::new();
@@ -579,7 +578,7 @@ impl Supervisor {
     }
 }
 
-/// The folder, or the nearest parent that is still there.
+/// The folder, or its nearest parent that still exists.
 fn existing(cwd: PathBuf) -> PathBuf {
     if cwd.is_dir() {
         return cwd;

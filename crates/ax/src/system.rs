@@ -65,8 +65,8 @@ pub const SIGCONT: c_int = 18;
 pub const SIGSTOP: c_int = 19;
 const SIGXFSZ: c_int = 25;
 
-/// The entry, in the place of Rust's: that one makes twenty system calls more, a twentieth of what an agent command
-/// takes. What is needed of it is done here: lost pipes are errors, and the standard descriptors are open.
+/// The entry, in place of Rust's: that one makes twenty more system calls, a twentieth of the run time of an agent
+/// command. The necessary parts are done here: lost pipes are errors, and the standard descriptors are open.
 // SAFETY: no other symbol of this name is in the program, and the C runtime calls it with a list of terminated strings.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 extern "C" fn main(count: c_int, words: *const *const c_char) -> c_int {
@@ -75,7 +75,7 @@ extern "C" fn main(count: c_int, words: *const *const c_char) -> c_int {
     let mut standard = [0, 1, 2].map(PollFd::reader);
     if wait(&mut standard, Some(Duration::ZERO)).is_ok() {
         for _ in standard.iter().filter(|one| one.revents & POLLNVAL != 0) {
-            // A new descriptor is the lowest that is closed.
+            // A new descriptor gets the lowest free number.
             let null = OpenOptions::new().read(true).write(true).open("/dev/null");
             let _ = null.map(IntoRawFd::into_raw_fd);
         }
@@ -88,7 +88,7 @@ extern "C" fn main(count: c_int, words: *const *const c_char) -> c_int {
     crate::run(&words.collect::<Vec<_>>()).into()
 }
 
-/// Tests have an entry of their own, and all of this would seem to be unused.
+/// Tests have an entry of their own, and without this all of it would seem unused.
 #[cfg(test)]
 const _: extern "C" fn(c_int, *const *const c_char) -> c_int = main;
 
@@ -119,10 +119,10 @@ pub fn wait(fds: &mut [PollFd], timeout: Option<Duration>) -> io::Result<()> {
     }
 }
 
-/// CHLD, TERM, HUP and INT as something to read, instead of handlers.
+/// CHLD, TERM, HUP and INT as a readable file, instead of handlers.
 pub struct Signals(pub File);
 
-/// Makes this process the parent of every orphan below it, and takes its signals.
+/// Makes this process the parent of every orphan below it, and redirects its signals.
 pub fn become_supervisor() -> io::Result<Signals> {
     let mut set: SignalSet = [0; 16];
     for number in [SIGCHLD, SIGTERM, SIGHUP, SIGINT] {
@@ -146,7 +146,7 @@ pub fn become_supervisor() -> io::Result<Signals> {
 }
 
 impl Signals {
-    /// Takes what has arrived; true if one of them asks us to end.
+    /// Reads the pending signals. Returns true if one of them requests our end.
     pub fn take(&mut self) -> bool {
         let mut asked = false;
         let mut info = [0u8; 128];
@@ -157,7 +157,7 @@ impl Signals {
     }
 }
 
-/// Stdin and stdout as unbuffered files; writing never waits.
+/// Stdin and stdout as unbuffered files; writing never blocks.
 pub fn host_pipes() -> (File, File) {
     // SAFETY: 0 and 1 are open at the start and used through these two owners only.
     unsafe {
@@ -166,7 +166,7 @@ pub fn host_pipes() -> (File, File) {
     }
 }
 
-/// Gives the child its own session, no blocked signals, and its end if we die without a word.
+/// Gives the child its own session, no blocked signals, and KILL if we die.
 pub fn detach(command: &mut Command) {
     // SAFETY: the calls are async-signal-safe and the set is a constant. The death signal follows the
     // thread that forked; this process has only one.
@@ -185,7 +185,7 @@ pub enum Forked {
     Child,
 }
 
-/// Forks below this process, to which every orphan comes from now on. The child is told to end when this process dies.
+/// Forks below this process, which becomes the parent of every orphan. The child gets TERM when this process dies.
 pub fn fork_under_subreaper() -> io::Result<Forked> {
     // SAFETY: system calls without pointers. This process has one thread, so the child may do whatever its parent may.
     unsafe {
@@ -201,8 +201,8 @@ pub fn fork_under_subreaper() -> io::Result<Forked> {
     }
 }
 
-/// Closes every descriptor and ignores what a terminal sends. For a process that only waits.
-pub fn let_go_of_everything() {
+/// Closes every descriptor and ignores the signals of a terminal. For a process that only waits.
+pub fn close_everything() {
     let open: Vec<c_int> = std::fs::read_dir("/proc/self/fd")
         .into_iter()
         .flatten()
@@ -221,9 +221,9 @@ pub fn let_go_of_everything() {
 }
 
 pub enum Waited {
-    /// The process, and the code a shell would give it.
+    /// The process, and the exit code that a shell would report.
     Ended(c_int, c_int),
-    Nobody,
+    NoChild,
 }
 
 /// Waits for the end of any child.
@@ -237,7 +237,7 @@ pub fn wait_for_child() -> Waited {
             return Waited::Ended(pid, if signal == 0 { (status >> 8) & 0xff } else { 128 + signal });
         }
         if io::Error::last_os_error().kind() != ErrorKind::Interrupted {
-            return Waited::Nobody;
+            return Waited::NoChild;
         }
     }
 }
@@ -267,7 +267,7 @@ pub fn make_fifo(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The path this program was started by, with the name of the link in it.
+/// The path by which this program was started, with the name of the link in it.
 pub fn exec_path() -> Option<OsString> {
     // SAFETY: the kernel puts the address of a terminated string there, which lives as long as the process.
     let path = unsafe {
@@ -297,7 +297,7 @@ pub fn current_umask() -> u32 {
     }
 }
 
-/// Waits until one can be read; true if it is the second, and only that.
+/// Waits until one is readable. Returns true if only the second is.
 pub fn wait_for_either(first: c_int, second: c_int) -> io::Result<bool> {
     let mut fds = [PollFd::reader(first), PollFd::reader(second)];
     while !fds.iter().any(PollFd::is_ready) {
@@ -306,7 +306,7 @@ pub fn wait_for_either(first: c_int, second: c_int) -> io::Result<bool> {
     Ok(!fds[0].is_ready())
 }
 
-/// Ends this process as SIGPIPE ends others. It is ignored at first, so that a lost host is an error.
+/// Ends this process as SIGPIPE ends others. The signal is ignored at first, so that a lost host is an error.
 pub fn die_of_broken_pipe() -> ! {
     // SAFETY: system calls without pointers.
     unsafe {

@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// A process id with its start time, since ids are used again.
+/// A process id with its start time, since ids are reused.
 pub type Process = (c_int, u64);
 
 pub struct Live {
@@ -42,7 +42,7 @@ pub fn live(shell: c_int, skip: &HashSet<Process>) -> Vec<Live> {
     found
 }
 
-/// The same, but certain if there is none. One look can miss a process that changes its parent just then.
+/// Like [`live`], but an empty result is certain. One pass can miss a process that changes its parent at that moment.
 pub fn live_for_certain(shell: c_int, skip: &HashSet<Process>) -> Vec<Live> {
     let found = live(shell, skip);
     if found.is_empty() { live(shell, skip) } else { found }
@@ -55,7 +55,7 @@ pub fn descendants(shell: c_int, skip: &HashSet<Process>) -> Vec<Process> {
 fn children(parent: c_int) -> Vec<c_int> {
     let tasks = format!("/proc/{parent}/task");
     let Ok(main) = fs::read_to_string(format!("{tasks}/{parent}/children")) else {
-        // A kernel that does not list children, or a process that has just gone.
+        // A kernel that does not list children, or a process that has just exited.
         return if Path::new("/proc/thread-self/children").exists() { Vec::new() } else { scan(parent) };
     };
     let mut found = numbers(&main);
@@ -82,7 +82,7 @@ fn scan(parent: c_int) -> Vec<c_int> {
     pids.filter(|pid| stat_fields(*pid).is_some_and(|fields| fields.get(1) == Some(&parent))).collect()
 }
 
-/// State and start time, unless the process is dead or only waits to be reaped.
+/// State and start time. None if the process is dead or a zombie.
 fn alive(pid: c_int) -> Option<(char, u64)> {
     let fields = stat_fields(pid)?;
     let state = fields.first()?.chars().next()?;
@@ -92,7 +92,7 @@ fn alive(pid: c_int) -> Option<(char, u64)> {
     }
 }
 
-/// The fields of /proc/pid/stat after the name, which may hold any byte: state, parent, ...
+/// The fields of /proc/pid/stat after the name, which may contain any byte: state, parent, ...
 fn stat_fields(pid: c_int) -> Option<Vec<String>> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let end = stat.iter().rposition(|byte| *byte == b')')?;
@@ -100,12 +100,12 @@ fn stat_fields(pid: c_int) -> Option<Vec<String>> {
     Some(fields.split_ascii_whitespace().map(str::to_owned).collect())
 }
 
-/// Stopped, or deep in the kernel, from where the way back leads to the stop.
+/// Stopped, or deep in the kernel, from where it returns into the stop.
 fn is_halt(state: char) -> bool {
     matches!(state, 'T' | 't' | 'D')
 }
 
-/// A process that has gone is halted too.
+/// Tells whether a process is halted. One that has exited is halted too.
 pub fn is_halted(pid: c_int) -> bool {
     alive(pid).is_none_or(|(state, _)| is_halt(state))
 }
@@ -114,7 +114,7 @@ pub fn is_asleep(pid: c_int) -> bool {
     alive(pid).is_some_and(|(state, _)| state == 'S')
 }
 
-/// Whether the process has a handler for the signal. Where the kernel does not tell, it is taken to have.
+/// Tells whether the process has a handler for the signal. True if the kernel does not provide that.
 pub fn catches(pid: c_int, signal: c_int) -> bool {
     is_in(pid, "SigCgt:", signal).unwrap_or(true)
 }
@@ -131,13 +131,13 @@ fn is_in(pid: c_int, mask: &str, signal: c_int) -> Option<bool> {
     Some(mask & (1 << (signal - 1)) != 0)
 }
 
-/// What identifies the program a process runs.
+/// The identity of the program that a process runs.
 pub fn program(pid: c_int) -> Option<(u64, u64)> {
     let file = fs::metadata(format!("/proc/{pid}/exe")).ok()?;
     Some((file.dev(), file.ino()))
 }
 
-/// Whether `reader` holds a pipe that one of the others holds too, and does not just wait for a child.
+/// Tells whether `reader` holds a pipe that one of the others holds too, and does not just wait for a child.
 pub fn may_read_from(reader: c_int, others: &[Live]) -> bool {
     if fs::read(format!("/proc/{reader}/wchan")).is_ok_and(|place| place == b"do_wait") {
         return false;

@@ -4,11 +4,11 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::jobs::Job;
+use crate::jobs::JobProcesses;
 
-pub enum Request {
-    /// `session` is the folder of the agent commands, empty if there are none. `expected` says which folder bash must be in:
-    /// `device:inode`, `path` for exactly the folder of that path, empty for any.
+pub enum HostRequest {
+    /// `session` is the folder of the agent commands, empty if there are none. `expected` is the requirement on
+    /// bash's folder: `device:inode`, `path` for exactly the folder at that path, empty for any.
     Start {
         shell: Vec<u8>,
         cwd: Vec<u8>,
@@ -23,10 +23,10 @@ pub enum Request {
         id: u64,
         grace_ms: u32,
     },
-    /// What `$?` is for the next line.
+    /// The value of `$?` for the next line.
     Code(i32),
     Fresh,
-    /// What lines have left running.
+    /// Requests the processes that lines have left running.
     Jobs {
         query: u64,
     },
@@ -37,52 +37,52 @@ pub enum Request {
     Quit,
 }
 
-pub enum How {
+pub enum ExitKind {
     Code(i32),
     ShellExit(i32),
     ShellSignal(i32),
 }
 
-/// Takes the first whole frame off `input`; a frame that makes no sense is the end.
-pub fn take_request(input: &mut Vec<u8>) -> Option<Request> {
+/// Removes the first complete frame from `input`; a malformed frame counts as the end.
+pub fn take_request(input: &mut Vec<u8>) -> Option<HostRequest> {
     let (kind, rest) = input.split_first()?;
     let (size, rest) = rest.split_first_chunk()?;
     let size = u32::from_le_bytes(*size) as usize;
     let payload = rest.get(..size)?;
-    let request = parse(*kind, payload).unwrap_or(Request::Quit);
+    let request = parse(*kind, payload).unwrap_or(HostRequest::Quit);
     input.drain(..5 + size);
     Some(request)
 }
 
-fn parse(kind: u8, payload: &[u8]) -> Option<Request> {
+fn parse(kind: u8, payload: &[u8]) -> Option<HostRequest> {
     let with_id = || payload.split_first_chunk().map(|(id, rest)| (u64::from_le_bytes(*id), rest));
     match kind {
         b'S' => {
             let mut parts = payload.split(|byte| *byte == 0).map(<[u8]>::to_vec);
-            Some(Request::Start {
+            Some(HostRequest::Start {
                 shell: parts.next()?,
                 cwd: parts.next()?,
                 session: parts.next()?,
                 expected: parts.next()?,
             })
         }
-        b'R' => with_id().map(|(id, text)| Request::Run { id, text: text.to_vec() }),
+        b'R' => with_id().map(|(id, text)| HostRequest::Run { id, text: text.to_vec() }),
         b'K' => {
             let (id, grace) = with_id()?;
-            Some(Request::Stop { id, grace_ms: u32::from_le_bytes(*grace.first_chunk()?) })
+            Some(HostRequest::Stop { id, grace_ms: u32::from_le_bytes(*grace.first_chunk()?) })
         }
-        b'C' => Some(Request::Code(i32::from_le_bytes(*payload.first_chunk()?))),
-        b'F' => Some(Request::Fresh),
-        b'J' => with_id().map(|(query, _)| Request::Jobs { query }),
+        b'C' => Some(HostRequest::Code(i32::from_le_bytes(*payload.first_chunk()?))),
+        b'F' => Some(HostRequest::Fresh),
+        b'J' => with_id().map(|(query, _)| HostRequest::Jobs { query }),
         b'T' => {
             let (id, grace) = with_id()?;
-            Some(Request::EndJob { id, grace_ms: u32::from_le_bytes(*grace.first_chunk()?) })
+            Some(HostRequest::EndJob { id, grace_ms: u32::from_le_bytes(*grace.first_chunk()?) })
         }
         _ => None,
     }
 }
 
-/// Says who we are and where our outputs are, for whoever asks whether a process or a pipe is ours.
+/// Sends our process id and the folder of our outputs, by which the host recognises processes and pipes as ours.
 pub fn put_ready(out: &mut Vec<u8>, folder: &Path) {
     put(out, b'r', &[&std::process::id().to_le_bytes(), folder.as_os_str().as_bytes()]);
 }
@@ -95,18 +95,18 @@ pub fn put_failure(out: &mut Vec<u8>, text: &str) {
     put(out, b'f', &[text.as_bytes()]);
 }
 
-pub fn put_done(out: &mut Vec<u8>, id: u64, how: &How, respawned: bool, jobs: usize, cwd: &[u8]) {
+pub fn put_done(out: &mut Vec<u8>, id: u64, how: &ExitKind, respawned: bool, jobs: usize, cwd: &[u8]) {
     let (kind, value) = match how {
-        How::Code(value) => (0, value),
-        How::ShellExit(value) => (1, value),
-        How::ShellSignal(value) => (2, value),
+        ExitKind::Code(value) => (0, value),
+        ExitKind::ShellExit(value) => (1, value),
+        ExitKind::ShellSignal(value) => (2, value),
     };
     let flags = [kind, u8::from(respawned)];
     put(out, b'd', &[&id.to_le_bytes(), &flags, &value.to_le_bytes(), &(jobs as u32).to_le_bytes(), cwd]);
 }
 
-/// All jobs with their live processes; `query` is 0 if nobody has asked.
-pub fn put_jobs(out: &mut Vec<u8>, query: u64, jobs: &[Job]) {
+/// All jobs with their live processes. `query` is 0 if there was no request.
+pub fn put_jobs(out: &mut Vec<u8>, query: u64, jobs: &[JobProcesses]) {
     let mut list = Vec::new();
     for job in jobs {
         list.extend_from_slice(&job.id.to_le_bytes());

@@ -1,10 +1,10 @@
 //! Scripts inside words: `sed` and `awk` read a program that can write files and run commands.
 //!
-//! Not parsed in full: only the few forms everybody uses to look at text are known, the rest is a doubt.
+//! Not parsed in full: only the few forms in common use for reading text are known; any other is a doubt.
 
 use crate::script::Word;
 
-/// Why this `sed` may do more than print.
+/// Says why this `sed` may do more than print.
 pub(crate) fn sed(words: &[Word]) -> Option<String> {
     let (mut scripts, mut operands, mut explicit) = (Vec::new(), Vec::new(), false);
     let mut rest = words.iter().skip(1);
@@ -42,7 +42,7 @@ pub(crate) fn sed(words: &[Word]) -> Option<String> {
     None
 }
 
-/// `10,20p`, `/a/d`, `$p`, `s/a/b/g` and the like.
+/// Tells whether a part of a script only prints: `10,20p`, `/a/d`, `$p`, `s/a/b/g` and similar forms.
 fn sed_prints(part: &str) -> bool {
     if let Some(rest) = part.strip_prefix('s') {
         let Some(mark) = rest.chars().next().filter(|mark| "/|#,:@!".contains(*mark)) else { return false };
@@ -70,7 +70,7 @@ fn sed_prints(part: &str) -> bool {
     "pdq=lPD".contains(command) && address.split(',').all(plain)
 }
 
-/// Why this `awk` may do more than print.
+/// Says why this `awk` may do more than print.
 pub(crate) fn awk(given: &[Word]) -> Option<String> {
     let mut rest = given.iter().skip(1).peekable();
     while let Some(text) = rest.peek().map(|word| word.literal().unwrap_or("$")) {
@@ -104,7 +104,7 @@ pub(crate) fn awk(given: &[Word]) -> Option<String> {
         "system", "getline", "printf >", "close", "fflush", "@", "ENVIRON", "func", "ARGV", "SYMTAB",
         "PROCINFO",
     ];
-    // A file of this name is a connection to somewhere.
+    // A file of this name is a connection to another machine.
     if given.iter().any(|word| word.show().contains("/inet")) {
         return Some("/inet reaches elsewhere".to_owned());
     }
@@ -130,7 +130,7 @@ fn is_assigned(text: &str) -> bool {
     })
 }
 
-/// Whether a backslash stands before anything but what everybody escapes in a text or a pattern.
+/// Tells whether a backslash stands before a character other than those commonly escaped in a text or a pattern.
 fn escapes(script: &str) -> bool {
     let mut rest = script;
     while let Some((_, after)) = rest.split_once('\\') {

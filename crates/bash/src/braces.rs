@@ -1,21 +1,21 @@
-//! `{a,b}` multiplied out, because bash does it before it looks at anything else: `{rm,-rf,/}` is three words.
+//! Expands `{a,b}`, because bash does it before any other expansion: `{rm,-rf,/}` is three words.
 
 use std::borrow::Cow;
 
-/// Words that one word is multiplied out to, and bytes of all that stands in between.
+/// The most words that one word expands to, and the most bytes of all words in between.
 const MOST: usize = 4096;
 const MOST_TEXT: usize = 256 * 1024;
 
-/// A longer word is not multiplied out.
+/// A longer word is not expanded.
 const LONGEST: usize = 4096;
 
-/// Whether the braces of a word may be a brace expansion.
-pub(crate) fn may_multiply(text: &str) -> bool {
+/// Tells whether the braces of a word may be a brace expansion.
+pub(crate) fn may_expand(text: &str) -> bool {
     text.contains('}') && (text.contains(',') || text.contains(".."))
 }
 
-/// Whether the brace at the beginning may begin one. Only a little of what follows is looked at, so that a word full of
-/// braces stays linear; what is longer counts as one.
+/// Tells whether the brace at the beginning may begin one. Only a short part after it is read, so that a word full of
+/// braces stays linear; a longer one counts as an expansion.
 pub(crate) fn may_begin(text: &str) -> bool {
     if text.starts_with("{}") {
         return false;
@@ -29,25 +29,25 @@ pub(crate) fn may_begin(text: &str) -> bool {
     }
 }
 
-/// What the braces of a word come to.
+/// The result of expanding the braces of a word.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Multiplied {
-    /// There are none to multiply out, or only numbers, which are left as they stand.
+pub(crate) enum BraceExpansion {
+    /// There are none to expand, or only numbers, which are left as they stand.
     Nothing,
     /// The words they give, each still quoted.
     Words(Vec<String>),
-    /// More than are looked at.
+    /// More words than are read.
     TooMany,
 }
 
-/// Multiplies the braces of a word without expansions.
-pub(crate) fn multiply(raw: &str) -> Multiplied {
-    if !may_multiply(raw) {
-        return Multiplied::Nothing;
+/// Expands the braces of a word without other expansions.
+pub(crate) fn expand_braces(raw: &str) -> BraceExpansion {
+    if !may_expand(raw) {
+        return BraceExpansion::Nothing;
     }
     if raw.len() > LONGEST {
         let braced = unquoted(raw).any(|(_, c)| c == '{') && unquoted(raw).any(|(_, c)| c == ',');
-        return if braced { Multiplied::TooMany } else { Multiplied::Nothing };
+        return if braced { BraceExpansion::TooMany } else { BraceExpansion::Nothing };
     }
     let (mut work, mut room) = (vec![raw.to_owned()], MOST_TEXT);
     let mut done: Vec<String> = Vec::new();
@@ -60,20 +60,20 @@ pub(crate) fn multiply(raw: &str) -> Multiplied {
                 multiplied = true;
                 for part in parts.iter().rev() {
                     let word = format!("{before}{part}{after}");
-                    let Some(left) = room.checked_sub(word.len()) else { return Multiplied::TooMany };
+                    let Some(left) = room.checked_sub(word.len()) else { return BraceExpansion::TooMany };
                     room = left;
                     work.push(word);
                 }
             }
         }
         if work.len() + done.len() > MOST {
-            return Multiplied::TooMany;
+            return BraceExpansion::TooMany;
         }
     }
-    if multiplied { Multiplied::Words(done) } else { Multiplied::Nothing }
+    if multiplied { BraceExpansion::Words(done) } else { BraceExpansion::Nothing }
 }
 
-/// The first unquoted `{…,…}` or `{a..z}`: what stands before, its alternatives, what stands after.
+/// The first unquoted `{…,…}` or `{a..z}`: the text before it, its alternatives, the text after it.
 fn split(word: &str) -> Option<(&str, Vec<Cow<'_, str>>, &str)> {
     let mut from = 0;
     loop {
@@ -169,7 +169,7 @@ fn unquoted(word: &str) -> impl Iterator<Item = (usize, char)> + '_ {
 
 #[cfg(test)]
 mod tests {
-    use super::{Multiplied, multiply};
+    use super::{BraceExpansion, expand_braces};
 
     #[test]
     fn braces_multiply_as_in_bash() {
@@ -187,12 +187,12 @@ mod tests {
             ("{a..e..2}", vec!["a", "c", "e"]),
         ] {
             let words = words.into_iter().map(str::to_owned).collect();
-            assert_eq!(multiply(raw), Multiplied::Words(words), "{raw}");
+            assert_eq!(expand_braces(raw), BraceExpansion::Words(words), "{raw}");
         }
         for raw in ["{}", "{a}", "a,b", "'{a,b}'", "{a,b", "{1..3}", "{a..bc}", "{a..b..c}"] {
-            assert_eq!(multiply(raw), Multiplied::Nothing, "{raw}");
+            assert_eq!(expand_braces(raw), BraceExpansion::Nothing, "{raw}");
         }
-        assert_eq!(multiply(&"{a,b}".repeat(30)), Multiplied::TooMany);
-        assert_eq!(multiply(&format!("{{{}}}", "a,".repeat(5000))), Multiplied::TooMany);
+        assert_eq!(expand_braces(&"{a,b}".repeat(30)), BraceExpansion::TooMany);
+        assert_eq!(expand_braces(&format!("{{{}}}", "a,".repeat(5000))), BraceExpansion::TooMany);
     }
 }

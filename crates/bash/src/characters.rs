@@ -4,10 +4,10 @@ use lathe_protocol::is_odd;
 
 use crate::script::{Floor, FloorRule};
 
-/// One floor for each sort of such character in the text. NUL is no sort of its own here: bash cuts or drops it, so the
-/// caller refuses to read on.
+/// One floor for each kind of such a character in the text. NUL is not a kind of its own here: bash cuts the text at
+/// it or drops it, so the caller refuses to read on.
 pub(crate) fn odd(text: &str) -> Vec<Floor> {
-    // Nearly all text is plain, and a byte is cheaper to look at than a character.
+    // Nearly all text is plain, and a byte is cheaper to check than a character.
     if text.bytes().all(|byte| matches!(byte, b'\t' | b'\n' | b' '..=b'~')) {
         return Vec::new();
     }
@@ -20,7 +20,7 @@ pub(crate) fn odd(text: &str) -> Vec<Floor> {
     seen.iter()
         .map(|c| match *c {
             char::REPLACEMENT_CHARACTER => {
-                Floor::new(FloorRule::Character, "it holds bytes that are no text")
+                Floor::new(FloorRule::Character, "it contains bytes that are not text")
             }
             c => Floor::new(
                 FloorRule::Character,

@@ -1,16 +1,16 @@
-//! What the grammar says about blanks, line feeds, comments and keywords, checked against bash's own rules.
+//! The grammar's view of blanks, line feeds, comments and keywords, checked against bash's own rules.
 
 use lathe_grammars::Node;
 
-use crate::read::Walk;
+use crate::read::TextWalk;
 use crate::script::{FloorRule, Piece, Word};
 use crate::syntax::{Child, kind};
 
-/// Children that are found one by one.
+/// The most children of a node that are found one by one.
 pub(crate) const FEW: u32 = 8;
 
-impl<'t> Walk<'t, '_> {
-    /// What is allowed in a word that is only data: anything but operators that can run something by themselves.
+impl<'t> TextWalk<'t, '_> {
+    /// Checks a word that is only data: it may hold anything but operators that can run something by themselves.
     pub(crate) fn data(&mut self, word: &Word) {
         for piece in word.pieces.iter() {
             match piece {
@@ -26,7 +26,8 @@ impl<'t> Walk<'t, '_> {
         }
     }
 
-    /// Between two tokens there may be blanks and continued lines, and these must really part them.
+    /// Checks the gap between two tokens: only blanks and continued lines may be there, and these must really
+    /// separate them.
     pub(crate) fn gap(&mut self, from: usize, to: usize) {
         let gap = self.text.get(from..to).unwrap_or("");
         if gap.bytes().all(|byte| matches!(byte, b' ' | b'\t' | b'\n')) {
@@ -43,7 +44,7 @@ impl<'t> Walk<'t, '_> {
     /// The children, with the checks that hold for all of them.
     pub(crate) fn children(&mut self, node: Node<'t>) -> Vec<Child<'t>> {
         let mut children = self.taken_spare();
-        // Setting the cursor up costs more than counting from the first child each time, while there are few.
+        // Positioning the cursor costs more than counting from the first child each time, while there are few.
         match node.child_count() {
             count @ ..=FEW => {
                 children.extend((0..count).filter_map(|index| node.child(index)).map(Child::new))
@@ -52,8 +53,8 @@ impl<'t> Walk<'t, '_> {
         }
         let above = kind(node);
         let mut end = node.start_byte();
-        // To the grammar a line feed is a blank wherever it does not need it; to bash it ends a command unless
-        // something that calls for more stands before it. A comment does not.
+        // To the grammar a line feed is a blank wherever it does not need one; to bash it ends a command unless a
+        // sign before it calls for more. A comment does not.
         let one = is_one_command(above);
         let mut open = true;
         for child in &children {
@@ -86,14 +87,14 @@ impl<'t> Walk<'t, '_> {
         children
     }
 
-    /// Operators and keywords.
+    /// Checks operators and keywords.
     fn sign(&mut self, above: &str, child: Node<'t>, sign: &str) {
         match sign {
             "|" | "&&" | "||" | "&" | ";" if self.begins_line(child.start_byte()) => {
                 self.differs("a sign that begins a line");
             }
             "|" | "&&" | "\n" => {}
-            // To the grammar one sign ends what another ends.
+            // To the grammar one sign ends what another sign ends.
             ";" if holds_statements(above) || matches!(above, "for_statement" | "c_style_for_statement") => {}
             "&" if holds_statements(above) => {}
             ";" | "&" => self.differs("a sign where no command ends"),
@@ -110,8 +111,8 @@ impl<'t> Walk<'t, '_> {
         }
     }
 
-    /// Whether nothing but blanks and escaped line feeds stand before this in its line. The grammar forgets the line feed
-    /// before an escaped one.
+    /// Tells whether only blanks and escaped line feeds stand before this in its line. The grammar forgets the line
+    /// feed before an escaped one.
     fn begins_line(&self, at: usize) -> bool {
         let before = self.text.get(..at).unwrap_or("");
         let mut before = before.trim_end_matches([' ', '\t']);
@@ -126,7 +127,7 @@ impl<'t> Walk<'t, '_> {
         before.is_empty() || before.ends_with('\n')
     }
 
-    /// A line feed that is not escaped.
+    /// Reports a line feed that is not escaped.
     fn line_feed(&mut self, from: usize, to: usize) {
         let gap = self.text.get(from..to).unwrap_or("");
         if gap.replace("\\\n", "").contains('\n') {
@@ -142,18 +143,19 @@ impl<'t> Walk<'t, '_> {
         matches!(self.byte(at), None | Some(b' ' | b'\t' | b'\n'))
     }
 
-    /// Whether a word can begin here.
+    /// Tells whether a word can begin here.
     pub(crate) fn parted(&self, at: usize) -> bool {
         at.checked_sub(1).and_then(|before| self.byte(before)).is_none_or(ends_a_word)
     }
 
-    /// Whether a word ends here.
+    /// Tells whether a word ends here.
     pub(crate) fn ends_word(&self, at: usize) -> bool {
         self.byte(at).is_none_or(ends_a_word)
     }
 }
 
-/// Nodes whose parts belong to one command; in all others a line feed parts commands for bash as well.
+/// Tells whether the parts of a node of this kind belong to one command; in all others a line feed separates commands
+/// for bash as well.
 fn is_one_command(kind: &str) -> bool {
     matches!(
         kind,
@@ -173,7 +175,7 @@ fn is_one_command(kind: &str) -> bool {
     )
 }
 
-/// Nodes in which commands stand side by side, each with a sign that ends it.
+/// Tells whether a node of this kind contains commands in a row, each with a sign that ends it.
 fn holds_statements(kind: &str) -> bool {
     matches!(
         kind,

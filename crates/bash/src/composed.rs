@@ -1,18 +1,18 @@
-//! Texts that a program puts together and prints: `awk '{print "a" "b"}'`, `jq '"a"+"b"'`, `find -printf a -printf b`,
-//! `git log --format=a%x62`. For denials only.
+//! Texts that a program puts together and prints: `awk '{print "a" "b"}'`, `jq '"a"+"b"'`, `find -printf a -printf
+//! b`, `git log --format=a%x62`. For denials only.
 //!
-//! None of these languages is parsed. Literals are joined as they stand there, with nothing and with blanks between them,
-//! and with a format among them filled in; what is hidden better than this stays so.
+//! None of these languages is parsed. Literals are joined in their order, with nothing and with blanks between them,
+//! and with a format among them filled in; a text that is hidden better than this is not found.
 
-use crate::escapes::{self, By};
-use crate::script::{Command, Word};
+use crate::escapes::{self, Decoder};
+use crate::script::{SimpleCommand, Word};
 use crate::{foreign, wrap};
 
-/// Formats in one program that are filled in, each with all the texts that follow it.
+/// The most formats in one program that are filled in, each with all the texts that follow it.
 const MOST_FORMATS: usize = 16;
 
-/// The texts that a command may put together; the likeliest first.
-pub(crate) fn texts(command: &Command) -> Vec<String> {
+/// The texts that a command may put together, the likeliest first.
+pub(crate) fn texts(command: &SimpleCommand) -> Vec<String> {
     let Some(name) = command.program_name() else { return Vec::new() };
     let words = || command.words.iter().skip(1).filter_map(Word::literal);
     let mut found = Vec::new();
@@ -25,13 +25,13 @@ pub(crate) fn texts(command: &Command) -> Vec<String> {
                     _ => None,
                 });
             let format: String = pairs.collect();
-            found.push(without_marks(&escapes::decoded(&format, By::Format)));
+            found.push(without_marks(&escapes::decoded(&format, Decoder::Format)));
         }
         _ if composes(name) => {
             let given = given(command);
             let programs = words().filter(|word| word.contains(['"', '\'']));
             for program in programs {
-                // What jq puts into the middle of a text.
+                // Text that jq inserts into the middle of another.
                 let program = match name {
                     _ if name.ends_with('q') => program.replace("\\(\"", "").replace("\")", ""),
                     _ => program.to_owned(),
@@ -50,13 +50,13 @@ pub(crate) fn texts(command: &Command) -> Vec<String> {
     found
 }
 
-/// Tells whether a program prints what a text in its words puts together.
+/// Tells whether a program prints a text that is put together in its words.
 pub(crate) fn composes(name: &str) -> bool {
     name.ends_with("awk") || matches!(name, "jq" | "gojq" | "jaq" | "yq") || foreign::is_interpreter(name)
 }
 
-/// Tells whether a program of awk's hands a text to a shell: `print x | "sh"`.
-pub(crate) fn pipes_to_shell(command: &Command) -> bool {
+/// Tells whether a program of awk's pipes a text to a shell: `print x | "sh"`.
+pub(crate) fn pipes_to_shell(command: &SimpleCommand) -> bool {
     let awk = command.program_name().is_some_and(|name| name.ends_with("awk"));
     let is_shell = |text: &str| {
         let program = text.split_whitespace().next().unwrap_or_default();
@@ -67,7 +67,7 @@ pub(crate) fn pipes_to_shell(command: &Command) -> bool {
 }
 
 /// The variables that the words of awk or jq give to the program: `-v a=b`, `a=b`, `--arg a b`.
-fn given(command: &Command) -> Vec<(&str, &str)> {
+fn given(command: &SimpleCommand) -> Vec<(&str, &str)> {
     let literal = |at: usize| command.words.get(at).and_then(Word::literal);
     let awk = command.program_name().is_some_and(|name| name.ends_with("awk"));
     let name_of =
@@ -83,7 +83,7 @@ fn given(command: &Command) -> Vec<(&str, &str)> {
     (1..command.words.len()).filter_map(one).take(MOST_FORMATS).collect()
 }
 
-/// A program with the texts in the place of variables that it was given, where these stand outside of its own texts.
+/// A program with the texts in place of the variables that it was given, where these stand outside of its own texts.
 fn filled(program: String, given: &[(&str, &str)]) -> String {
     if given.is_empty() {
         return program;
@@ -107,7 +107,7 @@ fn filled(program: String, given: &[(&str, &str)]) -> String {
     out
 }
 
-/// The literals of a program in one, in each way that is likely.
+/// The literals of a program joined into one text, in each way that is likely.
 fn joined(program: &str) -> Vec<String> {
     let spelled = escapes::spelled_out(program);
     let whole = foreign::concatenated(&spelled);
@@ -127,8 +127,8 @@ fn joined(program: &str) -> Vec<String> {
     found
 }
 
-/// A format with the characters put in that it writes as numbers (`%x75`, `%75`), and without what else stands for
-/// something: that may be empty.
+/// A format in which characters written as numbers (`%x75`, `%75`) are decoded, and all other directives are removed:
+/// their value may be empty.
 fn without_marks(format: &str) -> String {
     let mut out = Vec::with_capacity(format.len());
     let mut rest = format;
@@ -149,7 +149,7 @@ fn without_marks(format: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// The text behind a mark that is no number.
+/// The text after a mark that is not a number.
 fn behind_mark<'a>(text: &'a str, out: &mut Vec<u8>) -> &'a str {
     let text = text.trim_start_matches(['+', '-', ' ', '.', '#', '>', '<', '|']);
     let text = text.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -189,7 +189,7 @@ mod tests {
     fn literals_are_joined_in_each_way() {
         let made = |words: &[&str]| {
             let words = words.iter().map(|word| Word::text(*word)).collect();
-            texts(&Command { words, ..Command::default() })
+            texts(&SimpleCommand { words, ..SimpleCommand::default() })
         };
         for words in [
             vec!["awk", "BEGIN{print \"to\" \"uch x\"}"],

@@ -1,14 +1,14 @@
-//! Loops over words, `case` and tests: what stands in them is data, and the grammar's idea of where it ends is checked.
+//! Loops over words, `case` and tests: their words are data, and the end that the grammar sees is checked.
 
 use lathe_grammars::Node;
 
-use crate::read::{Around, Walk};
-use crate::script::{Command, FloorRule, Piece, Word};
+use crate::read::{CommandContext, TextWalk};
+use crate::script::{SimpleCommand, FloorRule, Piece, Word};
 use crate::syntax::{Child, kind};
-use crate::{loose, words};
+use crate::{loose, word_scan};
 
-impl<'t> Walk<'t, '_> {
-    pub(crate) fn for_loop(&mut self, node: Node<'t>, around: &Around) {
+impl<'t> TextWalk<'t, '_> {
+    pub(crate) fn for_loop(&mut self, node: Node<'t>, around: &CommandContext) {
         let name = node.child_by_field_name("variable").map_or("", |name| self.source(name));
         let children = self.children(node);
         for child in &children {
@@ -29,7 +29,8 @@ impl<'t> Walk<'t, '_> {
             let all = Piece::Variable { name: "@".into(), quoted: true };
             self.reader.assign(name, Some(Word::of(all)));
         }
-        // Small letters are nobody's environment, with few exceptions; PATH, IFS or GIT_PAGER in a loop is a trick.
+        // With few exceptions, no environment variable has small letters; PATH, IFS or GIT_PAGER in a loop is a
+        // trick.
         let plain =
             name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
         if !plain || name.ends_with("_proxy") || name.starts_with("npm_") {
@@ -37,7 +38,7 @@ impl<'t> Walk<'t, '_> {
         }
     }
 
-    pub(crate) fn case(&mut self, node: Node<'t>, around: &Around) {
+    pub(crate) fn case(&mut self, node: Node<'t>, around: &CommandContext) {
         let mut cursor = node.walk();
         let mut values: Vec<usize> =
             node.children_by_field_name("value", &mut cursor).map(|value| value.id()).collect();
@@ -66,7 +67,7 @@ impl<'t> Walk<'t, '_> {
                     }
                 } else {
                     let spans = self.spans(child, around);
-                    match words::words(self.text, child.start_byte(), child.end_byte(), &spans) {
+                    match word_scan::words(self.text, child.start_byte(), child.end_byte(), &spans) {
                         Ok(words) => words.iter().for_each(|word| self.data(word)),
                         Err(why) => self.differs(why),
                     }
@@ -87,21 +88,21 @@ impl<'t> Walk<'t, '_> {
         }
     }
 
-    /// `x)` with nothing behind it.
+    /// Tells whether an item is `x)` with nothing after it.
     fn is_empty_item(&mut self, item: Node<'t>) -> bool {
         let last = item.children(&mut self.cursor).filter(|child| kind(*child) != "comment").last();
         last.is_some_and(|last| kind(last) == ")")
     }
 
     /// `[ … ]` is a command like any other; `[[ … ]]` is syntax that runs nothing if it is plain.
-    pub(crate) fn test(&mut self, node: Node<'t>, around: Around) {
+    pub(crate) fn test(&mut self, node: Node<'t>, around: CommandContext) {
         let source = self.source(node);
         self.descend(node, &around);
         let double = source.starts_with("[[");
         let mut words = Vec::new();
         for part in source.split([' ', '\t', '\n']).filter(|part| !part.is_empty()) {
-            // Words with blanks in quotes are cut here; then nothing more is known than that there are some.
-            match words::words(part, 0, part.len(), &loose::plain_names(part)) {
+            // Words with blanks in quotes are split here; then it is only known that there are some.
+            match word_scan::words(part, 0, part.len(), &loose::plain_names(part)) {
                 _ if ["[[", "]]"].contains(&part) => words.push(Word::text(part)),
                 Ok(found) => words.extend(found),
                 Err(_) if double && ["&&", "||", "<", ">", "(", ")"].contains(&part) => {}
@@ -115,7 +116,7 @@ impl<'t> Walk<'t, '_> {
             self.differs("the ends of a test");
         }
         if !double {
-            return self.reader.add(Command { words, ..Command::default() }, &around);
+            return self.reader.add(SimpleCommand { words, ..SimpleCommand::default() }, &around);
         }
         if !plain_test(inside) {
             self.differs("a test that is not plain");
@@ -132,13 +133,14 @@ impl<'t> Walk<'t, '_> {
     }
 }
 
-/// Without the blanks at its end; a line that is continued is one.
+/// The text without the blanks at its end; a continued line is such a blank.
 fn unblanked(text: &str) -> &str {
     let bare = text.trim_end_matches([' ', '\t']);
     bare.strip_suffix("\\\n").map_or(bare, unblanked)
 }
 
-/// Tests as everybody writes them: one word, an operator before it or between two, joined by `&&` and `||`.
+/// Tells whether a test is of the common form: one word, an operator before it or between two, joined by `&&` and
+/// `||`.
 fn plain_test(inside: &str) -> bool {
     let parts: Vec<&str> = inside.split_whitespace().collect();
     let unary = |part: &str| {

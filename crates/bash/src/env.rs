@@ -1,16 +1,17 @@
 //! The words that `env -S` makes of a text.
 //!
 //! GNU env takes the text apart by rules of its own, which are not those of a shell: no pipes, no redirections, other
-//! escapes, `${NAME}` and nothing else that begins with `$`. The words take the place of the option, and options among
-//! them count, another `-S` as well. A text that env does not accept runs nothing with GNU's, but perhaps with another.
+//! escapes, `${NAME}` and no other text that begins with `$`. The words take the place of the option, and options
+//! among them count, another `-S` as well. A text that env does not accept runs nothing with GNU's env, but perhaps
+//! with another.
 
-use crate::script::{Command, Piece, Word};
-use crate::wrap::Inner;
+use crate::script::{SimpleCommand, Piece, Word};
+use crate::wrap::InnerCommand;
 
-/// Texts inside of texts that are taken apart.
+/// The most levels of texts inside of texts that are taken apart.
 const DEEPEST: usize = 32;
 
-/// Long options of env, to tell what a shortened one means.
+/// Long options of env, to find the meaning of an abbreviated one.
 const LONG: [&str; 13] = [
     "--argv0",
     "--block-signal",
@@ -33,31 +34,31 @@ pub(crate) fn is_env(name: &str) -> bool {
 }
 
 /// An option of env.
-enum Opt<'w> {
-    /// Without a value, or with it glued to it.
+enum EnvOption<'w> {
+    /// Without a value, or with it in the same word.
     Whole,
     /// The next word is its value.
     Valued,
-    /// The text is taken apart; none where it is the next word.
+    /// The text is taken apart; `None` where it is the next word.
     Splits(Option<&'w str>),
 }
 
-/// The words of env with those that its `-S` make, its name first.
+/// The words of env with those that its `-S` options make, its name first.
 #[derive(Default)]
-pub(crate) struct Expanded {
+pub(crate) struct ExpandedEnv {
     pub(crate) words: Vec<Word>,
-    /// Beside the words: what is not known to be a list of words.
-    pub(crate) inner: Vec<Inner>,
+    /// Commands besides the words, which are not known to be a list of words.
+    pub(crate) inner: Vec<InnerCommand>,
 }
 
-/// The words of env as they are once every `-S` is taken apart. None where there is none.
-pub(crate) fn expanded(words: &[Word]) -> Option<Expanded> {
+/// The words of env once every `-S` is taken apart; `None` where there is none.
+pub(crate) fn expanded_env(words: &[Word]) -> Option<ExpandedEnv> {
     let (program, rest) = words.split_first()?;
-    let mut found = Expanded { words: vec![program.clone()], inner: Vec::new() };
+    let mut found = ExpandedEnv { words: vec![program.clone()], inner: Vec::new() };
     let (mut left, mut depth) = (rest.iter().rev().cloned().collect::<Vec<Word>>(), 0);
     while let Some(word) = left.pop() {
         let Some(text) = begin(&word) else {
-            // It may be an option or an assignment, so that what follows may be one as well.
+            // It may be an option or an assignment, so that the next word may be one as well.
             found.words.push(word);
             continue;
         };
@@ -71,14 +72,14 @@ pub(crate) fn expanded(words: &[Word]) -> Option<Expanded> {
             break;
         }
         let value = match option(text) {
-            Opt::Splits(glued) => match glued.filter(|glued| !glued.is_empty()) {
-                Some(glued) => Some(behind(&word, text.len() - glued.len())),
-                None if word.literal().is_none() => Some(behind(&word, text.len())),
+            EnvOption::Splits(glued) => match glued.filter(|glued| !glued.is_empty()) {
+                Some(glued) => Some(without_prefix(&word, text.len() - glued.len())),
+                None if word.literal().is_none() => Some(without_prefix(&word, text.len())),
                 None if text.contains('=') => Some(Word::default()),
                 None => left.pop(),
             },
-            Opt::Whole | Opt::Valued => {
-                let valued = matches!(option(text), Opt::Valued);
+            EnvOption::Whole | EnvOption::Valued => {
+                let valued = matches!(option(text), EnvOption::Valued);
                 found.words.push(word);
                 found.words.extend(valued.then(|| left.pop()).flatten());
                 continue;
@@ -87,7 +88,7 @@ pub(crate) fn expanded(words: &[Word]) -> Option<Expanded> {
         depth += 1;
         match value.as_ref().map(split) {
             Some(Some(words)) if depth <= DEEPEST => left.extend(words.into_iter().rev()),
-            Some(_) => found.inner.push(Inner::Endless),
+            Some(_) => found.inner.push(InnerCommand::Endless),
             None => {}
         }
     }
@@ -98,8 +99,8 @@ pub(crate) fn expanded(words: &[Word]) -> Option<Expanded> {
 }
 
 /// Tells whether a text that is known only when the line runs is taken apart.
-pub(crate) fn splits_later(command: &Command) -> bool {
-    let splits = |text: &str| matches!(option(text), Opt::Splits(_)) && text.starts_with('-');
+pub(crate) fn splits_later(command: &SimpleCommand) -> bool {
+    let splits = |text: &str| matches!(option(text), EnvOption::Splits(_)) && text.starts_with('-');
     let at = |at: usize| command.words.get(at);
     command.program_name().is_some_and(is_env)
         && (1..command.words.len()).any(|index| {
@@ -118,8 +119,8 @@ fn begin(word: &Word) -> Option<&str> {
     }
 }
 
-/// A word without so many bytes of the text at its beginning.
-fn behind(word: &Word, bytes: usize) -> Word {
+/// The word without this many bytes of the text at its beginning.
+fn without_prefix(word: &Word, bytes: usize) -> Word {
     let mut rest = Word { splits: word.splits, ..Word::default() };
     for (index, piece) in word.pieces.iter().enumerate() {
         match piece {
@@ -135,35 +136,35 @@ fn behind(word: &Word, bytes: usize) -> Word {
     rest
 }
 
-fn option(text: &str) -> Opt<'_> {
+fn option(text: &str) -> EnvOption<'_> {
     if text.starts_with("--") {
         let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
         let mut meant = LONG.iter().filter(|long| long.starts_with(name));
         return match (meant.next().copied(), meant.next(), value) {
-            (Some("--split-string"), None, value) => Opt::Splits(value),
-            (Some("--argv0" | "--chdir" | "--unset"), None, None) => Opt::Valued,
-            _ => Opt::Whole,
+            (Some("--split-string"), None, value) => EnvOption::Splits(value),
+            (Some("--argv0" | "--chdir" | "--unset"), None, None) => EnvOption::Valued,
+            _ => EnvOption::Whole,
         };
     }
     for (at, letter) in text.char_indices().skip(1) {
         let rest = text.get(at + letter.len_utf8()..).unwrap_or_default();
         match letter {
-            'S' => return Opt::Splits(Some(rest)),
-            'a' | 'C' | 'u' if rest.is_empty() => return Opt::Valued,
-            'a' | 'C' | 'u' => return Opt::Whole,
+            'S' => return EnvOption::Splits(Some(rest)),
+            'a' | 'C' | 'u' if rest.is_empty() => return EnvOption::Valued,
+            'a' | 'C' | 'u' => return EnvOption::Whole,
             _ => {}
         }
     }
-    Opt::Whole
+    EnvOption::Whole
 }
 
-/// The words of a text, as GNU env makes them. None where env does not accept it.
+/// The words of a text, as GNU env makes them; `None` where env does not accept it.
 pub(crate) fn split(text: &Word) -> Option<Vec<Word>> {
-    let mut made = Made { words: Vec::new(), parted: true };
+    let mut made = SplitWords { words: Vec::new(), parted: true };
     let mut quote = None;
     for piece in text.pieces.iter() {
         let Piece::Text(text) = piece else {
-            // What stands there may be many words.
+            // An expansion may be many words.
             let mut piece = piece.clone();
             if let Piece::Variable { quoted, .. } = &mut piece {
                 *quoted = quote.is_some();
@@ -171,21 +172,21 @@ pub(crate) fn split(text: &Word) -> Option<Vec<Word>> {
             made.add(|word| word.pieces.push(piece));
             continue;
         };
-        if !part(text, &mut made, &mut quote)? {
+        if !split_text(text, &mut made, &mut quote)? {
             return Some(made.words);
         }
     }
     quote.is_none().then_some(made.words)
 }
 
-/// Words on their way.
-struct Made {
+/// The words made so far.
+struct SplitWords {
     words: Vec<Word>,
-    /// True where the next character begins a word.
+    /// True if the next character begins a word.
     parted: bool,
 }
 
-impl Made {
+impl SplitWords {
     /// Adds to the last word, or begins one.
     fn add(&mut self, more: impl FnOnce(&mut Word)) {
         if std::mem::take(&mut self.parted) {
@@ -197,8 +198,8 @@ impl Made {
     }
 }
 
-/// Takes a text apart. Says whether what follows it counts too.
-fn part(text: &str, made: &mut Made, quote: &mut Option<char>) -> Option<bool> {
+/// Takes a text apart. Returns true if the text after it counts too; `None` where env does not accept it.
+fn split_text(text: &str, made: &mut SplitWords, quote: &mut Option<char>) -> Option<bool> {
     let mut rest = text.chars();
     while let Some(c) = rest.next() {
         let c = match c {
@@ -315,7 +316,7 @@ mod tests {
             (vec!["env", "A=1", "b"], None),
         ] {
             let words: Vec<Word> = words.into_iter().map(Word::text).collect();
-            let found = expanded(&words).map(|found| shown(&found.words).join(" "));
+            let found = expanded_env(&words).map(|found| shown(&found.words).join(" "));
             assert_eq!(found.as_deref(), expected, "{words:?}");
         }
     }
@@ -323,7 +324,7 @@ mod tests {
     #[test]
     fn a_text_in_texts_without_end_is_not_let_through() {
         let words = [Word::text("env"), Word::text(format!("{}x", "-S".repeat(100_000)))];
-        let found = expanded(&words).expect("there is a text");
-        assert!(matches!(found.inner.as_slice(), [Inner::Endless]));
+        let found = expanded_env(&words).expect("there is a text");
+        assert!(matches!(found.inner.as_slice(), [InnerCommand::Endless]));
     }
 }

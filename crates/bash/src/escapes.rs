@@ -1,30 +1,32 @@
-//! The text that `printf` and `echo -e` make of their words: escapes and formats, without running anything. For denials only.
+//! The text that `printf` and `echo -e` make of their words: escapes and formats, without running anything. For
+//! denials only.
 //!
-//! Shells differ in what they decode. Where they do, what decodes most is taken: too much is read, never too little.
+//! Shells decode different escapes. Where they differ, the one that decodes most is followed: too much is read, never
+//! too little.
 
-/// The longest text that a format may grow to beyond its own words.
+/// The most bytes that a format may grow beyond its own words.
 const MOST: usize = 8192;
 
-/// The widest field that is filled up.
+/// The widest field that is padded.
 const WIDEST: usize = 64;
 
-/// The program that decodes a text; it says how many digits follow `\0`.
+/// The program that decodes a text; it decides how many digits follow `\0`.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum By {
+pub(crate) enum Decoder {
     /// The format of `printf`: three digits in all.
     Format,
-    /// `echo -e` and `%b`: three digits behind the zero.
+    /// `echo -e` and `%b`: three digits after the zero.
     Echo,
 }
 
 /// A text with its escapes decoded.
-pub(crate) fn decoded(text: &str, by: By) -> String {
+pub(crate) fn decoded(text: &str, by: Decoder) -> String {
     let mut out = Vec::with_capacity(text.len());
     decode(text, by, &mut out);
     String::from_utf8_lossy(&out).into_owned()
 }
 
-fn decode(text: &str, by: By, out: &mut Vec<u8>) {
+fn decode(text: &str, by: Decoder, out: &mut Vec<u8>) {
     let mut rest = text;
     while let Some(at) = rest.find('\\') {
         let (before, after) = rest.split_at(at);
@@ -34,8 +36,8 @@ fn decode(text: &str, by: By, out: &mut Vec<u8>) {
     out.extend_from_slice(rest.as_bytes());
 }
 
-/// Decodes what stands behind a backslash, and gives what follows it.
-fn escape<'a>(text: &'a str, by: By, out: &mut Vec<u8>) -> &'a str {
+/// Decodes the escape after a backslash, and returns the rest after it.
+fn escape<'a>(text: &'a str, by: Decoder, out: &mut Vec<u8>) -> &'a str {
     let Some(c) = text.chars().next() else {
         out.push(b'\\');
         return text;
@@ -54,12 +56,12 @@ fn escape<'a>(text: &'a str, by: By, out: &mut Vec<u8>) -> &'a str {
         '\'' => b'\'',
         '"' => b'"',
         '?' => b'?',
-        // Nothing is printed from here on; what would stand there is read by itself.
+        // Nothing more is printed; text after it is read by itself.
         'c' => b'\n',
         'x' => return number(rest, 16, 2, out, "x"),
         'u' => return number(rest, 16, 4, out, "u"),
         'U' => return number(rest, 16, 8, out, "U"),
-        '0' if by == By::Echo => return number(rest, 8, 3, out, ""),
+        '0' if by == Decoder::Echo => return number(rest, 8, 3, out, ""),
         '0'..='7' => return number(text, 8, 3, out, ""),
         _ => {
             out.push(b'\\');
@@ -70,7 +72,8 @@ fn escape<'a>(text: &'a str, by: By, out: &mut Vec<u8>) -> &'a str {
     rest
 }
 
-/// Decodes the digits of a character, and gives what follows them. Behind `u` and `U` it is no byte.
+/// Decodes the digits of a character, and returns the rest after them. After `u` and `U` it is a character, not a
+/// byte.
 fn number<'a>(text: &'a str, radix: u32, most: usize, out: &mut Vec<u8>, sign: &str) -> &'a str {
     let digits = text.bytes().take(most).take_while(|byte| char::from(*byte).is_digit(radix)).count();
     let (digits, rest) = text.split_at(digits);
@@ -89,8 +92,9 @@ fn number<'a>(text: &'a str, radix: u32, most: usize, out: &mut Vec<u8>, sign: &
     rest
 }
 
-/// A program of another language with the characters put in that its texts write as numbers: `\x72`, `\162`, `\u0072`, `\u{72}`,
-/// `\x{72}`. Signs that part texts stay as they are written, so that each text still ends where it did.
+/// A program of another language with those characters decoded that its texts write as numbers: `\x72`, `\162`,
+/// `\u0072`, `\u{72}`, `\x{72}`. Signs that separate texts stay as they are written, so that each text still ends
+/// where it did.
 pub(crate) fn spelled_out(program: &str) -> String {
     let mut out = String::with_capacity(program.len());
     let mut rest = program;
@@ -115,7 +119,7 @@ pub(crate) fn spelled_out(program: &str) -> String {
     out
 }
 
-/// The character whose number stands behind a backslash, and what follows it.
+/// The character whose number follows a backslash, and the rest after it.
 fn numbered(text: &str) -> Option<(char, &str)> {
     let sign = text.chars().next()?;
     let behind = text.get(sign.len_utf8()..)?;
@@ -140,8 +144,8 @@ fn numbered(text: &str) -> Option<(char, &str)> {
     Some((char::from_u32(number)?, rest))
 }
 
-/// The text that `printf` prints of a format and its words. Words that are left over go through the format again; what would grow
-/// too long that way is only put behind it.
+/// The text that `printf` prints of a format and its words. Surplus words go through the format again; words that
+/// would make the text too long are only appended.
 pub(crate) fn formatted(format: &str, words: &[String]) -> String {
     let given: usize = words.iter().map(String::len).sum();
     let most = format.len() + given + MOST;
@@ -172,14 +176,14 @@ fn pass(format: &str, words: &mut &[String], out: &mut Vec<u8>) {
         out.extend_from_slice(before.as_bytes());
         let behind = after.get(1..).unwrap_or_default();
         rest = match after.starts_with('\\') {
-            true => escape(behind, By::Format, out),
+            true => escape(behind, Decoder::Format, out),
             false => directive(behind, words, out),
         };
     }
     out.extend_from_slice(rest.as_bytes());
 }
 
-/// The width of a field, and the length of the word that is put there.
+/// The width of a field, and the length of the word in it.
 #[derive(Default)]
 struct Field {
     left: bool,
@@ -188,7 +192,7 @@ struct Field {
     most: Option<usize>,
 }
 
-/// Puts in what stands for a directive, and gives what follows it.
+/// Writes the value of a directive, and returns the rest after it.
 fn directive<'a>(text: &'a str, words: &mut &[String], out: &mut Vec<u8>) -> &'a str {
     let mut field = Field::default();
     let flags = text.len() - text.trim_start_matches(['-', '+', ' ', '#', '0', '\'']).len();
@@ -216,7 +220,7 @@ fn directive<'a>(text: &'a str, words: &mut &[String], out: &mut Vec<u8>) -> &'a
     match c {
         '%' => out.push(b'%'),
         's' | 'q' | 'Q' => put(take(words), &field, out),
-        'b' => put(&decoded(take(words), By::Echo), &field, out),
+        'b' => put(&decoded(take(words), Decoder::Echo), &field, out),
         'c' => {
             let word = take(words);
             let first = word.chars().next().map_or(0, char::len_utf8);
@@ -247,7 +251,7 @@ fn directive<'a>(text: &'a str, words: &mut &[String], out: &mut Vec<u8>) -> &'a
     behind
 }
 
-/// The next word, or none of it.
+/// The next word; empty where none is left.
 fn take<'a>(words: &mut &'a [String]) -> &'a str {
     let Some((first, rest)) = words.split_first() else { return "" };
     *words = rest;
@@ -263,7 +267,7 @@ fn size(rest: &mut &str, words: &mut &[String]) -> Option<usize> {
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
     let (digits, behind) = rest.split_at(digits);
     *rest = behind;
-    // A number that is too large for one is larger than any word.
+    // A number that does not fit is larger than any word.
     (!digits.is_empty()).then(|| digits.parse().unwrap_or(usize::MAX))
 }
 
@@ -390,7 +394,7 @@ mod tests {
 
     #[test]
     fn echo_decodes_three_digits_behind_the_zero() {
-        assert_eq!(decoded("\\0162m\\x20-rf\\t\\057\\\\", By::Echo), "rm -rf\t/\\");
-        assert_eq!(decoded("a\\cb \\0c", By::Echo), "a\nb \0c");
+        assert_eq!(decoded("\\0162m\\x20-rf\\t\\057\\\\", Decoder::Echo), "rm -rf\t/\\");
+        assert_eq!(decoded("a\\cb \\0c", Decoder::Echo), "a\nb \0c");
     }
 }

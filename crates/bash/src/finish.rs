@@ -1,27 +1,29 @@
-//! What is known of a text only when all of it is read: what groups and functions are given, and what starts itself.
+//! Steps that need the whole text: binding the input of groups and functions, and finding functions that start
+//! themselves.
 
 use std::collections::HashMap;
 
-use crate::read::Reader;
-use crate::script::{Command, RedirectKind, Script, Word};
-use crate::{known, wrap};
+use crate::read::ScriptReader;
+use crate::script::{SimpleCommand, RedirectKind, Script, Word};
+use crate::{predicted_output, wrap};
 
-impl Reader {
-    /// `while read x; do …; done <<< y`: what a group or a function is given, its `read` may read.
+impl ScriptReader {
+    /// Binds the input of a group or a function to the names that a `read` in it may read: `while read x; do …; done
+    /// <<< y`.
     fn bind_groups(&mut self) {
-        let is_read = |command: &&Command| command.program_name().is_some_and(wrap::reads_lines);
+        let is_read = |command: &&SimpleCommand| command.program_name().is_some_and(wrap::reads_lines);
         let names: Vec<String> =
-            self.script.commands.iter().filter(is_read).flat_map(known::read_names).collect();
+            self.script.commands.iter().filter(is_read).flat_map(predicted_output::read_names).collect();
         if names.is_empty() {
             return;
         }
         let is_group =
-            |command: &&Command| command.program().is_none_or(|name| self.functions.contains_key(name));
+            |command: &&SimpleCommand| command.program().is_none_or(|name| self.functions.contains_key(name));
         let groups = self.script.commands.iter().filter(is_group);
         let texts = groups.flat_map(|command| &command.redirects);
         let texts = texts.filter(|redirect| redirect.kind == RedirectKind::Text);
         let bound: Vec<(String, Word)> =
-            texts.flat_map(|text| known::read_into(&names, &text.word)).collect();
+            texts.flat_map(|text| predicted_output::read_into(&names, &text.word)).collect();
         names.iter().for_each(|name| self.assign(name, None));
         bound.into_iter().for_each(|(name, value)| self.assign(&name, Some(value)));
     }
@@ -30,10 +32,10 @@ impl Reader {
         self.bind_groups();
         if !self.functions.is_empty() {
             let called =
-                |command: &&Command| command.program().is_some_and(|name| self.functions.contains_key(name));
+                |command: &&SimpleCommand| command.program().is_some_and(|name| self.functions.contains_key(name));
             let words =
                 self.script.commands.iter().filter(called).filter_map(|command| command.words.get(1..));
-            let bound: Vec<(String, Word)> = words.flat_map(known::positional).collect();
+            let bound: Vec<(String, Word)> = words.flat_map(predicted_output::positional).collect();
             for (name, value) in bound {
                 self.assign(&name, Some(value));
             }
@@ -45,7 +47,7 @@ impl Reader {
         self.script
     }
 
-    /// Functions that start themselves, if also through others, twice or in the background.
+    /// Functions that start themselves, also through others, twice or in the background.
     fn bombs(&self) -> Vec<String> {
         let reaches = |from: &str, to: &str| {
             let (mut open, mut seen) = (vec![from], vec![from]);
@@ -62,7 +64,7 @@ impl Reader {
             }
             false
         };
-        // Longer chains of functions than this nobody writes in a line; what is beyond is asked about as a definition.
+        // A line does not have longer chains of functions than this; a longer one is asked about as a definition.
         let few = self.functions.iter().take(256);
         let bomb = |(function, calls): &(&std::rc::Rc<str>, &HashMap<String, (usize, bool)>)| {
             let back = calls.iter().filter(|(name, _)| {

@@ -1,12 +1,12 @@
 //! Programs in other languages inside words: `python -c`, `perl -e`, `awk`, an alias of git.
 //!
-//! They are not parsed. What can be seen without that is a call that deletes a folder, with the folder as a literal text,
-//! and a shell line as a literal text. Used for denials and for what has to be secured: the command itself is asked about
-//! in any case, and what is hidden better than this stays so.
+//! They are not parsed. Without that, two things can be seen: a call that deletes a folder, with the folder as a
+//! literal text, and a shell line as a literal text. Used for denials and for finding what has to be secured: the
+//! command itself is asked about in any case, and a call that is hidden better than this is not found.
 
-use crate::script::{Command, Redirect, RedirectKind, Word};
-use crate::wrap::{self, Inner};
-use crate::{carried, escapes};
+use crate::script::{SimpleCommand, Redirect, RedirectKind, Word};
+use crate::wrap::{self, InnerCommand};
+use crate::{embedded_commands, escapes};
 
 /// Options after which an interpreter reads its program from the next word.
 const INTERPRETERS: [(&str, &[&str]); 16] = [
@@ -28,7 +28,7 @@ const INTERPRETERS: [(&str, &[&str]); 16] = [
     ("tclsh", &[]),
 ];
 
-/// Programs whose words may hold a shell line.
+/// Programs whose words may contain a shell line.
 const HOLDERS: [&str; 32] = [
     "make",
     "gmake",
@@ -119,62 +119,62 @@ const WRITERS: [&str; 30] = [
     "symlink",
 ];
 
-/// Words by which these languages name the home folder.
+/// Words with which these languages name the home folder.
 const HOMES: [&str; 7] =
     ["expanduser", "Path.home", "homedir", "Dir.home", "env.HOME", "HOME", "getenv(\"HOME"];
 
 /// Programs whose name alone among the texts makes the rest their words.
 const PROGRAMS: [&str; 10] = ["rm", "find", "mv", "dd", "chmod", "chown", "shred", "wipefs", "mkfs", "kill"];
 
-/// Names that are looked at here.
+/// Names of programs that this module handles.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    INTERPRETERS.into_iter().map(|(name, _)| name).chain(HOLDERS).chain(carried::names())
+    INTERPRETERS.into_iter().map(|(name, _)| name).chain(HOLDERS).chain(embedded_commands::names())
 }
 
-/// What a program in another language, or with a command among its options, seems to run.
-pub(crate) fn inner(name: &str, command: &Command) -> Vec<Inner> {
-    let mut inner = carried::inner(name, command);
+/// The commands that a program in another language, or with a command among its options, seems to run.
+pub(crate) fn inner(name: &str, command: &SimpleCommand) -> Vec<InnerCommand> {
+    let mut inner = embedded_commands::inner(name, command);
     inner.extend(in_language(name, command));
     inner
 }
 
-/// An interpreter by its name, which may end with a version.
+/// The interpreter of a name, which may end with a version.
 fn interpreter(name: &str) -> Option<&'static (&'static str, &'static [&'static str])> {
     let versioned = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     INTERPRETERS.iter().find(|(known, _)| *known == name || *known == versioned)
 }
 
-/// Tells whether a name is one of an interpreter.
+/// Tells whether a name is that of an interpreter.
 pub(crate) fn is_interpreter(name: &str) -> bool {
     interpreter(name).is_some()
 }
 
-fn in_language(name: &str, command: &Command) -> Vec<Inner> {
+fn in_language(name: &str, command: &SimpleCommand) -> Vec<InnerCommand> {
     match interpreter(name) {
         Some((_, options)) => texts(command, options).iter().flat_map(|text| in_each_way(text)).collect(),
         None if HOLDERS.contains(&name) => {
-            let spoken = if name == "git" { spoken(command) } else { usize::MAX };
+            let spoken = if name == "git" { text_words_start(command) } else { usize::MAX };
             let words = || command.words.iter().take(spoken).skip(1).filter_map(Word::literal);
             let written =
-                words().filter(|word| name.ends_with("awk") && word.contains('>')).filter_map(written);
+                words().filter(|word| name.ends_with("awk") && word.contains('>')).filter_map(git_files_written);
             let ran = ran_by_git(command).filter(|_| name == "git");
             let all = || command.words.iter().skip(1).filter_map(Word::literal);
             let greps = name == "git" && all().any(|word| word == "grep");
             let paged = all().filter(|_| greps).filter_map(pager);
-            let paged: Vec<Inner> = paged.map(|text| Inner::Text(text.to_owned())).collect();
+            let paged: Vec<InnerCommand> = paged.map(|text| InnerCommand::Text(text.to_owned())).collect();
             let input = command.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Text);
-            let input = input.filter(|_| name != "git").map(given);
-            let input: Vec<Inner> = input.flat_map(|text| lines(&text)).collect();
+            let input = input.filter(|_| name != "git").map(input_text);
+            let input: Vec<InnerCommand> = input.flat_map(|text| shell_lines(&text)).collect();
             let runs = matches!(name, "tmux" | "screen" | "hyperfine" | "npx" | "npm" | "nix-shell");
             let whole = words().filter(|word| runs && word.contains(' ') && word.contains("rm -"));
-            let input: Vec<Inner> = whole.map(|word| Inner::Text(word.to_owned())).chain(input).collect();
+            let input: Vec<InnerCommand> = whole.map(|word| InnerCommand::Text(word.to_owned())).chain(input).collect();
             let spelled = words().filter(|_| name.ends_with("awk")).filter_map(|word| {
                 let spelled = joined_literals(word);
                 (spelled != word).then_some(spelled)
             });
-            let spelled: Vec<Inner> = spelled.flat_map(|word| lines(&word)).collect();
+            let spelled: Vec<InnerCommand> = spelled.flat_map(|word| shell_lines(&word)).collect();
             words()
-                .flat_map(lines)
+                .flat_map(shell_lines)
                 .chain(spelled)
                 .chain(written)
                 .chain(ran)
@@ -186,8 +186,8 @@ fn in_language(name: &str, command: &Command) -> Vec<Inner> {
     }
 }
 
-/// Where the words of git begin that are only words: messages, and what is looked for.
-fn spoken(command: &Command) -> usize {
+/// The index at which the words of git begin that are only words: messages and search terms.
+fn text_words_start(command: &SimpleCommand) -> usize {
     let sub = crate::programs::normal_words(&command.words).into_iter().nth(1).unwrap_or_default();
     let speaks = matches!(
         sub.as_str(),
@@ -197,8 +197,8 @@ fn spoken(command: &Command) -> usize {
     at.filter(|_| speaks).unwrap_or(usize::MAX)
 }
 
-/// Whether what a pipe brings is a program to it, or a list of commands.
-pub(crate) fn takes_text(command: &Command) -> bool {
+/// Tells whether the command takes the content of a pipe as a program, or a list of commands.
+pub(crate) fn takes_text(command: &SimpleCommand) -> bool {
     let Some(name) = command.program_name() else { return false };
     let operands = || command.words.iter().skip(1).filter_map(Word::literal);
     match name {
@@ -208,7 +208,8 @@ pub(crate) fn takes_text(command: &Command) -> bool {
     }
 }
 
-/// `git grep -O'x'`: the files that are found are shown by this. Behind some letters the rest of a word is their value.
+/// The program in `git grep -O'x'`, which shows the files that are found. After some letters the rest of a word is
+/// their value.
 fn pager(word: &str) -> Option<&str> {
     let long = word.strip_prefix("--op").and_then(|rest| rest.split_once('=')).map(|(_, text)| text);
     let short = || {
@@ -219,8 +220,8 @@ fn pager(word: &str) -> Option<&str> {
     long.or_else(short).filter(|text| !text.is_empty())
 }
 
-/// `git bisect run x`, `git submodule foreach x`.
-fn ran_by_git(command: &Command) -> Option<Inner> {
+/// The command in `git bisect run x` and `git submodule foreach x`.
+fn ran_by_git(command: &SimpleCommand) -> Option<InnerCommand> {
     let words = command.words.as_slice();
     let pair = |pair: &[Word]| {
         let literal = |index: usize| pair.get(index).and_then(Word::literal);
@@ -235,15 +236,15 @@ fn ran_by_git(command: &Command) -> Option<Inner> {
     match rest.as_slice() {
         // `foreach 'x y'` is a shell line.
         [one] if one.literal().is_some_and(|text| text.contains(' ')) => {
-            one.literal().map(|text| Inner::Text(text.to_owned()))
+            one.literal().map(|text| InnerCommand::Text(text.to_owned()))
         }
         [] => None,
-        _ => Some(Inner::Words(rest)),
+        _ => Some(InnerCommand::Words(rest)),
     }
 }
 
-/// The programs an interpreter is given: behind its option, glued to it, or on its standard input.
-fn texts(command: &Command, options: &[&str]) -> Vec<String> {
+/// The programs that an interpreter is given: after its option, in the same word, or on its standard input.
+fn texts(command: &SimpleCommand, options: &[&str]) -> Vec<String> {
     let (mut texts, mut operand) = (Vec::new(), false);
     let mut words = command.words.iter().skip(1);
     while let Some(word) = words.next() {
@@ -266,18 +267,18 @@ fn texts(command: &Command, options: &[&str]) -> Vec<String> {
     }
     if texts.is_empty() && !operand {
         let input = command.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Text);
-        texts.extend(input.map(given));
+        texts.extend(input.map(input_text));
     }
     texts
 }
 
 /// The text of a heredoc, a herestring or `< <(x)`.
-fn given(redirect: &Redirect) -> String {
-    wrap::spelled(std::slice::from_ref(&redirect.word))
+fn input_text(redirect: &Redirect) -> String {
+    wrap::shell_text(std::slice::from_ref(&redirect.word))
 }
 
-/// Commands that a program seems to run, as it stands there and with its texts put together and spelled out.
-fn in_each_way(text: &str) -> Vec<Inner> {
+/// Commands that a program seems to run, as it is written, and with its texts put together and decoded.
+fn in_each_way(text: &str) -> Vec<InnerCommand> {
     let spelled = joined_literals(text);
     let mut inner = read(text);
     if spelled != text {
@@ -286,34 +287,34 @@ fn in_each_way(text: &str) -> Vec<Inner> {
     inner
 }
 
-fn read(text: &str) -> Vec<Inner> {
+fn read(text: &str) -> Vec<InnerCommand> {
     let literals = literals(text);
-    let mut inner = lines(text);
+    let mut inner = shell_lines(text);
     // Each of these programs is read with all the texts that follow.
     let programs = literals.iter().filter(|literal| PROGRAMS.contains(literal)).count();
     if programs * literals.len() * 16 > wrap::ROOM {
-        return vec![Inner::Endless];
+        return vec![InnerCommand::Endless];
     }
     for (at, literal) in literals.iter().enumerate() {
         if PROGRAMS.contains(literal) {
             let words = literals.iter().skip(at).map(|word| Word::text(*word)).collect();
-            inner.push(Inner::Words(words));
+            inner.push(InnerCommand::Words(words));
         } else if literal.contains(' ') && literal.split([' ', '/']).any(|word| PROGRAMS.contains(&word)) {
-            inner.push(Inner::Text((*literal).to_owned()));
+            inner.push(InnerCommand::Text((*literal).to_owned()));
         }
     }
     if WRITERS.iter().any(|call| text.contains(call))
         || literals.iter().any(|literal| literal.starts_with('>'))
     {
-        inner.extend(written(text));
+        inner.extend(git_files_written(text));
     }
     let home = HOMES.iter().any(|word| text.contains(word)).then_some("~");
     let paths = || literals.iter().filter(|literal| !literal.contains(' ')).copied();
     let has = |calls: &[&str]| calls.iter().any(|call| text.contains(call));
     let lost: Vec<&str> = if has(&DESTROYERS) {
-        direct(text).unwrap_or_else(|| paths().chain(home).collect())
+        deleted_directly(text).unwrap_or_else(|| paths().chain(home).collect())
     } else if has(&REMOVERS) {
-        // One by one, everything of a system or a home folder may go too.
+        // File by file, everything of a system or a home folder may be deleted too.
         let whole = |path: &&str| is_in_git(text, path) || (has(&WALKERS) && path.starts_with(['/', '~']));
         paths().filter(whole).chain(home.filter(|_| has(&WALKERS))).collect()
     } else {
@@ -321,18 +322,19 @@ fn read(text: &str) -> Vec<Inner> {
     };
     if !lost.is_empty() {
         let words = ["rm", "-rf"].into_iter().chain(lost);
-        inner.push(Inner::Words(words.map(Word::text).collect()));
+        inner.push(InnerCommand::Words(words.map(Word::text).collect()));
     }
     inner
 }
 
-/// What is deleted where each call names it itself: `rmtree('x')`. None if one of them has it from elsewhere.
-fn direct(text: &str) -> Option<Vec<&str>> {
+/// The deleted paths where each call names its own: `rmtree('x')`. `None` if one of them gets its path from
+/// elsewhere.
+fn deleted_directly(text: &str) -> Option<Vec<&str>> {
     let mut found = Vec::new();
     for call in DESTROYERS {
         for (at, _) in text.match_indices(call) {
             let rest = text.get(at + call.len()..)?.trim_start_matches(['(', ' ', 'f']);
-            // The name of the call where it is brought in.
+            // The name of the call where it is imported.
             if rest.is_empty() || rest.starts_with([';', ',', '\n']) {
                 continue;
             }
@@ -349,7 +351,7 @@ fn direct(text: &str) -> Option<Vec<&str>> {
     (!found.is_empty()).then_some(found)
 }
 
-/// Names that stand in a `.git`.
+/// Names of files in a `.git`.
 const IN_GIT: [&str; 14] = [
     "hooks",
     "config",
@@ -367,8 +369,8 @@ const IN_GIT: [&str; 14] = [
     "exclude",
 ];
 
-/// Tells whether a path is one of a repository's own. The bare name is often only left out: `dirs.remove('.git')`. It
-/// is meant where the text goes there, copies to it, or has a name that stands in it: `Path('.git', 'config')`, `p +
+/// Tells whether a path is in a repository's own folder. The bare name is often only left out: `dirs.remove('.git')`.
+/// It is meant where the text goes there, copies to it, or names a file in it: `Path('.git', 'config')`, `p +
 /// '/config'`.
 fn is_in_git(text: &str, path: &str) -> bool {
     let ways =
@@ -384,12 +386,12 @@ fn is_in_git(text: &str, path: &str) -> bool {
     path.split('/').any(|part| part == ".git") && (path != ".git" || joined())
 }
 
-/// A program of another language with its escapes spelled out and its neighbouring literals joined.
+/// A program of another language with its escapes decoded and its neighbouring literals joined.
 pub fn joined_literals(text: &str) -> String {
     concatenated(&escapes::spelled_out(text))
 }
 
-/// A text with literals joined that are put together where they stand: `".g" + "it"`, `".g" . "it"`, `".g" "it"`.
+/// A text in which literals that are put together are joined: `".g" + "it"`, `".g" . "it"`, `".g" "it"`.
 pub(crate) fn concatenated(text: &str) -> String {
     let blanks = [' ', '\t', '\n'];
     let (mut out, mut rest, mut open) = (String::with_capacity(text.len()), text.chars(), None);
@@ -418,30 +420,30 @@ pub(crate) fn concatenated(text: &str) -> String {
     out
 }
 
-/// The files of a repository's own folder that a text names, as if they were written: what is in there runs.
-fn written(text: &str) -> Option<Inner> {
+/// The files of a repository's own folder that a text names, as if they were written: files in there run.
+fn git_files_written(text: &str) -> Option<InnerCommand> {
     let text = &concatenated(text);
     let bare = |literal: &str| literal.trim_start_matches(['>', '+', ' ']).to_owned();
     // Not every language has its texts in quotes, and a text may be a shell line.
     let cut = text.split(|c: char| c.is_whitespace() || "\"'`()[]{}<>|&;,=".contains(c));
     let named = literals(text).into_iter().chain(cut).map(bare).filter(|path| is_in_git(text, path));
     let words: Vec<Word> = ["tee".to_owned()].into_iter().chain(named).map(Word::text).collect();
-    (words.len() > 1).then_some(Inner::Words(words))
+    (words.len() > 1).then_some(InnerCommand::Words(words))
 }
 
-/// Shell lines in the middle of a text: from `rm -` to where it must end.
-pub(crate) fn lines(text: &str) -> Vec<Inner> {
+/// Shell lines in the middle of a text: from `rm -` to where they must end.
+pub(crate) fn shell_lines(text: &str) -> Vec<InnerCommand> {
     let begins = text.match_indices("rm -").filter(|(at, _)| {
         text.get(..*at).and_then(|before| before.chars().next_back()).is_none_or(|c| !c.is_alphanumeric())
     });
-    wrap::within(begins.map(|(at, _)| {
+    wrap::capped(begins.map(|(at, _)| {
         let rest = text.get(at..).unwrap_or("");
         let end = rest.find(['"', '\'', '`', ')', '}', '\n', ';', '|', '&', ']']).unwrap_or(rest.len());
-        Inner::Text(rest.get(..end).unwrap_or("").to_owned())
+        InnerCommand::Text(rest.get(..end).unwrap_or("").to_owned())
     }))
 }
 
-/// What stands in quotes, of any kind, as far as that can be told without a parser.
+/// The texts in quotes of any kind, as far as they can be found without a parser.
 pub(crate) fn literals(text: &str) -> Vec<&str> {
     let (mut found, mut open): (Vec<&str>, Option<(char, usize)>) = (Vec::new(), None);
     let mut escaped = false;
@@ -469,11 +471,11 @@ mod tests {
 
     fn seen(words: &[&str]) -> Vec<String> {
         let command =
-            Command { words: words.iter().map(|word| Word::text(*word)).collect(), ..Command::default() };
-        let shown = |inner: Inner| match inner {
-            Inner::Words(words) => words.iter().map(Word::show).collect::<Vec<_>>().join(" "),
-            Inner::Text(text) => format!("'{text}'"),
-            Inner::Endless => "…".to_owned(),
+            SimpleCommand { words: words.iter().map(|word| Word::text(*word)).collect(), ..SimpleCommand::default() };
+        let shown = |inner: InnerCommand| match inner {
+            InnerCommand::Words(words) => words.iter().map(Word::show).collect::<Vec<_>>().join(" "),
+            InnerCommand::Text(text) => format!("'{text}'"),
+            InnerCommand::Endless => "…".to_owned(),
         };
         inner(words[0], &command).into_iter().map(shown).collect()
     }

@@ -1,14 +1,14 @@
 //! Function substitutions of bash 5.3: `${ cmd; }` and `${| cmd; }`, which run commands in the shell itself.
 //!
-//! The grammar does not know them and makes different mistakes in each place they stand in, so they are found in the text.
-//! Where one ends cannot be told without reading it. Each is read up to the last brace of the text: what is read too much
-//! counts for denials only.
+//! The grammar does not know them and makes different mistakes in each place, so they are found in the text. The end
+//! of one is not known without reading it, so each is read up to the last brace of the text: the part that is read
+//! too much counts for denials only.
 
 use lathe_grammars::Node;
 
 use crate::syntax::kind;
 
-/// Substitutions of one text, more than which are not looked at.
+/// The most substitutions of one text that are read.
 const MOST: usize = 64;
 
 /// The commands of each function substitution; `None` where there are too many.
@@ -34,7 +34,7 @@ pub(crate) fn texts(text: &str, root: Node<'_>) -> Vec<Option<String>> {
     found
 }
 
-/// Tells whether nothing is expanded in a place. Only a text without faults tells.
+/// Tells whether nothing is expanded at a position. Only a tree without errors shows that.
 fn is_quoted(text: &str, at: usize, root: Node<'_>) -> bool {
     if root.has_error() {
         return false;

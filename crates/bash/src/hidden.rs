@@ -1,13 +1,15 @@
-//! A deletion in the words of a program that nobody knows as a wrapper: `poetry run rm …`, `docker run -v /:/h x rm …`.
+//! A deletion in the words of a program that is not known as a wrapper: `poetry run rm …`, `docker run -v /:/h x rm
+//! …`.
 //!
-//! There are more programs that run others than any table holds. So it is the deletion that is looked for: `rm` with an
-//! option, word by word or at the beginning of a text. Programs that only read may say what they like.
+//! There are more programs that run others than any table holds. So the deletion itself is searched for: `rm` with an
+//! option, word by word or at the beginning of a text. Programs that only read may have any words.
 
-use crate::script::{Command, Word, base_name};
-use crate::wrap::{self, Inner};
+use crate::script::{SimpleCommand, Word, base_name};
+use crate::wrap::{self, InnerCommand};
 use crate::{foreign, programs, shells};
 
-/// Programs whose words are looked at elsewhere, or are only words: commands of the agent, and what speaks to people.
+/// Programs whose words are examined elsewhere, or are only words: commands of the agent, and programs that print for
+/// people.
 const SPOKEN: [&str; 22] = [
     "git",
     "lathe",
@@ -33,15 +35,15 @@ const SPOKEN: [&str; 22] = [
     "notify-send",
 ];
 
-/// Deletions in the words of one program that are looked at.
+/// The most deletions in the words of one program that are read.
 const MOST: usize = 64;
 
-/// What is deleted behind a program that is no wrapper by name.
-pub(crate) fn inner(command: &Command) -> Vec<Inner> {
+/// The deletions after a program that is not a wrapper by name.
+pub(crate) fn hidden_deletions(command: &SimpleCommand) -> Vec<InnerCommand> {
     let Some(name) = command.program_name() else { return Vec::new() };
     if COMPUTES.contains(&name) {
         let words = command.words.iter().skip(1).filter_map(Word::literal);
-        return wrap::within(words.flat_map(subscripts).map(Inner::Text));
+        return wrap::capped(words.flat_map(subscripts).map(InnerCommand::Text));
     }
     let is_rm =
         |word: &Word| word.literal().is_some_and(|text| deletes(base_name(text)) || begins(text).is_some());
@@ -49,11 +51,11 @@ pub(crate) fn inner(command: &Command) -> Vec<Inner> {
     if !lends && !command.words.iter().any(is_rm) {
         return Vec::new();
     }
-    if SPOKEN.contains(&name) || name.starts_with("field:") || programs::reads(&command.words) {
+    if SPOKEN.contains(&name) || name.starts_with("field:") || programs::only_reads(&command.words) {
         return Vec::new();
     }
     if is_container(name) {
-        return mounted(command);
+        return mounted_deletions(command);
     }
     let mut inner = Vec::new();
     for (index, word) in command.words.iter().enumerate() {
@@ -63,24 +65,24 @@ pub(crate) fn inner(command: &Command) -> Vec<Inner> {
         match base_name(text) {
             "rimraf" | "del-cli" => {
                 let paths = rest().iter().skip(1).cloned();
-                inner.push(Inner::Words(["rm", "-rf"].into_iter().map(Word::text).chain(paths).collect()));
+                inner.push(InnerCommand::Words(["rm", "-rf"].into_iter().map(Word::text).chain(paths).collect()));
             }
             _ if index == 0 => {}
-            "rm" if is_recursive(rest()) => inner.push(Inner::Words(rest().to_vec())),
+            "rm" if is_recursive(rest()) => inner.push(InnerCommand::Words(rest().to_vec())),
             "find" if rest().iter().any(|word| matches!(word.literal(), Some("-delete" | "-exec"))) => {
-                inner.push(Inner::Words(rest().to_vec()));
+                inner.push(InnerCommand::Words(rest().to_vec()));
             }
             name if is_language(name)
                 && next.starts_with(['-', '+'])
-                && (next.ends_with(['c', 'e']) || !shells::given(rest()).texts.is_empty()) =>
+                && (next.ends_with(['c', 'e']) || !shells::shell_words(rest()).texts.is_empty()) =>
             {
-                inner.push(Inner::Words(rest().to_vec()));
+                inner.push(InnerCommand::Words(rest().to_vec()));
             }
-            _ => inner.extend(begins(text).map(|text| Inner::Text(text.to_owned()))),
+            _ => inner.extend(begins(text).map(|text| InnerCommand::Text(text.to_owned()))),
         }
         // Each of them may hold all the words that follow.
         if inner.len() > MOST {
-            inner.push(Inner::Endless);
+            inner.push(InnerCommand::Endless);
             break;
         }
     }
@@ -105,22 +107,22 @@ const COMPUTES: [&str; 14] = [
     "wait",
 ];
 
-/// What runs in the index of an array: `a[$(x)]`, in whatever quotes.
+/// The commands in the index of an array: `a[$(x)]`, in any quotes.
 pub(crate) fn subscripts(text: &str) -> Vec<String> {
     let inside = |open: &'static str, close: &'static str| {
         let begun = text.match_indices(open).filter_map(move |(at, _)| text.get(at + open.len()..));
-        // Without an end behind one, there is none behind the next.
+        // Without an end after one, there is none after the next.
         begun.map_while(move |rest| rest.find(close).and_then(|end| rest.get(..end))).map(str::to_owned)
     };
     inside("[$(", ")]").chain(inside("[`", "`]")).collect()
 }
 
-/// Names of programs that delete, or run what does.
+/// Tells whether a program of this name deletes, or runs a program that does.
 fn deletes(name: &str) -> bool {
     matches!(name, "rm" | "find" | "rimraf" | "del-cli") || is_language(name)
 }
 
-/// Whether an option of a deletion is for folders; `cargo test rm -- x` is none.
+/// Tells whether an option of a deletion is for folders; `cargo test rm -- x` has none.
 fn is_recursive(words: &[Word]) -> bool {
     let mut options = words
         .iter()
@@ -145,13 +147,13 @@ fn is_container(name: &str) -> bool {
     matches!(name, "docker" | "podman" | "nerdctl")
 }
 
-fn mentions(command: &Command) -> bool {
+fn mentions(command: &SimpleCommand) -> bool {
     let deletes = |text: &str| text.contains("rm -") || text.contains("-delete") || text == "rm";
     command.words.iter().filter_map(Word::literal).any(deletes)
 }
 
-/// What a container deletes of the folders that are lent to it, by their names outside.
-fn mounted(command: &Command) -> Vec<Inner> {
+/// The files that a container deletes in the folders mounted into it, by their names outside.
+fn mounted_deletions(command: &SimpleCommand) -> Vec<InnerCommand> {
     let mut lent: Vec<(String, String)> = Vec::new();
     let shown: Vec<String> = command.words.iter().map(Word::show).collect();
     for (index, text) in shown.iter().enumerate() {
@@ -181,10 +183,10 @@ fn mounted(command: &Command) -> Vec<Inner> {
         .iter()
         .position(|word| matches!(base_name(word), "rm" | "find"))
         .map(|at| shown.get(at..).unwrap_or(&[]).join(" "));
-    let texts = shown.iter().filter(|word| word.contains(' ')).flat_map(|word| foreign::lines(word));
+    let texts = shown.iter().filter(|word| word.contains(' ')).flat_map(|word| foreign::shell_lines(word));
     let texts = texts.filter_map(|inner| match inner {
-        Inner::Text(text) => Some(text),
-        Inner::Words(_) | Inner::Endless => None,
+        InnerCommand::Text(text) => Some(text),
+        InnerCommand::Words(_) | InnerCommand::Endless => None,
     });
     let lines: Vec<String> = words.into_iter().chain(texts).collect();
     let outside = |line: &str, (outside, inside): &(String, String)| {
@@ -193,18 +195,18 @@ fn mounted(command: &Command) -> Vec<Inner> {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => {
                 Some(format!("{}{rest}", if outside == "/" && !rest.is_empty() { "" } else { outside }))
             }
-            // Everything in the container, and so what is lent to it.
+            // Everything in the container, and so the mounted folders.
             _ if matches!(word, "/" | "/*") => Some(outside.clone()),
             _ => (word.starts_with('-') || find).then(|| word.to_owned()),
         };
         let words: Vec<String> = line.split(' ').skip(1).filter_map(word).collect();
-        Inner::Text(format!("{} {}", if find { "find" } else { "rm" }, words.join(" ")))
+        InnerCommand::Text(format!("{} {}", if find { "find" } else { "rm" }, words.join(" ")))
     };
-    wrap::within(lines.iter().flat_map(|line| lent.iter().map(move |lent| outside(line, lent))))
+    wrap::capped(lines.iter().flat_map(|line| lent.iter().map(move |lent| outside(line, lent))))
 }
 
 /// `parallel 'rm -rf {}' ::: x`: the text with each of its words.
-pub(crate) fn parallel(words: &[Word]) -> Vec<Inner> {
+pub(crate) fn parallel(words: &[Word]) -> Vec<InnerCommand> {
     let shown: Vec<String> = words.iter().skip(1).map(Word::show).collect();
     let literals: Vec<&str> = shown.iter().map(String::as_str).collect();
     let Some(at) = literals.iter().position(|word| word.starts_with(":::")) else { return Vec::new() };
@@ -212,7 +214,7 @@ pub(crate) fn parallel(words: &[Word]) -> Vec<Inner> {
     let each = |given: &&str| {
         let marks = ["{}", "{.}", "{/}", "{//}", "{1}"];
         let filled = marks.iter().fold((*text).to_owned(), |text, mark| text.replace(mark, given));
-        Inner::Text(if filled == **text { format!("{text} {given}") } else { filled })
+        InnerCommand::Text(if filled == **text { format!("{text} {given}") } else { filled })
     };
-    wrap::within(literals.iter().skip(at + 1).filter(|word| !word.starts_with(":::")).map(each))
+    wrap::capped(literals.iter().skip(at + 1).filter(|word| !word.starts_with(":::")).map(each))
 }

@@ -1,15 +1,15 @@
-//! A reading without the grammar, for text that the grammar cannot make sense of.
+//! A reading without the grammar, for text that the grammar cannot read.
 //!
-//! Used for denials only: it may see a command where there is none, and must not be believed when it sees none.
+//! Used for denials only: it may see a command where there is none, and its silence proves nothing.
 
-use crate::script::{Command, Piece, Redirect, RedirectKind, Word};
-use crate::words;
+use crate::script::{SimpleCommand, Piece, Redirect, RedirectKind, Word};
+use crate::word_scan;
 
-/// The commands that a text seems to hold. What follows a `>` is written, and may be a word of the command too; what
-/// follows `<<<` is read.
-pub(crate) fn commands(text: &str) -> Vec<Command> {
+/// The commands that a text seems to hold. The word after a `>` is written, and may be a word of the command too; the
+/// word after `<<<` is read.
+pub(crate) fn commands(text: &str) -> Vec<SimpleCommand> {
     let text = text.replace("\\\n", "");
-    let (mut commands, mut command) = (Vec::new(), Command::default());
+    let (mut commands, mut command) = (Vec::new(), SimpleCommand::default());
     let mut turned = String::new();
     let (mut begin, mut quote, mut escaped): (Option<usize>, Option<char>, bool) = (None, None, false);
     for (at, c) in text.char_indices() {
@@ -46,11 +46,11 @@ pub(crate) fn commands(text: &str) -> Vec<Command> {
     commands
 }
 
-fn take(text: &str, begin: &mut Option<usize>, end: usize, command: &mut Command, turned: &mut String) {
+fn take(text: &str, begin: &mut Option<usize>, end: usize, command: &mut SimpleCommand, turned: &mut String) {
     let Some(begin) = begin.take() else { return };
     let raw = text.get(begin..end).unwrap_or("");
-    let found = match words::words(raw, 0, raw.len(), &plain_names(raw)) {
-        // A brace or a keyword in front of a command is no part of it.
+    let found = match word_scan::words(raw, 0, raw.len(), &plain_names(raw)) {
+        // A brace or a keyword in front of a command does not belong to it.
         Ok(words) => words.into_iter().filter(|word| !command_begins(word)).collect(),
         Err(_) => vec![Word::of(Piece::Substitution(None))],
     };
@@ -72,12 +72,12 @@ fn command_begins(word: &Word) -> bool {
 }
 
 /// The plain variables of a piece of text, for a reading without the grammar.
-pub(crate) fn plain_names(part: &str) -> Vec<words::Span> {
+pub(crate) fn plain_names(part: &str) -> Vec<word_scan::Span> {
     part.match_indices('$')
         .filter_map(|(start, _)| {
             let rest = part.get(start + 1..)?;
             let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(rest.len());
-            (end > 0).then_some(words::Span { start, end: start + 1 + end, kind: words::SpanKind::Name })
+            (end > 0).then_some(word_scan::Span { start, end: start + 1 + end, kind: word_scan::SpanKind::Name })
         })
         .collect()
 }

@@ -1,4 +1,5 @@
-//! What a name means to us, by one look: most names mean nothing, and asking every table in turn costs more than reading.
+//! The meaning of a program's name, in one lookup: most names mean nothing, and asking every table in turn costs more
+//! than reading the command.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -6,9 +7,9 @@ use std::sync::LazyLock;
 
 use crate::{foreign, programs, wrap};
 
-/// The tables a name is in.
+/// The tables that a name is in.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Meaning {
+pub(crate) struct NameMeaning {
     pub(crate) shell: bool,
     /// It runs another command.
     pub(crate) wraps: bool,
@@ -20,24 +21,24 @@ pub(crate) struct Meaning {
     pub(crate) binds: bool,
 }
 
-impl Meaning {
-    /// Whether nothing runs behind it.
+impl NameMeaning {
+    /// True if no other command runs because of it.
     pub(crate) fn is_plain(self) -> bool {
         !self.shell && !self.wraps && !self.foreign
     }
 
-    /// Whether what a pipe brings may matter to it.
+    /// True if the content of a pipe may matter to it.
     pub(crate) fn may_receive(self) -> bool {
         self.binds || !self.is_plain()
     }
 }
 
 /// A table by short names.
-pub(crate) type ByName<T> = HashMap<&'static str, T, BuildHasherDefault<Short>>;
+pub(crate) type ByName<T> = HashMap<&'static str, T, BuildHasherDefault<ShortHasher>>;
 
-static NAMES: LazyLock<ByName<Meaning>> = LazyLock::new(|| {
-    let mut names: HashMap<&'static str, Meaning, _> = HashMap::default();
-    let mut add = |name: &'static str, set: fn(&mut Meaning)| set(names.entry(name).or_default());
+static NAMES: LazyLock<ByName<NameMeaning>> = LazyLock::new(|| {
+    let mut names: HashMap<&'static str, NameMeaning, _> = HashMap::default();
+    let mut add = |name: &'static str, set: fn(&mut NameMeaning)| set(names.entry(name).or_default());
     wrap::SHELLS.into_iter().for_each(|name| add(name, |meaning| meaning.shell = true));
     wrap::names().for_each(|name| add(name, |meaning| meaning.wraps = true));
     programs::STATE.into_iter().for_each(|name| add(name, |meaning| meaning.state = true));
@@ -47,8 +48,8 @@ static NAMES: LazyLock<ByName<Meaning>> = LazyLock::new(|| {
     names
 });
 
-/// What a name means. A version at its end makes no other interpreter of it.
-pub(crate) fn meaning(name: &str) -> Meaning {
+/// The meaning of a name. A version at its end does not make it another interpreter.
+pub(crate) fn meaning(name: &str) -> NameMeaning {
     let found = NAMES.get(name).copied();
     let bare = || {
         let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
@@ -59,11 +60,11 @@ pub(crate) fn meaning(name: &str) -> Meaning {
         .unwrap_or_default()
 }
 
-/// Names are short, ours are known, and nobody gains by making them collide.
+/// A hasher for short, known names, for which an attacker gains nothing by making them collide.
 #[derive(Default)]
-pub(crate) struct Short(u64);
+pub(crate) struct ShortHasher(u64);
 
-impl Hasher for Short {
+impl Hasher for ShortHasher {
     fn finish(&self) -> u64 {
         self.0
     }

@@ -1,13 +1,13 @@
 //! Texts for shells that are not bash: `fish -c 'tou\x63h a'`, `zsh -c 'cat s(e|x)cret'`, `nu -c '^touch a'`.
 //!
-//! These languages are not parsed. The text is read as bash first, which is right for most of it. Then it is cut into words
-//! here, and a word with a sign that such a shell expands and bash does not is one that shows only when the line runs. What
-//! is found counts as any other command behind the shell.
+//! These languages are not parsed. The text is read as bash first, which is right for most of it. Then it is split
+//! into words here, and a word with a sign that such a shell expands and bash does not counts as known only when the
+//! line runs. The commands found so count as any other command after the shell.
 
 use crate::script::{Piece, Word};
-use crate::wrap::{self, Inner};
+use crate::wrap::{self, InnerCommand};
 
-/// Signs outside of quotes by which a shell makes another word of one.
+/// Signs outside of quotes by which a shell makes one word into another.
 fn signs(shell: &str) -> Option<&'static str> {
     Some(match shell {
         "zsh" | "rzsh" => "()|^~#<>=",
@@ -24,18 +24,18 @@ fn signs(shell: &str) -> Option<&'static str> {
     })
 }
 
-/// The commands in texts of such a shell that bash would read otherwise.
-pub(crate) fn read(shell: &str, texts: &[Inner]) -> Vec<Inner> {
+/// The commands in texts of such a shell that bash would read differently.
+pub(crate) fn read(shell: &str, texts: &[InnerCommand]) -> Vec<InnerCommand> {
     let Some(signs) = signs(shell) else { return Vec::new() };
     let texts = texts.iter().filter_map(|inner| match inner {
-        Inner::Text(text) => Some(text.as_str()),
-        Inner::Words(_) | Inner::Endless => None,
+        InnerCommand::Text(text) => Some(text.as_str()),
+        InnerCommand::Words(_) | InnerCommand::Endless => None,
     });
-    wrap::within(texts.flat_map(|text| commands(shell, signs, text)))
+    wrap::capped(texts.flat_map(|text| commands(shell, signs, text)))
 }
 
-/// One text on its way to commands.
-struct Cut {
+/// A text while it is split into commands.
+struct TextCut {
     commands: Vec<Vec<Word>>,
     words: Vec<Word>,
     word: Word,
@@ -44,7 +44,7 @@ struct Cut {
     any_hidden: bool,
 }
 
-impl Cut {
+impl TextCut {
     fn end_word(&mut self) {
         if std::mem::take(&mut self.begun) {
             let word = std::mem::take(&mut self.word);
@@ -72,9 +72,9 @@ impl Cut {
     }
 }
 
-/// The commands of a text, where at least one word of it shows only when it runs, and what stands in its parentheses.
-fn commands(shell: &str, signs: &str, text: &str) -> Vec<Inner> {
-    let mut cut = Cut {
+/// The commands of a text, where at least one word is known only when it runs, and the commands in its parentheses.
+fn commands(shell: &str, signs: &str, text: &str) -> Vec<InnerCommand> {
+    let mut cut = TextCut {
         commands: Vec::new(),
         words: Vec::new(),
         word: Word::default(),
@@ -106,7 +106,7 @@ fn commands(shell: &str, signs: &str, text: &str) -> Vec<Inner> {
                 cut.begun = true;
                 quote = Some(c);
             }
-            // `\x63` is a letter to fish; to the others it is what follows.
+            // `\x63` is a letter to fish; to the others a backslash stands for the next character.
             (None, '\\') => match rest.next() {
                 Some(next) if shell == "fish" && next.is_alphanumeric() => cut.hide(),
                 Some('\n') | None => {}
@@ -121,7 +121,7 @@ fn commands(shell: &str, signs: &str, text: &str) -> Vec<Inner> {
                 depth = 1;
             }
             (None, '=') if signs.contains('=') && cut.begun => cut.push('='),
-            // Only in front of a word it is a comment.
+            // It is a comment only in front of a word.
             (None, '#') if !cut.begun => {
                 while rest.peek().is_some_and(|next| *next != '\n') {
                     rest.next();
@@ -139,8 +139,8 @@ fn commands(shell: &str, signs: &str, text: &str) -> Vec<Inner> {
     if !cut.any_hidden {
         return Vec::new();
     }
-    let words = cut.commands.into_iter().map(Inner::Words);
-    words.chain(texts.into_iter().filter(|text| !text.trim().is_empty()).map(Inner::Text)).collect()
+    let words = cut.commands.into_iter().map(InnerCommand::Words);
+    words.chain(texts.into_iter().filter(|text| !text.trim().is_empty()).map(InnerCommand::Text)).collect()
 }
 
 #[cfg(test)]
@@ -148,11 +148,11 @@ mod tests {
     use super::*;
 
     fn seen(shell: &str, text: &str) -> Vec<String> {
-        let found = read(shell, &[Inner::Text(text.to_owned())]);
-        let shown = |inner: Inner| match inner {
-            Inner::Words(words) => words.iter().map(Word::show).collect::<Vec<_>>().join(" "),
-            Inner::Text(text) => format!("text {text}"),
-            Inner::Endless => "endless".to_owned(),
+        let found = read(shell, &[InnerCommand::Text(text.to_owned())]);
+        let shown = |inner: InnerCommand| match inner {
+            InnerCommand::Words(words) => words.iter().map(Word::show).collect::<Vec<_>>().join(" "),
+            InnerCommand::Text(text) => format!("text {text}"),
+            InnerCommand::Endless => "endless".to_owned(),
         };
         found.into_iter().map(shown).collect()
     }

@@ -1,14 +1,14 @@
-//! What a program does with the words it is given: the table of options (`data/programs.txt`) and what follows from it.
+//! The acts of a program with the words it is given: the table of options (`data/programs.txt`) and its consequences.
 
 use std::sync::LazyLock;
 
 use lathe_protocol::Effects;
 
 use crate::names::ByName;
-use crate::script::{Command, Floor, FloorRule, Piece, RedirectKind, Word, base_name};
-use crate::{awk, listed, names, special, toolchains};
+use crate::script::{SimpleCommand, Floor, FloorRule, Piece, RedirectKind, Word, base_name};
+use crate::{awk, response_files, names, special, toolchains};
 
-/// What a program does by its nature.
+/// The act of a program by its nature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Nature {
     Read,
@@ -42,7 +42,7 @@ impl Nature {
 }
 
 #[derive(Debug, Clone, Default)]
-struct Entry {
+struct ProgramEntry {
     nature: Option<Nature>,
     safe: bool,
     words: bool,
@@ -56,23 +56,23 @@ struct Entry {
     fine: Vec<&'static str>,
     global: Vec<&'static str>,
     /// Entries for its subcommands, by the words that follow.
-    subs: ByName<Sub>,
+    subs: ByName<SubcommandEntry>,
 }
 
 /// A subcommand: its own entry, and those of its subcommands.
 #[derive(Debug, Clone, Default)]
-struct Sub {
-    entry: Option<std::sync::Arc<Entry>>,
-    next: ByName<std::sync::Arc<Entry>>,
+struct SubcommandEntry {
+    entry: Option<std::sync::Arc<ProgramEntry>>,
+    next: ByName<std::sync::Arc<ProgramEntry>>,
 }
 
-type Table = ByName<Entry>;
+type Table = ByName<ProgramEntry>;
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| parse(include_str!("../data/programs.txt")).0);
 
-/// The table, and the lines that could not be read, which a test wants to be none.
+/// The table, and the lines that could not be read; a test checks that there are none.
 fn parse(text: &'static str) -> (Table, Vec<&'static str>) {
-    let (mut entries, mut wrong): (Vec<(Vec<&str>, Entry)>, Vec<&str>) = (Vec::new(), Vec::new());
+    let (mut entries, mut wrong): (Vec<(Vec<&str>, ProgramEntry)>, Vec<&str>) = (Vec::new(), Vec::new());
     for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
         let words: Vec<&str> = line.split_whitespace().collect();
         if !line.starts_with(' ') {
@@ -80,7 +80,7 @@ fn parse(text: &'static str) -> (Table, Vec<&'static str>) {
                 wrong.push(line);
                 continue;
             };
-            let mut entry = Entry::default();
+            let mut entry = ProgramEntry::default();
             for word in rest.split_whitespace() {
                 match word {
                     "safe" => entry.safe = true,
@@ -110,7 +110,7 @@ fn parse(text: &'static str) -> (Table, Vec<&'static str>) {
             _ => wrong.push(line),
         }
     }
-    let (mut table, mut subs) = (Table::default(), ByName::<ByName<Sub>>::default());
+    let (mut table, mut subs) = (Table::default(), ByName::<ByName<SubcommandEntry>>::default());
     let mut programs = Vec::new();
     for (names, entry) in entries {
         let entry = std::sync::Arc::new(entry);
@@ -140,7 +140,7 @@ fn parse(text: &'static str) -> (Table, Vec<&'static str>) {
         }
     }
     for (name, entry) in programs {
-        let mut entry = Entry::clone(&entry);
+        let mut entry = ProgramEntry::clone(&entry);
         entry.subs = subs.remove(name).unwrap_or_default();
         if table.insert(name, entry).is_some() {
             wrong.push(name);
@@ -150,7 +150,7 @@ fn parse(text: &'static str) -> (Table, Vec<&'static str>) {
     (table, wrong)
 }
 
-impl Entry {
+impl ProgramEntry {
     /// The effect of an option, if it is a dangerous one.
     fn danger(&self, word: &str, first: bool) -> Option<Nature> {
         let named = |option: &str, word: &str| match option.strip_suffix('*') {
@@ -210,12 +210,12 @@ impl Entry {
     }
 }
 
-/// The entry for a command, and how many of its words are program and subcommand.
-fn look_up(words: &[Word]) -> (Option<&'static Entry>, Option<&'static Entry>, usize) {
+/// The entries for a command and its subcommand, and the number of its words that are program and subcommand.
+fn look_up(words: &[Word]) -> (Option<&'static ProgramEntry>, Option<&'static ProgramEntry>, usize) {
     let Some(program) = words.first().and_then(Word::literal).map(base_name) else {
         return (None, None, 1);
     };
-    let entry: Option<&'static Entry> = TABLE.get(program);
+    let entry: Option<&'static ProgramEntry> = TABLE.get(program);
     let Some(main) = entry.filter(|entry| !entry.subs.is_empty()) else {
         return (entry, None, 1);
     };
@@ -234,7 +234,8 @@ fn look_up(words: &[Word]) -> (Option<&'static Entry>, Option<&'static Entry>, u
     }
 }
 
-/// The words without the folder of the program and without options before a subcommand: what a denial is compared with.
+/// The words without the folder of the program and without options before a subcommand: the form that a denial is
+/// compared with.
 pub fn normal_words(words: &[Word]) -> Vec<String> {
     let (main, _, end) = look_up(words);
     let mut normal: Vec<String> = words.iter().map(Word::show).collect();
@@ -255,15 +256,15 @@ pub fn normal_words(words: &[Word]) -> Vec<String> {
     normal
 }
 
-/// Whether a command is in the table as one that only reads.
-pub(crate) fn reads(words: &[Word]) -> bool {
+/// Tells whether a command is in the table as one that only reads.
+pub(crate) fn only_reads(words: &[Word]) -> bool {
     let (main, sub, _) = look_up(words);
     let nature = sub.or(main).and_then(|entry| entry.nature);
     nature == Some(Nature::Read) || main.is_some_and(|entry| entry.script)
 }
 
-/// What a command does by its nature; what is not in the table runs something.
-fn nature_of(main: Option<&Entry>, sub: Option<&Entry>) -> Nature {
+/// The nature of a command; one that is not in the table runs something.
+fn nature_of(main: Option<&ProgramEntry>, sub: Option<&ProgramEntry>) -> Nature {
     sub.or(main).and_then(|entry| entry.nature).unwrap_or(Nature::Run)
 }
 
@@ -309,7 +310,7 @@ pub(crate) const STATE: [&str; 38] = [
 ];
 
 /// Finds the floors of one command.
-pub(crate) fn judge(command: &mut Command) {
+pub(crate) fn add_floors(command: &mut SimpleCommand) {
     let mut floors = std::mem::take(&mut command.floors);
     for assignment in &command.assignments {
         floors.push(Floor::new(FloorRule::State, format!("it assigns {}", assignment.name)));
@@ -320,8 +321,8 @@ pub(crate) fn judge(command: &mut Command) {
     command.floors = floors;
 }
 
-/// What one command does.
-pub(crate) fn effects(command: &Command) -> Effects {
+/// The effects of one command.
+pub(crate) fn effects(command: &SimpleCommand) -> Effects {
     let mut effects = Effects::default();
     effects.environment.extend(command.assignments.iter().map(|assignment| assignment.name.clone()));
     for redirect in &command.redirects {
@@ -339,8 +340,8 @@ pub(crate) fn effects(command: &Command) -> Effects {
     effects
 }
 
-/// The floors of a command with words; what it does only where that is wanted, because naming it costs more.
-fn program(command: &Command, floors: &mut Vec<Floor>, effects: Option<&mut Effects>) {
+/// The floors of a command with words, and its effects only where they are wanted, because naming them costs more.
+fn program(command: &SimpleCommand, floors: &mut Vec<Floor>, effects: Option<&mut Effects>) {
     let (mut unwanted, wanted) = (Effects::default(), effects.is_some());
     let effects = effects.unwrap_or(&mut unwanted);
     let Some(name) = command.program() else {
@@ -367,7 +368,7 @@ fn program(command: &Command, floors: &mut Vec<Floor>, effects: Option<&mut Effe
     special::doubts(command, end, floors);
     let known = floors.len();
     toolchains::doubts(command, end, floors);
-    // What it may do then is not known.
+    // Its effects are then unknown.
     effects.opaque |= floors.len() > known;
     let entry = if main.is_some_and(|main| !main.subs.is_empty()) { sub } else { main };
     let operands = command
@@ -405,8 +406,8 @@ fn program(command: &Command, floors: &mut Vec<Floor>, effects: Option<&mut Effe
 }
 
 fn options(
-    command: &Command,
-    (main, sub, end): (Option<&Entry>, Option<&Entry>, usize),
+    command: &SimpleCommand,
+    (main, sub, end): (Option<&ProgramEntry>, Option<&ProgramEntry>, usize),
     floors: &mut Vec<Floor>,
     effects: &mut Effects,
 ) {
@@ -435,7 +436,7 @@ fn options(
             let option = entry
                 .danger(text, index == 1)
                 .filter(|_| !ended && !toolchains::is_fine(program, &command.words, index));
-            let found = option.or_else(|| written.then_some(Nature::Write)).or_else(|| other(program, text));
+            let found = option.or_else(|| written.then_some(Nature::Write)).or_else(|| other_nature(program, text));
             if let Some(nature) = found {
                 floors.push(Floor::at(FloorRule::Option, format!("{text} {}", nature.verb()), index));
                 let what = text.to_owned();
@@ -447,12 +448,12 @@ fn options(
                     Nature::State => effects.environment.push(what),
                 }
             }
-        } else if matches!(word.pieces.first(), Some(Piece::Tilde(_))) && other(program, "~").is_some() {
+        } else if matches!(word.pieces.first(), Some(Piece::Tilde(_))) && other_nature(program, "~").is_some() {
             let why = format!("{} {}", word.show(), Nature::Run.verb());
             floors.push(Floor::at(FloorRule::Option, why, index));
         } else if let Some(floor) = dynamic(word, index, safe, ended) {
             floors.push(floor);
-        } else if listed::may_be_list(word) && listed::takes_lists(program) {
+        } else if response_files::may_be_list(word) && response_files::takes_response_files(program) {
             let why = format!("{} may name a file with more words", word.show());
             let globbed = word.pieces.iter().all(|piece| matches!(piece, Piece::Text(_) | Piece::Glob(_)));
             let rule = if globbed { FloorRule::Glob } else { FloorRule::Dynamic };
@@ -464,16 +465,16 @@ fn options(
     }
 }
 
-/// Words that are no options, and yet make a program run another or write.
-fn other(program: &str, text: &str) -> Option<Nature> {
-    toolchains::other(program, text).map(|other| match other {
-        toolchains::Other::Reads => Nature::Read,
-        toolchains::Other::Runs => Nature::Run,
-        toolchains::Other::Writes => Nature::Write,
+/// The nature of words that are not options, and yet make a program run another or write.
+fn other_nature(program: &str, text: &str) -> Option<Nature> {
+    toolchains::word_effect(program, text).map(|other| match other {
+        toolchains::WordEffect::Reads => Nature::Read,
+        toolchains::WordEffect::Runs => Nature::Run,
+        toolchains::WordEffect::Writes => Nature::Write,
     })
 }
 
-/// Whether program, subcommand and its own subcommand were found.
+/// Tells whether program, subcommand and its own subcommand were found.
 fn is_three(words: &[Word], end: usize) -> bool {
     let literal = |index: usize| words.get(index).and_then(Word::literal);
     let sub = literal(0).map(base_name).and_then(|name| TABLE.get(name)?.subs.get(literal(end - 2)?));
@@ -517,8 +518,8 @@ mod tests {
 
     fn asks(line: &str) -> bool {
         let words = line.split(' ').map(Word::text).collect();
-        let mut command = Command { words, ..Command::default() };
-        judge(&mut command);
+        let mut command = SimpleCommand { words, ..SimpleCommand::default() };
+        add_floors(&mut command);
         command.floors.iter().any(|floor| floor.rule == FloorRule::Option)
     }
 

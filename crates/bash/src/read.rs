@@ -1,89 +1,90 @@
-//! The walk over the tree: which commands there are.
+//! The walk over the tree, which finds the commands.
 //!
-//! The walk keeps its own stack, so nesting cannot overflow the real one, and text that is wrapped in text (`bash -c`,
-//! `eval`, backquotes) is put into a queue and read like the first one.
+//! The walk keeps its own stack, so nesting cannot overflow the real one, and text that is wrapped in text (`bash
+//! -c`, `eval`, backquotes) is put into a queue and read like the first one.
 
 use std::collections::HashMap;
 
 use lathe_grammars::{Node, TreeCursor};
 
 use crate::checks::FEW;
-use crate::script::{Command, Floor, FloorRule, Piece, Redirect, RedirectKind, Script, Stage, Word};
+use crate::script::{SimpleCommand, Floor, FloorRule, Piece, Redirect, RedirectKind, Script, Stage, Word};
 use crate::syntax::{Child, kind, parse};
-use crate::words::{self, Span, SpanKind};
-use crate::{hidden, known, loose, names, programs, wrap};
+use crate::word_scan::{self, Span, SpanKind};
+use crate::{hidden, predicted_output, loose, names, programs, wrap};
 
-/// Statements up to this long are tried by their text alone wherever they stand.
+/// Statements up to this long are read by their text alone wherever they stand.
 const SHORT_STATEMENT: usize = 200;
 
-/// A text to read, and where it stands.
-pub(crate) struct Job {
+/// A text to read, and its surroundings.
+pub(crate) struct ReadJob {
     pub(crate) text: String,
-    pub(crate) around: Around,
-    /// Whether its lines are read one by one too if it is broken.
+    pub(crate) around: CommandContext,
+    /// True if its lines are also read one by one if it is broken.
     pub(crate) lines: bool,
 }
 
-/// What is around a command.
+/// The surroundings of a command.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Around {
-    pub(crate) behind: Option<usize>,
+pub(crate) struct CommandContext {
+    pub(crate) wrapper: Option<usize>,
     pub(crate) stage: Option<Stage>,
     pub(crate) broken: bool,
     /// The function that is being defined.
     pub(crate) function: Option<std::rc::Rc<str>>,
     pub(crate) background: bool,
-    /// Whether it stands in `$(…)` or its like.
+    /// True if it stands in `$(…)` or another substitution.
     pub(crate) substituted: bool,
-    /// Whether it stands in a loop that may never end.
+    /// True if it stands in a loop that may never end.
     pub(crate) looped: bool,
     /// The standard input of the compound command around it: `{ bash; } <<< x`.
     pub(crate) input: Option<std::rc::Rc<[Redirect]>>,
-    /// True if function substitutions were looked for in the text that this one is a part of.
+    /// True if the text that this one is a part of was already searched for function substitutions.
     pub(crate) searched: bool,
 }
 
-pub(crate) struct Reader {
+pub(crate) struct ScriptReader {
     pub(crate) script: Script,
-    pub(crate) queue: Vec<Job>,
+    pub(crate) queue: Vec<ReadJob>,
     pub(crate) budget: usize,
     pub(crate) pipes: usize,
-    /// The functions that are defined, and what they call: how often, and whether in a pipe or the background.
+    /// The functions that are defined, each with the commands it calls: how often, and true if in a pipe or the
+    /// background.
     pub(crate) functions: HashMap<std::rc::Rc<str>, HashMap<String, (usize, bool)>>,
-    /// Commands to which what a pipe brings can become a command. Noted when they are met: going through all of them again
-    /// costs as much as reading them.
+    /// Commands that can turn the content of a pipe into a command. Recorded when they are read: going through all
+    /// commands again costs as much as reading them.
     pub(crate) receivers: Vec<(usize, Stage)>,
-    /// Variables that a declaration makes something else of what they are given.
-    pub(crate) shapes: Vec<(String, crate::shaped::Shape)>,
-    /// How many commands and floors there were before texts were read again.
+    /// Variables whose declaration changes the values they are given.
+    pub(crate) shapes: Vec<(String, crate::declared_variables::DeclaredShape)>,
+    /// The numbers of commands and floors before texts were read again.
     pub(crate) again: Option<(usize, usize)>,
 }
 
-/// One text on its way.
-pub(crate) struct Walk<'t, 'r> {
+/// One text while it is walked.
+pub(crate) struct TextWalk<'t, 'r> {
     pub(crate) text: &'t str,
-    pub(crate) reader: &'r mut Reader,
-    pub(crate) stack: Vec<(Node<'t>, Around)>,
-    /// Redirections that the grammar hangs around a command.
+    pub(crate) reader: &'r mut ScriptReader,
+    pub(crate) stack: Vec<(Node<'t>, CommandContext)>,
+    /// Redirections that the grammar attaches around a command.
     pub(crate) hung: Vec<(usize, Node<'t>)>,
-    /// Whether the grammar and our own reading disagreed.
+    /// True if the grammar and our own reading disagreed.
     doubtful: bool,
     /// Kept, because making one for each node costs as much as the rest of the walk.
     pub(crate) cursor: TreeCursor<'t>,
-    /// Lists of children that are done with, for the next ones.
+    /// Emptied lists of children, for reuse.
     spares: Vec<Vec<Child<'t>>>,
 }
 
-impl Reader {
+impl ScriptReader {
     pub(crate) fn floor(&mut self, rule: FloorRule, why: impl Into<String>) {
         let floor = Floor::new(rule, why);
-        // A long text may have the same fault in every line; saying it a few times is enough.
+        // A long text may have the same fault in every line; reporting it a few times is enough.
         if self.script.floors.len() < 32 && !self.script.floors.contains(&floor) {
             self.script.floors.push(floor);
         }
     }
 
-    pub(crate) fn text(&mut self, text: &str, mut around: Around, lines: bool) {
+    pub(crate) fn text(&mut self, text: &str, mut around: CommandContext, lines: bool) {
         let searched = std::mem::take(&mut around.searched);
         let Some(tree) = parse(text) else {
             self.script.endless = true;
@@ -96,21 +97,21 @@ impl Reader {
             if lines && text.contains('\n') {
                 // Bash runs the lines before the one it cannot read.
                 for line in text.lines().rev() {
-                    self.queue.push(Job { text: line.to_owned(), around: around.clone(), lines: false });
+                    self.queue.push(ReadJob { text: line.to_owned(), around: around.clone(), lines: false });
                 }
             }
         }
         if !searched {
             for text in crate::funsub::texts(text, root) {
                 self.floor(FloorRule::Syntax, "`${ …; }` runs commands in newer versions of bash only");
-                let around = Around { searched: true, ..around.clone() };
+                let around = CommandContext { searched: true, ..around.clone() };
                 match text {
-                    Some(text) => self.queue.push(Job { text, around, lines: true }),
+                    Some(text) => self.queue.push(ReadJob { text, around, lines: true }),
                     None => self.script.endless = true,
                 }
             }
         }
-        let mut walk = Walk {
+        let mut walk = TextWalk {
             text,
             reader: self,
             stack: Vec::new(),
@@ -124,24 +125,24 @@ impl Reader {
         walk.gap(root.end_byte(), text.len());
         walk.all(root, around);
         if walk.doubtful {
-            // What the grammar could not make sense of may still be a command that is denied.
+            // A part that the grammar cannot read may still be a command that is denied.
             for command in loose::commands(text) {
-                self.add(command, &Around { broken: true, ..outside.clone() });
+                self.add(command, &CommandContext { broken: true, ..outside.clone() });
             }
-            // Lines that are continued, as bash joins them.
+            // Continued lines, as bash joins them.
             if text.contains("\\\n") {
-                let (text, around) = (text.replace("\\\n", ""), Around { broken: true, ..outside });
-                self.queue.push(Job { text, around, lines: true });
+                let (text, around) = (text.replace("\\\n", ""), CommandContext { broken: true, ..outside });
+                self.queue.push(ReadJob { text, around, lines: true });
             }
         }
     }
 
-    /// Takes a finished command into the list, with all that stands behind it.
-    pub(crate) fn add(&mut self, mut command: Command, around: &Around) {
+    /// Adds a finished command to the list, with all commands after it that it runs.
+    pub(crate) fn add(&mut self, mut command: SimpleCommand, around: &CommandContext) {
         self.take_input(&mut command, around);
-        let printed: Vec<Redirect> = command.redirects.iter().filter_map(wrap::as_text).collect();
+        let printed: Vec<Redirect> = command.redirects.iter().filter_map(wrap::as_text_redirect).collect();
         command.redirects.extend(printed);
-        command.behind = around.behind;
+        command.wrapper = around.wrapper;
         command.stage = around.stage;
         command.broken = around.broken;
         if let (Some(function), Some(program)) = (&around.function, command.program()) {
@@ -157,7 +158,7 @@ impl Reader {
         for piece in command.words.iter().flat_map(|word| word.pieces.iter()) {
             if let Piece::Operator { name, how } = piece
                 && how.trim_start_matches(':').starts_with('=')
-                && let Some(or) = crate::script::instead(how)
+                && let Some(or) = crate::script::fallback_text(how)
             {
                 self.assign(name, Some(Word::text(or)));
             }
@@ -165,8 +166,8 @@ impl Reader {
         let (mut first, mut pending) = (Some(command), Vec::new());
         while let Some(mut command) = first.take().or_else(|| pending.pop()) {
             let meaning = command.program_name().map(names::meaning).unwrap_or_default();
-            programs::judge(&mut command);
-            let wrapped = wrap::unwrap(&command);
+            programs::add_floors(&mut command);
+            let wrapped = wrap::unwrap_command(&command);
             if let Some(wrapped) = &wrapped {
                 command.floors.push(Floor::new(FloorRule::Wrapper, wrapped.why.clone()));
             }
@@ -176,56 +177,57 @@ impl Reader {
             let index = self.script.commands.len();
             let (stage, broken) = (command.stage, command.broken);
             if let Some(stage) =
-                stage.filter(|stage| stage.index > 0 && meaning.may_receive() && wrap::receives(&command))
+                stage.filter(|stage| stage.index > 0 && meaning.may_receive() && wrap::may_run_input(&command))
             {
                 self.receivers.push((index, stage));
             }
             if command.program_name() == Some("shift") {
-                self.shifted();
+                self.bind_shifted();
             }
             if meaning.binds {
-                for (name, value) in known::bound(&command) {
+                for (name, value) in predicted_output::bound_variables(&command) {
                     self.assign(&name, Some(value));
                 }
             }
             match wrap::with_text(&command) {
-                Some(wrap::Inner::Words(words)) => {
-                    pending.push(Command { words, behind: Some(index), stage, broken, ..Command::default() });
+                Some(wrap::InnerCommand::Words(words)) => {
+                    pending.push(SimpleCommand { words, wrapper: Some(index), stage, broken, ..SimpleCommand::default() });
                 }
-                Some(wrap::Inner::Text(_)) | None => {}
-                Some(wrap::Inner::Endless) => self.script.endless = true,
+                Some(wrap::InnerCommand::Text(_)) | None => {}
+                Some(wrap::InnerCommand::Endless) => self.script.endless = true,
             }
-            // What stands behind a wrapper reads what the wrapper is given.
+            // The command after a wrapper reads the wrapper's input.
             let given = |redirect: &&Redirect| wrapped.is_some() && redirect.kind == RedirectKind::Text;
             let texts: Vec<Redirect> = command.redirects.iter().filter(given).cloned().collect();
             self.script.commands.push(command);
             for inner in wrapped.into_iter().flat_map(|wrapped| wrapped.inner) {
                 match inner {
-                    wrap::Inner::Words(words) => {
+                    wrap::InnerCommand::Words(words) => {
                         if !self.afford(&words) {
                             return;
                         }
                         let redirects = texts.clone();
-                        pending.push(Command {
+                        pending.push(SimpleCommand {
                             words,
                             redirects,
-                            behind: Some(index),
+                            wrapper: Some(index),
                             stage,
                             broken,
-                            ..Command::default()
+                            ..SimpleCommand::default()
                         });
                     }
-                    wrap::Inner::Text(text) => {
-                        let around = Around { behind: Some(index), stage: None, broken, ..around.clone() };
-                        self.queue.push(Job { text, around, lines: true });
+                    wrap::InnerCommand::Text(text) => {
+                        let around = CommandContext { wrapper: Some(index), stage: None, broken, ..around.clone() };
+                        self.queue.push(ReadJob { text, around, lines: true });
                     }
-                    wrap::Inner::Endless => self.script.endless = true,
+                    wrap::InnerCommand::Endless => self.script.endless = true,
                 }
             }
         }
     }
 
-    /// Takes what one more command costs from what may be read; without enough left, the text is never done.
+    /// Charges the cost of one more command to the budget; returns false, and marks the text as endless, if too
+    /// little is left.
     pub(crate) fn afford(&mut self, words: &[Word]) -> bool {
         let left = self.budget.checked_sub(words.len() * 16);
         self.script.endless |= left.is_none();
@@ -234,36 +236,36 @@ impl Reader {
     }
 
     pub(crate) fn assign(&mut self, name: &str, value: Option<Word>) {
-        // Bash expands these by itself, and runs what stands in them.
+        // Bash expands the values of these variables by itself, and runs the commands in them.
         if matches!(name, "PS0" | "PS1" | "PS2" | "PS4" | "PROMPT_COMMAND" | "BASH_ENV" | "ENV")
             && let Some(text) = value.as_ref().map(Word::show)
         {
             let text = if name == "PROMPT_COMMAND" { text } else { format!(": \"{text}\"") };
-            self.queue.push(Job { text, around: Around::default(), lines: true });
+            self.queue.push(ReadJob { text, around: CommandContext::default(), lines: true });
         }
-        // A file that bash, git or the runtime of a program writes without being told again.
-        if known::is_written(name)
+        // A file that bash, git or the runtime of a program writes without another word that names it.
+        if predicted_output::is_written(name)
             && let Some(text) =
                 value.as_ref().map(Word::show).filter(|text| text.contains('/') || name == "HISTFILE")
             && text != "/dev/null"
         {
             let text = format!("tee \"{}\"", text.replace('"', ""));
-            self.queue.push(Job { text, around: Around::default(), lines: true });
+            self.queue.push(ReadJob { text, around: CommandContext::default(), lines: true });
         }
-        // So it does with what stands in the index of an array, where a variable is computed with.
+        // Bash also runs the commands in the index of an array, where a variable is computed with.
         for text in value.as_ref().and_then(Word::literal).map(hidden::subscripts).into_iter().flatten() {
-            self.queue.push(Job { text, around: Around::default(), lines: true });
+            self.queue.push(ReadJob { text, around: CommandContext::default(), lines: true });
         }
         let values = match self.script.values.get_mut(name) {
             Some(values) => values,
             None => self.script.values.entry(name.to_owned()).or_default(),
         };
-        // Every value counts, also the last of thousands: each costs no more than the text it is written in.
+        // Every value counts, even the last of thousands: each costs no more than the text it is written in.
         values.extend(value);
     }
 }
 
-impl<'t> Walk<'t, '_> {
+impl<'t> TextWalk<'t, '_> {
     pub(crate) fn source(&self, node: Node<'t>) -> &'t str {
         self.text.get(node.start_byte()..node.end_byte()).unwrap_or("")
     }
@@ -273,14 +275,14 @@ impl<'t> Walk<'t, '_> {
         self.reader.floor(FloorRule::Syntax, format!("bash may read this differently: {why}"));
     }
 
-    pub(crate) fn visit(&mut self, node: Node<'t>, around: Around) {
+    pub(crate) fn visit(&mut self, node: Node<'t>, around: CommandContext) {
         let child = Child::new(node);
         // Nested ones are tried again at each depth, so only short ones are.
-        if node.end_byte() - node.start_byte() <= SHORT_STATEMENT && self.flat(child, &around) {
+        if node.end_byte() - node.start_byte() <= SHORT_STATEMENT && self.read_flat(child, &around) {
             return;
         }
         match child.kind {
-            // What most nodes are comes first: names are compared one after the other.
+            // The commonest kinds come first: names are compared one after the other.
             "command" => self.command(node, around),
             "pipeline" => self.pipeline(node, &around, None),
             "redirected_statement" => self.redirected(node, around),
@@ -291,7 +293,7 @@ impl<'t> Walk<'t, '_> {
                 }
                 self.statements(node, &around);
             }
-            "while_statement" => self.statements(node, &Around { looped: true, ..around }),
+            "while_statement" => self.statements(node, &CommandContext { looped: true, ..around }),
             "compound_statement" => {
                 if self.source(node).starts_with("((") {
                     self.reader.floor(FloorRule::State, "arithmetic can change variables and run commands");
@@ -304,7 +306,7 @@ impl<'t> Walk<'t, '_> {
             "declaration_command" | "unset_command" => self.declaration(node, around),
             "test_command" => {
                 for text in hidden::subscripts(self.source(node)) {
-                    self.reader.queue.push(Job { text, around: around.clone(), lines: true });
+                    self.reader.queue.push(ReadJob { text, around: around.clone(), lines: true });
                 }
                 self.test(node, around);
             }
@@ -314,7 +316,7 @@ impl<'t> Walk<'t, '_> {
             "command_substitution" | "process_substitution" => self.substitution(node, &around),
             "c_style_for_statement" => {
                 self.reader.floor(FloorRule::State, "arithmetic can change variables and run commands");
-                self.descend(node, &Around { looped: true, ..around });
+                self.descend(node, &CommandContext { looped: true, ..around });
             }
             "ERROR" => self.broken(node, &around),
             "comment" | "heredoc_start" | "heredoc_end" | "file_descriptor" => {}
@@ -322,7 +324,7 @@ impl<'t> Walk<'t, '_> {
                 self.hidden(node, &around);
                 self.descend(node, &around);
             }
-            // Inside expansions, whose words are read as a whole; here only commands are looked for.
+            // Inside expansions, whose words are read as a whole; here only commands are searched for.
             "simple_expansion"
             | "arithmetic_expansion"
             | "string"
@@ -357,8 +359,8 @@ impl<'t> Walk<'t, '_> {
         }
     }
 
-    /// Patterns and replacements of `${x#…}` are one token to the grammar, whatever stands in them.
-    fn hidden(&mut self, node: Node<'t>, around: &Around) {
+    /// Reads the pattern or replacement of `${x#…}`, which is one token to the grammar, whatever it contains.
+    fn hidden(&mut self, node: Node<'t>, around: &CommandContext) {
         let mut cursor = node.walk();
         let read = node.named_children(&mut cursor).any(|child| {
             matches!(
@@ -375,11 +377,11 @@ impl<'t> Walk<'t, '_> {
             source.split("$(").skip(1).map(|text| text.rsplit_once(')').map_or(text, |(inside, _)| inside));
         let texts: Vec<String> = ticks.chain(brackets).take(64).map(str::to_owned).collect();
         for text in texts {
-            self.reader.queue.push(Job { text, around: around.clone(), lines: true });
+            self.reader.queue.push(ReadJob { text, around: around.clone(), lines: true });
         }
     }
 
-    /// Takes a list of children back.
+    /// Stores a list of children for reuse.
     pub(crate) fn spare(&mut self, mut children: Vec<Child<'t>>) {
         children.clear();
         self.spares.push(children);
@@ -389,16 +391,16 @@ impl<'t> Walk<'t, '_> {
         self.spares.pop().unwrap_or_default()
     }
 
-    /// Looks for commands below, and for nothing else.
-    pub(crate) fn descend(&mut self, node: Node<'t>, around: &Around) {
+    /// Searches the nodes below for commands, and for nothing else.
+    pub(crate) fn descend(&mut self, node: Node<'t>, around: &CommandContext) {
         let children: Vec<Node<'t>> = node.named_children(&mut self.cursor).collect();
         for child in children.into_iter().rev() {
             self.stack.push((child, around.clone()));
         }
     }
 
-    /// A pipe; `first` is the stage of a command that stands before it, as after a heredoc.
-    pub(crate) fn pipeline(&mut self, node: Node<'t>, around: &Around, first: Option<Stage>) {
+    /// Reads a pipe; `first` is the stage of a command that stands before it, as after a heredoc.
+    pub(crate) fn pipeline(&mut self, node: Node<'t>, around: &CommandContext, first: Option<Stage>) {
         let children = self.children(node);
         let mut stage = first.map_or_else(
             || {
@@ -417,21 +419,21 @@ impl<'t> Walk<'t, '_> {
             let simple =
                 child.kind == "command" || (child.kind == "redirected_statement" && body == Some("command"));
             stage.alone = simple && !takes_errors;
-            self.stack.push((child.node, Around { stage: Some(stage), ..around.clone() }));
+            self.stack.push((child.node, CommandContext { stage: Some(stage), ..around.clone() }));
             stage.index += 1;
         }
         self.stack.get_mut(from..).unwrap_or_default().reverse();
         self.spare(children);
     }
 
-    fn function(&mut self, node: Node<'t>, around: Around) {
+    fn function(&mut self, node: Node<'t>, around: CommandContext) {
         let name = node.child_by_field_name("name").map_or("", |name| self.source(name));
         self.reader.floor(FloorRule::State, format!("it defines the function {name}"));
         let name: std::rc::Rc<str> = name.into();
         self.reader.functions.entry(name.clone()).or_default();
-        let mut inner = Around { function: Some(name), background: false, stage: None, ..around };
+        let mut inner = CommandContext { function: Some(name), background: false, stage: None, ..around };
         let children = self.children(node);
-        // What the definition is redirected to is opened at each call: `f() { cat; } < x`.
+        // A redirection of the definition is opened at each call: `f() { cat; } < x`.
         let redirects = children.iter().filter(|child| child.is_redirect()).map(|child| child.node);
         let redirects: Vec<Node<'t>> = redirects.collect();
         if !redirects.is_empty() {
@@ -445,17 +447,17 @@ impl<'t> Walk<'t, '_> {
         self.spare(children);
     }
 
-    fn substitution(&mut self, node: Node<'t>, around: &Around) {
-        let around = Around { stage: None, background: false, substituted: true, ..around.clone() };
+    fn substitution(&mut self, node: Node<'t>, around: &CommandContext) {
+        let around = CommandContext { stage: None, background: false, substituted: true, ..around.clone() };
         let source = self.source(node);
         if let Some(inner) = source.trim_start_matches('$').strip_prefix('`') {
-            // Bash takes one layer of backslashes away and then reads the text from the beginning.
+            // Bash removes one layer of backslashes and then reads the text from the beginning.
             let inner = inner.strip_suffix('`').unwrap_or(inner);
             if inner.contains('\\') {
                 self.differs("a backslash inside backquotes");
             }
             let text = inner.replace("\\`", "`").replace("\\$", "$").replace("\\\\", "\\");
-            self.reader.queue.push(Job { text, around, lines: true });
+            self.reader.queue.push(ReadJob { text, around, lines: true });
             return;
         }
         if source.starts_with("$((") {
@@ -472,25 +474,25 @@ impl<'t> Walk<'t, '_> {
     }
 
     /// The words of one node, with the commands inside it put on the stack.
-    pub(crate) fn words(&mut self, node: Node<'t>, around: &Around) -> Vec<Word> {
+    pub(crate) fn words(&mut self, node: Node<'t>, around: &CommandContext) -> Vec<Word> {
         let mut words = Vec::new();
         self.words_into(node, around, &mut words);
         words
     }
 
-    pub(crate) fn words_into(&mut self, node: Node<'t>, around: &Around, into: &mut Vec<Word>) {
+    pub(crate) fn words_into(&mut self, node: Node<'t>, around: &CommandContext, into: &mut Vec<Word>) {
         let (start, end) = (node.start_byte(), node.end_byte());
         if !self.parted(start) || !self.ends_word(end) {
             self.differs("the ends of a word");
         }
-        if let Some(plain) = words::plain(self.source(node)) {
+        if let Some(plain) = word_scan::plain(self.source(node)) {
             return into.push(plain);
         }
-        if words::may_cut(self.source(node)) {
+        if word_scan::may_cut(self.source(node)) {
             self.reader.floor(FloorRule::Character, "an escape that gives a NUL cuts a word off");
         }
         let spans = self.spans(node, around);
-        match words::words(self.text, start, end, &spans) {
+        match word_scan::words(self.text, start, end, &spans) {
             Ok(words) => into.extend(words),
             Err(why) => {
                 self.differs(why);
@@ -499,8 +501,8 @@ impl<'t> Walk<'t, '_> {
         }
     }
 
-    /// Where expansions stand in a word; what is inside them is put on the stack.
-    pub(crate) fn spans(&mut self, node: Node<'t>, around: &Around) -> Vec<Span> {
+    /// The positions of expansions in a word; the nodes inside them are put on the stack.
+    pub(crate) fn spans(&mut self, node: Node<'t>, around: &CommandContext) -> Vec<Span> {
         let mut spans = Vec::new();
         if !self.source(node).contains(['$', '`', '(']) {
             return spans;
@@ -527,7 +529,7 @@ impl<'t> Walk<'t, '_> {
                 }
                 _ => continue,
             };
-            // In a string the grammar may count the blanks before an expansion to it.
+            // In a string the grammar may count the blanks before an expansion as part of it.
             let source = self.source(node);
             let blanks = source.len() - source.trim_start_matches([' ', '\t', '\n']).len();
             spans.push(Span { start: node.start_byte() + blanks, end: node.end_byte(), kind: found });

@@ -1,20 +1,20 @@
-//! What was read: commands with their words, and the reasons to doubt them.
+//! The result of reading: commands with their words, and the reasons to doubt them.
 
 use std::collections::BTreeMap;
 
 use lathe_protocol::Effects;
 
 use crate::pieces::Pieces;
-use crate::text::Text;
+use crate::text::InlineText;
 
 /// Everything that can run when bash is given a text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Script {
-    /// Every simple command, in the order of the text; what stands behind a wrapper follows it.
-    pub commands: Vec<Command>,
-    /// What makes the text as a whole uncertain, or changes the state of the shell outside any command.
+    /// Every simple command, in the order of the text; the commands that a wrapper runs follow it.
+    pub commands: Vec<SimpleCommand>,
+    /// Doubts about the text as a whole, and changes of the shell's state outside any command.
     pub floors: Vec<Floor>,
-    /// What each variable may hold, as far as this text assigns it.
+    /// The values that each variable may hold, as far as this text assigns it.
     pub values: BTreeMap<String, Vec<Word>>,
     /// The words of tests that are syntax and run nothing: `[[ -e x ]]`.
     pub tested: Vec<Word>,
@@ -22,36 +22,36 @@ pub struct Script {
     pub functions: Vec<String>,
     /// Functions that start themselves twice or in the background.
     pub bombs: Vec<String>,
-    /// The text is wrapped so often in itself that following it would take longer than reading it. Nobody writes this
-    /// by accident, and a command could be hidden in it, so it is refused rather than asked about.
+    /// True if the text is wrapped so often in itself that following it would take longer than reading it. That does
+    /// not happen by accident, and a command could be hidden in it, so it is refused rather than asked about.
     pub endless: bool,
 }
 
 /// One simple command, or an assignment that stands alone (then there are no words).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Command {
+pub struct SimpleCommand {
     pub words: Vec<Word>,
     pub assignments: Vec<Assignment>,
     pub redirects: Vec<Redirect>,
-    /// The wrapper in front of it: index into the commands of the script.
-    pub behind: Option<usize>,
+    /// The wrapper in front of it, as an index into the commands of the script.
+    pub wrapper: Option<usize>,
     /// Its place in a pipe.
     pub stage: Option<Stage>,
-    /// The text is broken around it: it may never run, so it counts for denials only.
+    /// True if the text is broken around it: it may never run, so it counts for denials only.
     pub broken: bool,
-    /// It stands in a text that the line may evaluate: it may never run, so it counts for denials only.
-    pub again: bool,
-    /// Why it may not be allowed without a question, whatever the rules say.
+    /// True if it stands in a text that the line may evaluate: it may never run, so it counts for denials only.
+    pub evaluated: bool,
+    /// Reasons why it may not be allowed without a question, whatever the rules say.
     pub floors: Vec<Floor>,
 }
 
-impl Command {
+impl SimpleCommand {
     /// The program as written, if that can be known.
     pub fn program(&self) -> Option<&str> {
         self.words.first().and_then(Word::literal)
     }
 
-    /// What it does. Found anew each time: a long text has thousands of commands, and not everybody asks.
+    /// Its effects. Computed on each call: a long text has thousands of commands, and not every caller needs them.
     pub fn effects(&self) -> Effects {
         crate::programs::effects(self)
     }
@@ -63,7 +63,7 @@ impl Command {
 }
 
 pub(crate) fn base_name(path: &str) -> &str {
-    // Names are short: going back byte by byte is quicker than a search made for long text.
+    // Names are short: a loop back over the bytes is quicker than a search made for long text.
     let slash = path.bytes().rposition(|byte| byte == b'/');
     slash.and_then(|slash| path.get(slash + 1..)).unwrap_or(path)
 }
@@ -79,8 +79,8 @@ pub struct Assignment {
 pub struct Stage {
     pub pipe: usize,
     pub index: usize,
-    /// True if it is the only command in its place, and only what it prints goes on: no group or loop stands around it,
-    /// and the pipe takes no errors.
+    /// True if it is the only command of its stage, and only its output goes on: no group or loop stands around it,
+    /// and the pipe does not carry errors.
     pub alone: bool,
 }
 
@@ -101,17 +101,17 @@ pub enum RedirectKind {
     Text,
 }
 
-/// One word as bash will see it: text whose quotes are gone, and parts only known when it runs.
+/// One word as bash will see it: text without its quotes, and parts that are known only when it runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Word {
     pub pieces: Pieces,
-    /// Tells whether an expansion in it stands outside of quotes, so that bash cuts what comes of it into words.
+    /// True if an expansion in it stands outside of quotes, so that bash splits its value into words.
     pub splits: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
-    Text(Text),
+    Text(InlineText),
     /// `$name` or `${name}`.
     Variable {
         name: Box<str>,
@@ -120,19 +120,19 @@ pub enum Piece {
     /// `${name…}` with an operator.
     Operator {
         name: Box<str>,
-        /// The operator with all that follows it.
+        /// The operator and the rest of the expansion.
         how: Box<String>,
     },
-    /// `$(…)` and backquotes, with the text inside where it is short.
+    /// `$(…)` and backquotes, with the text inside if it is short.
     Substitution(Option<Box<str>>),
-    /// `<(…)`: the name of a pipe, which is never an option; with the text inside where it is short.
+    /// `<(…)`: the name of a pipe, which is never an option; with the text inside if it is short.
     Process(Option<Box<str>>),
     /// `$((…))`.
     Arithmetic {
         constant: bool,
     },
     Glob(char),
-    /// Braces that could not be multiplied out here; `endless` are more words than are looked at.
+    /// Braces that could not be expanded here; `endless` if they make more words than are read.
     Brace {
         endless: bool,
     },
@@ -140,14 +140,14 @@ pub enum Piece {
     Tilde(String),
 }
 
-/// What `:-` and its like put in the place of a variable.
-pub fn instead(how: &str) -> Option<&str> {
+/// The text that `:-` and similar operators put in the place of a variable.
+pub fn fallback_text(how: &str) -> Option<&str> {
     let or = ["-", "=", "+", ":-", ":=", ":+"].iter().find_map(|operator| how.strip_prefix(operator));
     or.map(|or| or.trim_matches(['"', '\'']))
 }
 
 impl Word {
-    pub fn text(text: impl Into<Text>) -> Self {
+    pub fn text(text: impl Into<InlineText>) -> Self {
         Self::of(Piece::Text(text.into()))
     }
 
@@ -184,7 +184,7 @@ impl Word {
         matches!(self.pieces.first(), Some(Piece::Glob(_)))
     }
 
-    /// For people and rules: the text, with what is not known in its usual spelling.
+    /// The word for people and rules: the text, with its unknown parts in their usual spelling.
     pub fn show(&self) -> String {
         let mut out = String::new();
         for piece in self.pieces.iter() {
@@ -204,12 +204,12 @@ impl Word {
     }
 }
 
-/// Why something is asked about whatever the rules say. The names are those of the documentation.
+/// The rules by which a command is asked about whatever the rule files say. The names are those of the documentation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FloorRule {
     /// R1: a program that is not a plain name.
     Program,
-    /// R2: not bash as it is understood here.
+    /// R2: a text that is not bash as it is understood here.
     Syntax,
     /// R3
     Redirection,

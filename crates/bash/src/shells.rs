@@ -1,44 +1,45 @@
-//! The words of a shell: which of them is a text to run, and whether it reads its commands from the standard input.
+//! The words of a shell: the one that is a text to run, and whether the shell reads its commands from the standard
+//! input.
 
 use crate::script::{Word, base_name};
 
-/// Long options that take the next word. Bash knows them with one dash too.
+/// Long options that take the next word. Bash accepts them with one dash too.
 const VALUED: [&str; 6] = ["--rcfile", "--init-file", "-rcfile", "-init-file", "--emulate", "--init-command"];
 
-/// What the options of a shell come to.
+/// The meaning of the options of a shell.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Given {
-    /// Where the text of `-c` may stand: shells differ in what `-opipefail` takes.
+pub(crate) struct ShellWords {
+    /// Indexes at which the text of `-c` may stand: shells differ in the words that `-opipefail` takes.
     pub(crate) texts: Vec<usize>,
-    /// A text that is glued to its option.
+    /// Texts in one word with their option.
     pub(crate) glued: Vec<String>,
-    /// Where the words after the options begin.
+    /// The index of the first word after the options.
     pub(crate) operands: usize,
-    /// Whether `-s` is among them.
+    /// True if `-s` is among them.
     input: bool,
     /// True if it runs a text that is encoded.
     pub(crate) hidden: bool,
 }
 
-pub(crate) fn given(words: &[Word]) -> Given {
+pub(crate) fn shell_words(words: &[Word]) -> ShellWords {
     let name = words.first().and_then(Word::literal).map(base_name);
     if matches!(name, Some("pwsh" | "powershell")) {
-        return given_to_pwsh(words);
+        return pwsh_words(words);
     }
-    let mut given = options(words, Values::Next);
-    // Only a bundle that goes on behind an `o` is read in two ways.
+    let mut given = options(words, ValuePlace::Next);
+    // Only a bundle that continues after an `o` is read in two ways.
     let doubtful =
         |word: &str| word.trim_end_matches(['o', 'O']).contains(['o', 'O']) && !word.starts_with("--");
     if words.iter().skip(1).filter_map(Word::literal).any(doubtful) {
-        given.texts.extend(options(words, Values::Glued).texts);
+        given.texts.extend(options(words, ValuePlace::Glued).texts);
         given.texts.dedup();
     }
     given
 }
 
-/// The options of PowerShell, which are words and may be shortened: `-Command`, `-c`, `-EncodedCommand`, `-e`.
-fn given_to_pwsh(words: &[Word]) -> Given {
-    let mut given = Given { operands: words.len(), ..Given::default() };
+/// The options of PowerShell, which are words and may be abbreviated: `-Command`, `-c`, `-EncodedCommand`, `-e`.
+fn pwsh_words(words: &[Word]) -> ShellWords {
+    let mut given = ShellWords { operands: words.len(), ..ShellWords::default() };
     for (at, word) in words.iter().enumerate().skip(1) {
         let lower = word.show().to_ascii_lowercase();
         let is = |option: &str| lower.len() > 1 && option.starts_with(lower.as_str());
@@ -57,23 +58,23 @@ fn given_to_pwsh(words: &[Word]) -> Given {
     given
 }
 
-/// Where the value of `o` stands.
+/// The position of the value of `o`.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Values {
+enum ValuePlace {
     /// Bash: each `o` and `O` of a bundle takes one of the next words.
     Next,
-    /// Zsh and its like: the rest of the bundle is the value, if there is any.
+    /// Zsh and similar shells: the rest of the bundle is the value, if there is any.
     Glued,
 }
 
-fn options(words: &[Word], values: Values) -> Given {
+fn options(words: &[Word], values: ValuePlace) -> ShellWords {
     let fish = words.first().and_then(Word::literal).map(base_name) == Some("fish");
     let (mut at, mut runs, mut input) = (1, false, false);
     let last = words.iter().rposition(runs_a_text);
     let mut glued = Vec::new();
     while let Some(word) = words.get(at) {
         let Some(text) = word.literal() else {
-            // It may be an option, or nothing at all, if options follow.
+            // It may be an option, or empty, if options follow.
             if last.is_none_or(|last| last <= at) {
                 break;
             }
@@ -97,7 +98,7 @@ fn options(words: &[Word], values: Values) -> Given {
             glued.extend(text.map(str::to_owned));
             runs |= matches!(letters, "-command" | "-commands");
         } else {
-            let end = letters.find(['o', 'O']).filter(|_| values == Values::Glued);
+            let end = letters.find(['o', 'O']).filter(|_| values == ValuePlace::Glued);
             let read = end.map_or(letters, |end| letters.get(..=end).unwrap_or(letters));
             runs |= read.contains('c') || (fish && read.contains('C'));
             input |= read.contains('s');
@@ -105,24 +106,24 @@ fn options(words: &[Word], values: Values) -> Given {
         }
     }
     let texts = if runs && at < words.len() { vec![at] } else { Vec::new() };
-    Given { texts, glued, operands: at, input, hidden: false }
+    ShellWords { texts, glued, operands: at, input, hidden: false }
 }
 
-/// An option with a `c` in it.
+/// Tells whether a word is an option with a `c` in it.
 fn runs_a_text(word: &Word) -> bool {
     let text = word.literal().unwrap_or_default();
     text.len() > 1 && text.starts_with('-') && !text.starts_with("--") && text.contains('c')
 }
 
-/// Whether a shell with these words reads its commands from the standard input.
+/// Tells whether a shell with these words reads its commands from the standard input.
 pub(crate) fn reads_input(words: &[Word]) -> bool {
-    let given = given(words);
+    let given = shell_words(words);
     let operand = words.get(given.operands);
     let named = operand.is_none_or(|word| word.literal().is_none_or(is_input));
     given.texts.is_empty() && given.glued.is_empty() && (given.input || named)
 }
 
-/// The names of the standard input.
+/// Tells whether a path is a name of the standard input.
 pub(crate) fn is_input(path: &str) -> bool {
     matches!(path, "-" | "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0")
 }
@@ -161,7 +162,7 @@ mod tests {
         ] {
             let words = words(line);
             let found: Vec<&str> =
-                given(&words).texts.iter().filter_map(|at| words.get(*at)?.literal()).collect();
+                shell_words(&words).texts.iter().filter_map(|at| words.get(*at)?.literal()).collect();
             assert_eq!(found, texts, "{line}");
         }
     }

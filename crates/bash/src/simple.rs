@@ -1,14 +1,15 @@
-//! Simple commands and what belongs to them: words, assignments, redirections, tests.
+//! Simple commands and their parts: words, assignments, redirections, tests.
 
 use lathe_grammars::Node;
 
-use crate::read::{Around, Walk};
-use crate::script::{Assignment, Command, Floor, FloorRule, Piece, Redirect, RedirectKind, Stage, Word};
+use crate::read::{CommandContext, TextWalk};
+use crate::script::{Assignment, SimpleCommand, Floor, FloorRule, Piece, Redirect, RedirectKind, Stage, Word};
 use crate::statements::NOWHERE;
 use crate::syntax::{Child, kind};
-use crate::words;
+use crate::word_scan;
 
-/// Words that mean something to bash where a command begins. `time` and `coproc` are wrappers here.
+/// Tells whether a word has a meaning of its own to bash where a command begins. `time` and `coproc` are wrappers
+/// here.
 pub(crate) fn is_reserved(word: &str) -> bool {
     matches!(
         word,
@@ -34,27 +35,27 @@ pub(crate) fn is_reserved(word: &str) -> bool {
     )
 }
 
-/// The redirections that bring something to the standard input, or may.
-fn input(command: &Command) -> Option<std::rc::Rc<[Redirect]>> {
+/// The redirections that may bring something to the standard input.
+fn input(command: &SimpleCommand) -> Option<std::rc::Rc<[Redirect]>> {
     let brought: Vec<Redirect> =
         command.redirects.iter().filter(|redirect| crate::input::brings(redirect)).cloned().collect();
     (!brought.is_empty()).then(|| brought.into())
 }
 
-/// The parts of a simple command, gathered from wherever the grammar hangs them.
+/// The parts of a simple command, gathered from wherever the grammar attaches them.
 #[derive(Default)]
 struct Parts<'t> {
     words: Vec<Node<'t>>,
-    command: Command,
+    command: SimpleCommand,
     /// A pipe that follows a heredoc on its line.
     pipes: Vec<Node<'t>>,
 }
 
-impl<'t> Walk<'t, '_> {
-    pub(crate) fn command(&mut self, node: Node<'t>, mut around: Around) {
+impl<'t> TextWalk<'t, '_> {
+    pub(crate) fn command(&mut self, node: Node<'t>, mut around: CommandContext) {
         let mut parts = Parts::default();
         let plain = if around.broken { None } else { self.plain_words(node) };
-        // Nothing has to be looked for in plain words, and looking is what takes the time.
+        // Plain words contain nothing to search for, and the search takes most of the time.
         let children = if plain.is_some() { Vec::new() } else { self.children(node) };
         parts.command.words = plain.unwrap_or_default();
         for Child { node: child, kind, named } in &children {
@@ -86,10 +87,10 @@ impl<'t> Walk<'t, '_> {
         self.complete(parts, &mut around);
     }
 
-    /// The words of a command that is nothing but plain words with blanks between them: bash reads them as they stand.
+    /// The words of a command that consists of plain words with blanks between them: bash reads them as they stand.
     fn plain_words(&self, node: Node<'t>) -> Option<Vec<Word>> {
         let source = self.source(node);
-        if !source.bytes().all(|byte| byte == b' ' || words::is_plain(byte)) {
+        if !source.bytes().all(|byte| byte == b' ' || word_scan::is_plain(byte)) {
             return None;
         }
         let (start, end) = (node.start_byte(), node.end_byte());
@@ -106,7 +107,7 @@ impl<'t> Walk<'t, '_> {
         Some(found)
     }
 
-    pub(crate) fn redirected(&mut self, node: Node<'t>, mut around: Around) {
+    pub(crate) fn redirected(&mut self, node: Node<'t>, mut around: CommandContext) {
         let children = self.children(node);
         let body = children.iter().rfind(|child| !child.is_redirect() && child.kind != "comment").copied();
         let redirects = children.iter().filter(|child| child.is_redirect()).map(|child| child.node);
@@ -124,7 +125,7 @@ impl<'t> Walk<'t, '_> {
             }
         }
         if last.kind == "command" {
-            // They are taken from the end.
+            // They are popped from the end.
             let id = last.node.id();
             self.hung.extend(redirects.rev().map(|redirect| (id, redirect)));
         } else {
@@ -143,11 +144,11 @@ impl<'t> Walk<'t, '_> {
         self.stack.push((body.node, around));
     }
 
-    /// Takes redirections into the list that belong to no simple command, and returns what they bring in.
+    /// Adds redirections that belong to no simple command to the list, and returns those that bring input.
     pub(crate) fn redirects_alone(
         &mut self,
         redirects: impl Iterator<Item = Node<'t>>,
-        around: &Around,
+        around: &CommandContext,
     ) -> Option<std::rc::Rc<[Redirect]>> {
         let (mut parts, mut around) = (Parts::default(), around.clone());
         for redirect in redirects {
@@ -158,15 +159,15 @@ impl<'t> Walk<'t, '_> {
         input
     }
 
-    /// Puts the words in the order of the text, which is bash's, and takes the command into the list.
-    fn complete(&mut self, mut parts: Parts<'t>, around: &mut Around) {
+    /// Puts the words in the order of the text, which is bash's, and adds the command to the list.
+    fn complete(&mut self, mut parts: Parts<'t>, around: &mut CommandContext) {
         parts.words.sort_by_key(Node::start_byte);
         let begun = !parts.command.words.is_empty();
         for (index, node) in parts.words.iter().enumerate() {
             let source = self.source(*node);
             let index = if begun { index + 1 } else { index };
             if index == 0 && (is_reserved(source) || looks_assigned(source)) {
-                self.differs(&format!("`{source}` is no program"));
+                self.differs(&format!("`{source}` is not a program"));
             }
             self.descriptor(*node);
             self.words_into(*node, around, &mut parts.command.words);
@@ -182,7 +183,7 @@ impl<'t> Walk<'t, '_> {
             });
             around.stage = Some(stage);
             for pipe in parts.pipes {
-                self.pipeline(pipe, &Around { stage: None, ..around.clone() }, Some(stage));
+                self.pipeline(pipe, &CommandContext { stage: None, ..around.clone() }, Some(stage));
             }
         }
         for redirect in &parts.command.redirects {
@@ -197,7 +198,7 @@ impl<'t> Walk<'t, '_> {
         self.reader.add(parts.command, around);
     }
 
-    fn redirect(&mut self, node: Node<'t>, around: &Around, parts: &mut Parts<'t>) {
+    fn redirect(&mut self, node: Node<'t>, around: &CommandContext, parts: &mut Parts<'t>) {
         match kind(node) {
             "heredoc_redirect" => return self.heredoc(node, around, parts),
             "herestring_redirect" => {
@@ -214,7 +215,7 @@ impl<'t> Walk<'t, '_> {
             _ => {}
         }
         if let Some(common) = self.common_redirect(node) {
-            // Mostly there is one, and a list that grows by itself begins with room for four.
+            // There is mostly one, and a list that grows by itself starts with room for four.
             parts.command.redirects.reserve_exact(1);
             return parts.command.redirects.push(common);
         }
@@ -262,7 +263,7 @@ impl<'t> Walk<'t, '_> {
         parts.words.extend(targets);
     }
 
-    /// The few redirections that stand in nearly every line, by their text alone.
+    /// Reads the few redirections that stand in nearly every line by their text alone.
     fn common_redirect(&self, node: Node<'t>) -> Option<Redirect> {
         let source = self.source(node);
         let (_, way, target) = *NOWHERE.iter().find(|(written, ..)| *written == source)?;
@@ -270,7 +271,8 @@ impl<'t> Walk<'t, '_> {
         parted.then(|| Redirect { kind: way, word: Word::text(target) })
     }
 
-    /// Digits right before a redirection are its descriptor to bash, whatever the grammar takes them for.
+    /// Checks digits right before a redirection: to bash they are its descriptor, whatever the grammar takes them
+    /// for.
     fn descriptor(&mut self, word: Node<'t>) {
         let source = self.source(word);
         let next = self.text.as_bytes().get(word.end_byte());
@@ -281,10 +283,10 @@ impl<'t> Walk<'t, '_> {
         }
     }
 
-    fn heredoc(&mut self, node: Node<'t>, around: &Around, parts: &mut Parts<'t>) {
+    fn heredoc(&mut self, node: Node<'t>, around: &CommandContext, parts: &mut Parts<'t>) {
         let children: Vec<Node<'t>> = node.children(&mut self.cursor).collect();
         let (mut start, mut end, mut body, mut dash) = (None, None, None, false);
-        // Where the line ends that the heredoc is on.
+        // The end of the line that the heredoc is on.
         let mut last = 0;
         for child in children {
             if !matches!(kind(child), "heredoc_body" | "heredoc_end" | "\n") {
@@ -333,7 +335,7 @@ impl<'t> Walk<'t, '_> {
             if last > from {
                 self.differs("a line with a heredoc that goes on in the next");
             }
-            // Old versions of bash look for the end of the brackets first.
+            // Old versions of bash search for the end of the brackets first.
             let brackets = |body: &str| body.contains([')', '(', '\'', '"', '`']);
             if around.substituted && self.text.get(from..to).is_some_and(brackets) {
                 self.differs("brackets or quotes in a heredoc inside a substitution");
@@ -343,7 +345,7 @@ impl<'t> Walk<'t, '_> {
         else {
             return self.differs("the end of a heredoc");
         };
-        // Bash joins the lines of such a body before it reads anything in it, be it in quotes of its own.
+        // Bash joins the lines of such a body before it reads anything in it, even a part in quotes of its own.
         if !quoted && self.text.get(from..to).is_some_and(|body| body.contains("\\\n")) {
             self.differs("a line is continued in a heredoc");
         }
@@ -351,7 +353,7 @@ impl<'t> Walk<'t, '_> {
             Word::text(self.text.get(from..to).unwrap_or(""))
         } else {
             let spans = body.map(|body| self.spans(body, around)).unwrap_or_default();
-            words::body(self.text, from, to, &spans).unwrap_or_else(|why| {
+            word_scan::body(self.text, from, to, &spans).unwrap_or_else(|why| {
                 self.differs(why);
                 Word::of(Piece::Substitution(None))
             })
@@ -359,13 +361,13 @@ impl<'t> Walk<'t, '_> {
         parts.command.redirects.push(Redirect { kind: RedirectKind::Text, word });
     }
 
-    /// Where the line begins that holds this place.
+    /// The beginning of the line that holds this position.
     fn line_of(&self, at: usize) -> usize {
         self.text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |newline| newline + 1)
     }
 
-    pub(crate) fn assignments(&mut self, node: Node<'t>, around: Around) {
-        let mut command = Command::default();
+    pub(crate) fn assignments(&mut self, node: Node<'t>, around: CommandContext) {
+        let mut command = SimpleCommand::default();
         if kind(node) == "variable_assignment" {
             let assignment = self.assignment(node, &around);
             command.assignments.push(assignment);
@@ -382,7 +384,7 @@ impl<'t> Walk<'t, '_> {
         self.reader.add(command, &around);
     }
 
-    fn assignment(&mut self, node: Node<'t>, around: &Around) -> Assignment {
+    fn assignment(&mut self, node: Node<'t>, around: &CommandContext) -> Assignment {
         let source = self.source(node);
         let name: String = source.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
         let value = node.child_by_field_name("value");
@@ -400,7 +402,7 @@ impl<'t> Walk<'t, '_> {
             Some(value) => {
                 let spans = self.spans(value, around);
                 // Braces and blanks do not matter here, and an assignment asks in any case.
-                let word = words::words(self.text, value.start_byte(), value.end_byte(), &spans)
+                let word = word_scan::words(self.text, value.start_byte(), value.end_byte(), &spans)
                     .ok()
                     .and_then(|words| words.into_iter().next());
                 if word.is_none() {
@@ -415,21 +417,21 @@ impl<'t> Walk<'t, '_> {
                 let plus = source.get(name.len()..).is_some_and(|rest| {
                     rest.split_once('=').is_some_and(|(before, _)| before.ends_with('+'))
                 });
-                let value = word.map(|word| if plus { self.reader.joined(&name, word) } else { word });
+                let value = word.map(|word| if plus { self.reader.appended_value(&name, word) } else { word });
                 Assignment { name, value }
             }
             None => Assignment { name, value: Some(Word::default()) },
         }
     }
 
-    pub(crate) fn declaration(&mut self, node: Node<'t>, around: Around) {
-        let mut command = Command::default();
+    pub(crate) fn declaration(&mut self, node: Node<'t>, around: CommandContext) {
+        let mut command = SimpleCommand::default();
         for child in self.children(node) {
             match child.kind {
                 "variable_assignment" => {
                     let assignment = self.assignment(child.node, &around);
                     command.words.push(Word::text(self.source(child.node)));
-                    // `declare -n x=y`: it is the other variable.
+                    // `declare -n x=y`: `x` is the variable `y`.
                     let mut words = command.words.iter().skip(1).filter_map(Word::literal);
                     let refers = words.any(|word| word.starts_with('-') && word.contains('n'));
                     let other = assignment.value.as_ref().and_then(Word::literal).filter(|_| refers);
@@ -445,13 +447,14 @@ impl<'t> Walk<'t, '_> {
                 keyword => command.words.push(Word::text(keyword)),
             }
         }
-        self.reader.shape(&command);
+        self.reader.record_declaration(&command);
         self.reader.add(command, &around);
     }
 
-    /// Loose words in a broken text count as a command, so that a denial is not escaped by a bracket too many.
-    pub(crate) fn broken(&mut self, node: Node<'t>, around: &Around) {
-        let around = Around { broken: true, ..around.clone() };
+    /// Reads loose words in a broken text as a command, so that a superfluous bracket does not hide one from a
+    /// denial.
+    pub(crate) fn broken(&mut self, node: Node<'t>, around: &CommandContext) {
+        let around = CommandContext { broken: true, ..around.clone() };
         let children: Vec<Node<'t>> = node.children(&mut self.cursor).collect();
         let mut words: Vec<Word> = Vec::new();
         for child in children {
@@ -466,18 +469,18 @@ impl<'t> Walk<'t, '_> {
                         self.stack.push((child, around.clone()));
                     } else if !words.is_empty() {
                         let words = std::mem::take(&mut words);
-                        self.reader.add(Command { words, ..Command::default() }, &around);
+                        self.reader.add(SimpleCommand { words, ..SimpleCommand::default() }, &around);
                     }
                 }
             }
         }
         if !words.is_empty() {
-            self.reader.add(Command { words, ..Command::default() }, &around);
+            self.reader.add(SimpleCommand { words, ..SimpleCommand::default() }, &around);
         }
     }
 }
 
-/// Why a redirection may do more than read a file.
+/// Says why a redirection may do more than read a file.
 fn doubt(redirect: &Redirect) -> Option<String> {
     let target = redirect.word.literal();
     let network = |path: &str| path.starts_with("/dev/tcp") || path.starts_with("/dev/udp");
@@ -486,7 +489,7 @@ fn doubt(redirect: &Redirect) -> Option<String> {
         (RedirectKind::Read, Some(path)) if !network(path) => None,
         (RedirectKind::Read, Some(path)) => Some(format!("{path} is a connection")),
         (RedirectKind::Write, Some(path)) => Some(format!("it writes {path}")),
-        // `< <(…)`: what is read is what a command prints, and that command is in the list.
+        // `< <(…)`: the input is the output of a command, and that command is in the list.
         (RedirectKind::Read, None) if matches!(&*redirect.word.pieces, [Piece::Process(_)]) => None,
         (RedirectKind::Read, None) => Some(format!("{} may be a connection", redirect.word.show())),
         (RedirectKind::Write, None) => Some(format!("it writes {}", redirect.word.show())),
@@ -501,7 +504,7 @@ fn looks_assigned(source: &str) -> bool {
     length > 0 && begins && (rest.starts_with(['=', '[']) || rest.starts_with("+="))
 }
 
-/// From where to where the body of a heredoc reaches, by bash's own rule: up to the first line that is the delimiter.
+/// The bounds of the body of a heredoc, by bash's own rule: up to the first line that is the delimiter.
 fn heredoc_lines(text: &str, after: usize, delimiter: &str, dash: bool) -> Option<(usize, usize)> {
     let from = after + text.get(after..)?.find('\n')? + 1;
     let mut at = from;

@@ -1,9 +1,9 @@
-//! Programs whose words mean more than their options say: where an operand is written, sets something or is a subcommand.
+//! Programs whose words do more than their options say: an operand is written, changes a setting or is a subcommand.
 
-use crate::script::{Command, Floor, FloorRule, Piece, Word};
+use crate::script::{SimpleCommand, Floor, FloorRule, Piece, Word};
 
-/// What the words of some programs do beyond the table. `end` is where the words after program and subcommand begin.
-pub(crate) fn doubts(command: &Command, end: usize, floors: &mut Vec<Floor>) {
+/// Adds the effects of some programs' words beyond the table. `end` is the index after program and subcommand.
+pub(crate) fn doubts(command: &SimpleCommand, end: usize, floors: &mut Vec<Floor>) {
     let words = command.words.as_slice();
     match command.program_name() {
         Some("printf") => floors.extend(format_assigns(words)),
@@ -18,7 +18,7 @@ pub(crate) fn doubts(command: &Command, end: usize, floors: &mut Vec<Floor>) {
     }
 }
 
-/// `printf %n NAME` assigns the variable.
+/// The floor of `printf %n NAME`, which assigns the variable.
 fn format_assigns(words: &[Word]) -> Option<Floor> {
     let ended = words.get(1).and_then(Word::literal) == Some("--");
     let option = |word: &Word| word.literal().is_some_and(|word| word.starts_with('-') && word.len() > 1);
@@ -33,7 +33,7 @@ fn format_assigns(words: &[Word]) -> Option<Floor> {
     }
 }
 
-/// Whether a format holds a `%n`, with whatever may stand between the two.
+/// Tells whether a format contains a `%n`, with any flags between the two.
 fn assigns(format: &str) -> bool {
     let mut rest = format;
     while let Some((_, after)) = rest.split_once('%') {
@@ -50,24 +50,24 @@ fn assigns(format: &str) -> bool {
     false
 }
 
-/// Which options of a program take the next word, and which operands do something.
-struct Shape {
-    /// Letters whose value is glued to them or the next word.
+/// The options of a program that take the next word, and the operands that have an effect.
+struct OperandRule {
+    /// Letters whose value is in the same word or the next.
     letters: &'static str,
     /// Letters after which the rest of the word is a value.
     glued: &'static str,
     /// Whole words that take the next one.
     long: &'static [&'static str],
-    /// Letters do not stand together behind one dash.
+    /// True if letters do not stand together after one dash.
     apart: bool,
-    /// How many operands are only read.
+    /// The number of operands that are only read.
     read: usize,
-    /// Operands that begin with this do nothing.
+    /// Operands that begin with this have no effect.
     fine: Option<char>,
     why: &'static str,
 }
 
-const UNIQ: Shape = Shape {
+const UNIQ: OperandRule = OperandRule {
     letters: "fsw",
     glued: "",
     long: &["--skip-fields", "--skip-chars", "--check-chars"],
@@ -77,7 +77,7 @@ const UNIQ: Shape = Shape {
     why: "a second operand of uniq is written",
 };
 
-const XXD: Shape = Shape {
+const XXD: OperandRule = OperandRule {
     letters: "cglos",
     glued: "",
     long: &["-cols", "-len", "-seek", "-groupsize", "-offset"],
@@ -87,7 +87,7 @@ const XXD: Shape = Shape {
     why: "a second operand of xxd is written",
 };
 
-const DATE: Shape = Shape {
+const DATE: OperandRule = OperandRule {
     letters: "dr",
     glued: "If",
     long: &["--date", "--reference"],
@@ -97,8 +97,8 @@ const DATE: Shape = Shape {
     why: "an operand of date sets the clock",
 };
 
-/// An operand too many, or a word that may become one.
-fn second(words: &[Word], shape: &Shape, floors: &mut Vec<Floor>) {
+/// Adds a floor for a surplus operand, or a word that may become one.
+fn second(words: &[Word], shape: &OperandRule, floors: &mut Vec<Floor>) {
     let (mut operands, mut ended, mut value) = (0, false, false);
     for (index, word) in words.iter().enumerate().skip(1) {
         let many = |piece: &Piece| !matches!(piece, Piece::Text(_) | Piece::Tilde(_) | Piece::Process(_));
@@ -111,7 +111,7 @@ fn second(words: &[Word], shape: &Shape, floors: &mut Vec<Floor>) {
             continue;
         }
         let text = word.literal().unwrap_or("/");
-        // Not every system looks for options behind the first operand.
+        // Not every system accepts options after the first operand.
         let option = !ended && operands == 0 && text.len() > 1 && text.starts_with('-');
         if option && text == "--" {
             ended = true;
@@ -127,7 +127,7 @@ fn second(words: &[Word], shape: &Shape, floors: &mut Vec<Floor>) {
     }
 }
 
-fn takes_next(text: &str, shape: &Shape) -> bool {
+fn takes_next(text: &str, shape: &OperandRule) -> bool {
     let letters = text.strip_prefix('-').unwrap_or(text);
     if shape.long.contains(&text) || letters.starts_with('-') {
         return shape.long.contains(&text);
@@ -139,7 +139,8 @@ fn takes_next(text: &str, shape: &Shape) -> bool {
     at.is_some_and(|at| at + 1 == letters.len() && !letters.ends_with(|last| shape.glued.contains(last)))
 }
 
-/// `git reflog` reads with these subcommands, and without one. What it may learn later is not known.
+/// The floor of a `git reflog` with a subcommand other than these, which only read. Later versions of git may add
+/// others.
 fn reflog(words: &[Word], end: usize) -> Option<Floor> {
     if words.get(end.checked_sub(1)?)?.literal() != Some("reflog") {
         return None;
@@ -153,7 +154,7 @@ fn reflog(words: &[Word], end: usize) -> Option<Floor> {
     Some(Floor::at(FloorRule::Option, why, end))
 }
 
-/// Options of `git config` that only say how values are shown, or where the shown ones come from.
+/// Options of `git config` that only decide how values are shown, or where the shown ones come from.
 const SHOWS: [&str; 15] = [
     "--local",
     "--worktree",
@@ -172,7 +173,7 @@ const SHOWS: [&str; 15] = [
     "--type",
 ];
 
-/// The place of the key in a `git config` that does more than read.
+/// The floor of a `git config` that does more than read, at the word of its key.
 fn sets(words: &[Word]) -> Option<Floor> {
     let at = words.iter().position(|word| word.literal() == Some("config"))?;
     let before =
@@ -185,7 +186,8 @@ fn sets(words: &[Word]) -> Option<Floor> {
     Some(Floor::at(FloorRule::Option, "git config changes a setting", key.min(words.len() - 1)))
 }
 
-/// Tells whether it is a `git config` that only reads. `end` is where the words of the subcommand begin.
+/// Tells whether a command is a `git config` that only reads. `end` is the index of the first word after the
+/// subcommand.
 pub(crate) fn reads_setting(words: &[Word], end: usize) -> bool {
     let literal = |at: usize| words.get(at).and_then(Word::literal);
     let sub = end.checked_sub(1).and_then(literal);
@@ -194,11 +196,12 @@ pub(crate) fn reads_setting(words: &[Word], end: usize) -> bool {
         && words.get(end..).is_some_and(reads_config)
 }
 
-/// Whether the words behind `git config` only read: an option or a word that says so, or one key and nothing to set it to.
+/// Tells whether the words after `git config` only read: an option or a word that says so, or one key without a
+/// value.
 fn reads_config(words: &[Word]) -> bool {
     let literal = |word: &Word| word.literal().map(str::to_owned);
     let Some(words) = words.iter().map(literal).collect::<Option<Vec<String>>>() else {
-        // What is known only when it runs may be a second word.
+        // A part that is known only when it runs may be a second word.
         return false;
     };
     let shows = |word: &String| SHOWS.contains(&word.split('=').next().unwrap_or(word));
@@ -211,14 +214,14 @@ fn reads_config(words: &[Word]) -> bool {
     }
 }
 
-/// Whether the first word after the subcommand makes git list or show, so that the others are patterns or names. Only the
-/// first: behind another option it may be that option's value.
+/// Tells whether the first word after the subcommand makes git list or show, so that the others are patterns or
+/// names. Only the first counts: after another option, the word may be that option's value.
 pub(crate) fn lists(words: &[Word], end: usize) -> bool {
     let literal = |at: usize| words.get(at).and_then(Word::literal);
     let (Some(sub), Some(first)) = (end.checked_sub(1).and_then(literal), literal(end)) else { return false };
     let filters = ["--contains", "--no-contains", "--merged", "--no-merged", "--points-at"];
     let filters = filters.contains(&first) && words.len() <= end + 2;
-    // `--list --no-list x`: no option takes another back but these, which only filter.
+    // `--list --no-list x`: no option cancels another except these, which only filter.
     let back = |word: &Word| {
         word.literal().is_none_or(|word| {
             word.starts_with("--no")
@@ -461,7 +464,8 @@ const BLACK: &[&str] = &[
     "--workers",
 ];
 
-/// Long options of these programs may be shortened, and plugins add more: only those are known that are listed.
+/// Adds floors for unknown long options: these programs accept abbreviated ones, and plugins add more, so only listed
+/// options are known.
 fn shortened(name: &str, words: &[Word], floors: &mut Vec<Floor>) {
     let known = match name {
         "mypy" => MYPY,

@@ -1,29 +1,30 @@
-//! Statements that stand side by side, and the short way for those in which every character means itself.
+//! Statements in a row, and a short way to read those in which every character means itself.
 //!
-//! Most lines of most texts are plain words, variables, quotes with nothing else to expand in them, pipes, `&&`, `||` and a
-//! redirection or two to nowhere. Bash reads these by a handful of rules, so they are read here by the same rules from the text alone;
-//! the tree only says where the statement begins and ends. At the first character that could mean more, the walk over the
-//! tree does it all. What both ways find must be the same, and a test compares them.
+//! Most lines of most texts are plain words, variables, quotes with nothing else to expand in them, pipes, `&&`, `||`
+//! and a redirection or two to nowhere. Bash reads these by a handful of rules, so they are read here by the same
+//! rules from the text alone; the tree only says where the statement begins and ends. At the first character that
+//! could mean more, the walk over the tree reads the whole statement. Both ways must find the same, and a test
+//! compares them.
 
 use lathe_grammars::Node;
 
-use crate::read::{Around, Walk};
-use crate::script::{Command, FloorRule, Piece, Redirect, RedirectKind, Stage, Word};
+use crate::read::{CommandContext, TextWalk};
+use crate::script::{SimpleCommand, FloorRule, Piece, Redirect, RedirectKind, Stage, Word};
 use crate::simple::is_reserved;
 use crate::syntax::Child;
-use crate::words::is_plain;
+use crate::word_scan::is_plain;
 
-impl<'t> Walk<'t, '_> {
-    /// Visits everything. What stands side by side at the top is taken one by one: in a long text that is nearly all
-    /// of it, and it would all lie on the stack.
-    pub(crate) fn all(&mut self, root: Node<'t>, around: Around) {
+impl<'t> TextWalk<'t, '_> {
+    /// Visits everything. Statements in a row at the top are read one by one: in a long text these are nearly all of
+    /// it, and they would all lie on the stack.
+    pub(crate) fn all(&mut self, root: Node<'t>, around: CommandContext) {
         let whole = Child::new(root);
         if whole.kind == "program" {
             let children = self.parts(root);
             for (index, child) in children.iter().enumerate().filter(|(_, child)| child.named) {
                 let background = around.background || is_amp(children.get(index + 1));
-                let around = Around { background, ..around.clone() };
-                if !self.flat(*child, &around) {
+                let around = CommandContext { background, ..around.clone() };
+                if !self.read_flat(*child, &around) {
                     self.stack.push((child.node, around));
                     self.drain();
                 }
@@ -40,7 +41,7 @@ impl<'t> Walk<'t, '_> {
         }
     }
 
-    pub(crate) fn statements(&mut self, node: Node<'t>, around: &Around) {
+    pub(crate) fn statements(&mut self, node: Node<'t>, around: &CommandContext) {
         let children = self.parts(node);
         for (index, child) in children.iter().enumerate().rev().filter(|(_, child)| child.named) {
             let left = is_amp(children.get(index + 1));
@@ -48,12 +49,12 @@ impl<'t> Walk<'t, '_> {
                 self.reader.floor(FloorRule::State, "a loop that may not end leaves jobs in the background");
             }
             let background = around.background || left;
-            self.stack.push((child.node, Around { background, ..around.clone() }));
+            self.stack.push((child.node, CommandContext { background, ..around.clone() }));
         }
         self.spare(children);
     }
 
-    /// The children of what holds statements.
+    /// The children of a node that holds statements.
     fn parts(&mut self, node: Node<'t>) -> Vec<Child<'t>> {
         let children = self.children(node);
         // `{ }` and `do done` are errors to bash, and only to bash.
@@ -72,15 +73,15 @@ impl<'t> Walk<'t, '_> {
         children
     }
 
-    /// Takes the commands of a statement by its text alone, if it is flat. Says whether it was.
-    pub(crate) fn flat(&mut self, statement: Child<'t>, around: &Around) -> bool {
+    /// Adds the commands of a statement by its text alone, if it is flat. Returns true if it was.
+    pub(crate) fn read_flat(&mut self, statement: Child<'t>, around: &CommandContext) -> bool {
         let (start, end) = (statement.node.start_byte(), statement.node.end_byte());
         let known = matches!(statement.kind, "command" | "pipeline" | "list" | "redirected_statement");
         let alone = self.hung.is_empty() && around.stage.is_none() && !around.broken;
         if !known || !alone || !self.parted(start) || !self.ends_word(end) {
             return false;
         }
-        let mut line = Line { rest: self.source(statement.node), found: Vec::new() };
+        let mut line = FlatStatement { rest: self.source(statement.node), found: Vec::new() };
         if line.read().is_none() {
             return false;
         }
@@ -95,21 +96,21 @@ impl<'t> Walk<'t, '_> {
                 }
                 stage => stage,
             };
-            self.reader.add(command, &Around { stage, ..around.clone() });
+            self.reader.add(command, &CommandContext { stage, ..around.clone() });
             stage = stage.filter(|_| goes_on).map(|stage| Stage { index: stage.index + 1, ..stage });
         }
         true
     }
 }
 
-/// A flat statement on its way: what is left of it, and its commands, each with whether a pipe brings it something.
-struct Line<'t> {
+/// A flat statement while it is read: the rest of it, and its commands, each with true if a pipe brings it input.
+struct FlatStatement<'t> {
     rest: &'t str,
-    found: Vec<(Command, bool)>,
+    found: Vec<(SimpleCommand, bool)>,
 }
 
-impl<'t> Line<'t> {
-    /// `None` if it is not flat.
+impl<'t> FlatStatement<'t> {
+    /// Reads all commands; `None` if the statement is not flat.
     fn read(&mut self) -> Option<()> {
         let mut piped = false;
         loop {
@@ -125,8 +126,8 @@ impl<'t> Line<'t> {
     }
 
     /// One simple command, up to the operator or the end.
-    fn command(&mut self) -> Option<Command> {
-        let mut command = Command::default();
+    fn command(&mut self) -> Option<SimpleCommand> {
+        let mut command = SimpleCommand::default();
         loop {
             self.rest = self.rest.trim_start_matches(' ');
             match self.rest.as_bytes().first() {
@@ -158,7 +159,7 @@ impl<'t> Line<'t> {
         (!command.words.is_empty()).then_some(command)
     }
 
-    fn word_or_redirect(&mut self, command: &mut Command) -> Option<()> {
+    fn word_or_redirect(&mut self, command: &mut SimpleCommand) -> Option<()> {
         let length = self.rest.bytes().position(|byte| !is_plain(byte)).unwrap_or(self.rest.len());
         if matches!(self.rest.as_bytes().get(length), Some(b'>')) {
             let found = NOWHERE.iter().find(|(written, ..)| self.rest.starts_with(written));
@@ -179,7 +180,7 @@ impl<'t> Line<'t> {
         Some(())
     }
 
-    /// Takes so many bytes, if a word ends there.
+    /// Takes this many bytes, if a word ends there.
     fn take(&mut self, length: usize) -> Option<&'t str> {
         let (taken, rest) = self.rest.split_at_checked(length)?;
         self.rest = rest;
@@ -187,7 +188,7 @@ impl<'t> Line<'t> {
     }
 }
 
-/// How long the name of a variable is, where one begins.
+/// The length of a variable's name, where one begins.
 fn name_length(text: &str) -> Option<usize> {
     let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     let length = text.bytes().take_while(is_name).count();
@@ -212,7 +213,7 @@ pub(crate) const NOWHERE: [(&str, RedirectKind, &str); 7] = [
 /// The grammar has a form of its own for these.
 const DECLARING: [&str; 7] = ["declare", "typeset", "export", "readonly", "local", "unset", "unsetenv"];
 
-/// Whether what stands before this goes into the background.
+/// Tells whether the statement before this goes into the background.
 fn is_amp(next: Option<&Child<'_>>) -> bool {
     next.is_some_and(|next| !next.named && next.kind == "&")
 }

@@ -14,7 +14,7 @@ thread_local! {
     static PARSER: RefCell<Option<Parser>> = RefCell::new(Language::Bash.parser());
 }
 
-/// Kinds by their number. The library finds the name anew for each node, which costs more than all of our walk.
+/// Kinds by their number. The library looks the name up for each node, which costs more than all of our walk.
 static KINDS: LazyLock<Vec<(String, bool)>> = LazyLock::new(|| {
     let grammar = Language::Bash.grammar();
     let ids = (0..grammar.node_kind_count()).map(|id| u16::try_from(id).unwrap_or(u16::MAX));
@@ -27,7 +27,7 @@ pub(crate) fn kind(node: Node<'_>) -> &'static str {
     Child::new(node).kind
 }
 
-/// A node with what is asked about it again and again.
+/// A node with the properties that are used again and again.
 #[derive(Clone, Copy)]
 pub(crate) struct Child<'t> {
     pub(crate) node: Node<'t>,
@@ -49,10 +49,10 @@ impl<'t> Child<'t> {
     }
 }
 
-/// Brackets inside of brackets. Each level is read once more by itself, and text that anybody wrote has few.
+/// The most brackets inside of brackets. Each level is read once more by itself, and text written by hand has few.
 const DEEPEST: usize = 100;
 
-/// Tells whether brackets are nested deeper than anybody writes them. Quotes are not looked at.
+/// Tells whether brackets are nested deeper than in any text written by hand. Quotes are ignored.
 pub(crate) fn is_too_deep(text: &str) -> bool {
     let mut depth = 0_usize;
     text.bytes().any(|byte| {
@@ -65,10 +65,10 @@ pub(crate) fn is_too_deep(text: &str) -> bool {
     })
 }
 
-/// The tree; `None` if the text is so broken that mending it would take too long.
+/// The tree; `None` if the text is so broken that error recovery would take too long.
 ///
-/// The grammar takes a minute over 100 kB of stray brackets, and its own count of steps does not show it, so this is the
-/// one place that looks at a clock. Text that anybody wrote stays two orders of magnitude below the limit.
+/// The grammar takes a minute over 100 kB of stray brackets, and its own count of steps does not show it, so this is
+/// the one place that uses a clock. Text written by hand stays two orders of magnitude below the limit.
 pub(crate) fn parse(text: &str) -> Option<Tree> {
     let started = Instant::now();
     let most =

@@ -1,27 +1,27 @@
-//! Programs that build and test: words that are no options and yet make them run something else, and the options that are
-//! known to be harmless where there are too many others to name.
+//! Programs that build and test: words that are not options and yet make them run another program, and the options
+//! that are known to be harmless where there are too many others to name.
 
-use crate::script::{Command, Floor, FloorRule, Piece, Word, base_name};
+use crate::script::{SimpleCommand, Floor, FloorRule, Piece, Word, base_name};
 
-/// Why a word of a program that is not dangerous by the table is one all the same.
+/// The effect of a word that is not a dangerous option in the table, and is dangerous nevertheless.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Other {
-    /// More of its words stand in a file, files to read among them.
+pub(crate) enum WordEffect {
+    /// More of its words are in a file, names of files to read among them.
     Reads,
     Runs,
     Writes,
 }
 
-/// Words that are no options of the table, and yet make a program run another or write.
-pub(crate) fn other(program: &str, text: &str) -> Option<Other> {
+/// The effect of words that are not options of the table, and yet make a program run another or write.
+pub(crate) fn word_effect(program: &str, text: &str) -> Option<WordEffect> {
     if program == "git" && (writes_of_git(text) || takes_back(text)) {
-        return Some(Other::Writes);
+        return Some(WordEffect::Writes);
     }
-    if text.starts_with('@') && crate::takes_lists(program) {
-        return Some(Other::Reads);
+    if text.starts_with('@') && crate::takes_response_files(program) {
+        return Some(WordEffect::Reads);
     }
     let runs = match program {
-        // In a format it makes git run gpg to check signatures; help is shown by another program.
+        // In a format, it makes git run gpg to check signatures; help is shown by another program.
         "git" => {
             let sorts = text.starts_with("--sort") && text.contains("signature");
             let key = text.trim_start_matches(['-', '*']).starts_with("signature");
@@ -29,13 +29,13 @@ pub(crate) fn other(program: &str, text: &str) -> Option<Other> {
                 // It runs git in the submodule.
                 || (text.starts_with("--s") && text.ends_with("=diff"))
         }
-        // A target of one's own names its linker.
+        // A target of the user's own names its linker.
         "cargo" | "rustc" => text.ends_with(".json"),
-        // Variables of the command line go before those of the file: `make SHELL=x`.
+        // Variables of the command line override those of the file: `make SHELL=x`.
         "make" | "gmake" | "ninja" | "cmake" => text.contains('='),
-        // Tests that are somewhere else are not the project's.
+        // Tests in another folder are not the project's.
         "pytest" | "py.test" => is_outside(text),
-        // Its options are found in any case and behind one dash too; a switch takes `false` and `null`.
+        // Its options are accepted in any case and after one dash too; a switch takes `false` and `null`.
         "tsc" => {
             let bare = text.trim_start_matches('-').to_ascii_lowercase();
             let known = [
@@ -55,10 +55,10 @@ pub(crate) fn other(program: &str, text: &str) -> Option<Other> {
         }
         _ => false,
     };
-    runs.then_some(Other::Runs)
+    runs.then_some(WordEffect::Runs)
 }
 
-/// Whether a format asks who signed; a sign between the two says what becomes of an empty one.
+/// Tells whether a format asks for signers; a sign between the two decides about an empty value.
 fn checks_signatures(text: &str) -> bool {
     text.match_indices('%').any(|(at, _)| {
         let rest = text.get(at + 1..).unwrap_or("");
@@ -72,7 +72,7 @@ fn writes_of_git(text: &str) -> bool {
     (bare.len() > 3 && "--output".starts_with(bare)) || bare.starts_with("--output-d")
 }
 
-/// `--no-list` and its like undo the option that made git only read.
+/// Tells whether an option is `--no-list` or a similar one, which cancels the option that made git only read.
 fn takes_back(text: &str) -> bool {
     let bare = text.split('=').next().unwrap_or(text);
     let taken = bare.strip_prefix("--no-").filter(|rest| !rest.is_empty());
@@ -81,13 +81,13 @@ fn takes_back(text: &str) -> bool {
     taken.is_some_and(|taken| reading.iter().any(|option| option.starts_with(taken)))
 }
 
-/// A path that leaves the folder.
+/// Tells whether a path leaves the folder.
 fn is_outside(text: &str) -> bool {
     text.starts_with(['/', '~']) || text.split(['/', '=']).any(|part| part == "..")
 }
 
-/// What else is to be doubted about a program that builds or tests. `end` is where the words after the subcommand begin.
-pub(crate) fn doubts(command: &Command, end: usize, floors: &mut Vec<Floor>) {
+/// Adds further doubts about a program that builds or tests. `end` is the index after the subcommand.
+pub(crate) fn doubts(command: &SimpleCommand, end: usize, floors: &mut Vec<Floor>) {
     let words = command.words.as_slice();
     let sub = end.checked_sub(1).filter(|at| *at > 0).and_then(|at| words.get(at)).and_then(Word::literal);
     match (command.program_name(), sub) {
@@ -105,12 +105,13 @@ fn floor(index: usize, why: String) -> Floor {
     Floor::at(FloorRule::Option, why, index)
 }
 
-/// Each literal word with its place, behind the program.
+/// Each literal word after the program, with its index.
 fn literals(words: &[Word]) -> impl Iterator<Item = (usize, &str)> {
     words.iter().enumerate().skip(1).filter_map(|(index, word)| Some((index, word.literal()?)))
 }
 
-/// What cargo hands on behind `--`: lints to the compiler, few options to rustfmt, anything but some to the tests.
+/// Checks the words that cargo hands on after `--`: lints to the compiler, few options to rustfmt, any but some to
+/// the tests.
 fn cargo(sub: &str, words: &[Word], floors: &mut Vec<Floor>) {
     let Some(at) = words.iter().position(|word| word.literal() == Some("--")) else { return };
     let mut lint = false;
@@ -154,7 +155,7 @@ fn cargo(sub: &str, words: &[Word], floors: &mut Vec<Floor>) {
     }
 }
 
-/// Options behind `--` that cargo hands on to rustc or to the tests, and that run or write something there.
+/// Tells whether an option after `--` that cargo hands on to rustc or to the tests runs or writes something there.
 fn passed_on(text: &str) -> bool {
     let options = [
         "-C",
@@ -200,7 +201,7 @@ const GO_VALUES: [&str; 22] = [
     "-json",
 ];
 
-/// Packages and files that are not the project's, and modules that are fetched.
+/// Adds floors for packages and files that are not the project's, and modules that are fetched.
 fn go(sub: &str, words: &[Word], end: usize, floors: &mut Vec<Floor>) {
     let mut value = false;
     for (index, word) in words.iter().enumerate().skip(end) {
@@ -213,7 +214,7 @@ fn go(sub: &str, words: &[Word], end: usize, floors: &mut Vec<Floor>) {
         let taken = std::mem::take(&mut value);
         if text.starts_with('-') {
             let single = text.strip_prefix('-').filter(|rest| rest.starts_with('-')).unwrap_or(text);
-            // `-json` is a switch, and a list of fields only behind `=`.
+            // `-json` is a switch; only after `=` does it have a list of fields.
             value = GO_VALUES.contains(&single) && single != "-json";
             let bare = single.split('=').next().unwrap_or(single);
             if bare == "-mod" || bare == "-modcacherw" || (bare == "-m" && sub == "list") {
@@ -231,7 +232,7 @@ fn go(sub: &str, words: &[Word], end: usize, floors: &mut Vec<Floor>) {
     }
 }
 
-/// Options of npm and its like that change nothing but what is shown, or which part of the project is meant.
+/// Options of npm and similar programs that change nothing but the output, or the part of the project that is meant.
 const NPM: [&str; 44] = [
     "--silent",
     "-s",
@@ -279,7 +280,7 @@ const NPM: [&str; 44] = [
     "--offline",
 ];
 
-/// Options that the usual programs behind a script take: they choose tests, or what is shown.
+/// Options that the usual programs of a script accept: they choose tests, or change the output.
 const SCRIPT: [&str; 44] = [
     "--watch",
     "--watchAll",
@@ -327,7 +328,7 @@ const SCRIPT: [&str; 44] = [
     "--exit",
 ];
 
-/// What is given to a script of the project, and to the program that runs it.
+/// Checks the words for a script of the project, and for the program that runs it.
 fn scripts(words: &[Word], floors: &mut Vec<Floor>) {
     let mut ended = false;
     for (index, text) in literals(words) {
@@ -336,7 +337,7 @@ fn scripts(words: &[Word], floors: &mut Vec<Floor>) {
             continue;
         }
         let (bare, value) = text.split_once('=').unwrap_or((text, ""));
-        // A reporter with a path, or a value that leaves the folder, is a program of somebody's.
+        // A reporter with a path, or a value that leaves the folder, is a program of another origin.
         let plain =
             !value.contains(['/', '\\']) || !matches!(bare, "--reporter" | "--browser" | "--browsers");
         let known =
@@ -377,7 +378,7 @@ const PIP: [&str; 22] = [
     "--require-virtualenv",
 ];
 
-/// Long options of pip may be shortened, and some write a log or ask the network.
+/// Adds floors for options of pip: long ones may be abbreviated, and some write a log or ask the network.
 fn pip(sub: &str, words: &[Word], floors: &mut Vec<Floor>) {
     for (index, text) in literals(words).filter(|(_, text)| text.starts_with('-') && text.len() > 1) {
         let bare = text.split('=').next().unwrap_or(text);
@@ -388,7 +389,7 @@ fn pip(sub: &str, words: &[Word], floors: &mut Vec<Floor>) {
         };
         let fine = match bare.strip_prefix('-').unwrap_or(bare) {
             long if long.starts_with('-') => PIP.contains(&bare),
-            // Behind it stands a file that is read.
+            // A file that is read follows it.
             short => {
                 short.split('r').next().unwrap_or("").chars().all(|letter| letters.contains(letter))
                     && (sub == "freeze" || !short.contains('r'))
@@ -400,7 +401,7 @@ fn pip(sub: &str, words: &[Word], floors: &mut Vec<Floor>) {
     }
 }
 
-/// The project that is checked is one of this folder.
+/// Checks that the project is one of this folder.
 fn tsc(words: &[Word], floors: &mut Vec<Floor>) {
     for (index, text) in literals(words) {
         let bare = text.trim_start_matches('-').to_ascii_lowercase();
@@ -414,7 +415,7 @@ fn tsc(words: &[Word], floors: &mut Vec<Floor>) {
     }
 }
 
-/// Reports of coverage that are only shown.
+/// Checks that reports of coverage are only shown.
 fn reports(words: &[Word], floors: &mut Vec<Floor>) {
     let shown = |value: &str| {
         matches!(value, "term" | "term-missing" | "term:skip-covered" | "term-missing:skip-covered" | "")
@@ -433,7 +434,7 @@ fn reports(words: &[Word], floors: &mut Vec<Floor>) {
     }
 }
 
-/// Whether an option of the table is harmless by its value: `pytest -p no:NAME` only leaves a plugin out.
+/// Tells whether an option of the table is harmless by its value: `pytest -p no:NAME` only leaves a plugin out.
 pub(crate) fn is_fine(program: &str, words: &[Word], index: usize) -> bool {
     let literal = |at: usize| words.get(at).and_then(Word::literal);
     let leaves_out = |value: &str| {
@@ -449,19 +450,19 @@ pub(crate) fn is_fine(program: &str, words: &[Word], index: usize) -> bool {
         }
 }
 
-/// `python -m pytest …` is `pytest …`: the command as it is looked at.
-pub(crate) fn as_module(command: &Command) -> Option<Command> {
+/// The command that a module is judged as: `python -m pytest …` is `pytest …`.
+pub(crate) fn as_module(command: &SimpleCommand) -> Option<SimpleCommand> {
     let literal = |at: usize| command.words.get(at).and_then(Word::literal);
     let python = matches!(literal(0).map(base_name), Some("python" | "python3"));
     if !python || literal(1) != Some("-m") || literal(2) != Some("pytest") {
         return None;
     }
-    Some(Command { words: command.words.get(2..)?.to_vec(), ..Command::default() })
+    Some(SimpleCommand { words: command.words.get(2..)?.to_vec(), ..SimpleCommand::default() })
 }
 
-/// Whether no word of this command can become an option, though it is only known when it runs: behind the format of
-/// `printf`, and in a test of one plain operator with its quoted words.
-pub(crate) fn takes_any(command: &Command) -> bool {
+/// Tells whether no word of this command can become an option, although it is known only when it runs: after the
+/// format of `printf`, and in a test of one plain operator with its words in quotes.
+pub(crate) fn takes_any(command: &SimpleCommand) -> bool {
     let words = command.words.as_slice();
     let literal = |at: usize| words.get(at).and_then(Word::literal);
     let one = |word: &Word| {

@@ -1,39 +1,40 @@
-//! Commands in front of commands: what runs behind `env`, `sudo`, `bash -c`, `find -exec` and their like.
+//! Commands in front of commands: the commands that `env`, `sudo`, `bash -c`, `find -exec` and similar ones run.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use crate::script::{Command, Piece, Redirect, RedirectKind, Word, base_name};
-use crate::{env, foreign, hidden, known, names, other_shells, shells};
+use crate::script::{SimpleCommand, Piece, Redirect, RedirectKind, Word, base_name};
+use crate::{env, foreign, hidden, predicted_output, names, other_shells, shells};
 
 pub(crate) struct Wrapped {
     pub(crate) why: String,
-    pub(crate) inner: Vec<Inner>,
-    /// What `$1` and its like are in there.
+    pub(crate) inner: Vec<InnerCommand>,
+    /// The values of `$1` and the other positional words in there.
     pub(crate) bound: Vec<(String, Word)>,
 }
 
-pub(crate) enum Inner {
+pub(crate) enum InnerCommand {
     Words(Vec<Word>),
     Text(String),
-    /// More than can be looked at. What is not looked at is not let through.
+    /// More commands than are read. A text with unread commands is never allowed.
     Endless,
 }
 
-/// Bytes of text, and sixteen for a word, that may stand behind one command.
+/// The most bytes of text, and sixteen for a word, that may follow one command.
 pub(crate) const ROOM: usize = 1 << 20;
 
-/// What runs behind a command, up to what can be looked at: nothing of it is left out without a word.
-pub(crate) fn within(all: impl Iterator<Item = Inner>) -> Vec<Inner> {
+/// The commands that another one runs, up to the limit: if any is left out, the list says so with
+/// [`InnerCommand::Endless`].
+pub(crate) fn capped(all: impl Iterator<Item = InnerCommand>) -> Vec<InnerCommand> {
     let (mut taken, mut room) = (Vec::new(), ROOM);
     for inner in all {
         let cost = match &inner {
-            Inner::Words(words) => words.len() * 16,
-            Inner::Text(text) => text.len() + 1,
-            Inner::Endless => ROOM,
+            InnerCommand::Words(words) => words.len() * 16,
+            InnerCommand::Text(text) => text.len() + 1,
+            InnerCommand::Endless => ROOM,
         };
         let Some(left) = room.checked_sub(cost) else {
-            taken.push(Inner::Endless);
+            taken.push(InnerCommand::Endless);
             break;
         };
         room = left;
@@ -42,7 +43,7 @@ pub(crate) fn within(all: impl Iterator<Item = Inner>) -> Vec<Inner> {
     taken
 }
 
-struct Entry {
+struct WrapperEntry {
     values: Vec<&'static str>,
     positionals: usize,
     vars: bool,
@@ -51,10 +52,10 @@ struct Entry {
     dash_c: bool,
 }
 
-static TABLE: LazyLock<HashMap<&'static str, Entry>> =
+static TABLE: LazyLock<HashMap<&'static str, WrapperEntry>> =
     LazyLock::new(|| parse(include_str!("../data/wrappers.txt")));
 
-fn parse(text: &'static str) -> HashMap<&'static str, Entry> {
+fn parse(text: &'static str) -> HashMap<&'static str, WrapperEntry> {
     text.lines()
         .filter(|line| !line.starts_with('#'))
         .filter_map(|line| {
@@ -64,7 +65,7 @@ fn parse(text: &'static str) -> HashMap<&'static str, Entry> {
             let flags: Vec<&str> = fields.collect();
             Some((
                 name,
-                Entry {
+                WrapperEntry {
                     values: values.split(',').collect(),
                     positionals,
                     vars: flags.contains(&"vars"),
@@ -112,36 +113,36 @@ pub(crate) const SHELLS: [&str; 32] = [
     "ysh",
 ];
 
-/// Names that are looked at here, beside shells.
+/// Names of wrappers that this module handles, besides shells.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     TABLE.keys().copied().chain(["find", "fd", "fdfind", "source", ".", "alias", "jobs"])
 }
 
-/// What runs behind the command, if it is a wrapper.
-pub(crate) fn unwrap(command: &Command) -> Option<Wrapped> {
+/// The commands that a command runs, if it is a wrapper.
+pub(crate) fn unwrap_command(command: &SimpleCommand) -> Option<Wrapped> {
     let name = command.program_name()?;
-    let split = Some(&command.words).filter(|_| env::is_env(name)).and_then(|words| env::expanded(words));
+    let split = Some(&command.words).filter(|_| env::is_env(name)).and_then(|words| env::expanded_env(words));
     let words = split.as_ref().map_or(command.words.as_slice(), |split| split.words.as_slice());
     let meaning = names::meaning(name);
     if meaning.shell {
         return Some(shell(name, command));
     }
     if !meaning.wraps && !meaning.foreign {
-        let inner = hidden::inner(command);
+        let inner = hidden::hidden_deletions(command);
         let why = || format!("{name} seems to run another command");
         return (!inner.is_empty()).then(|| Wrapped { why: why(), inner, bound: Vec::new() });
     }
     let found = match name {
         "find" | "fd" | "fdfind" => return find(name, words),
         "source" | "." => read_from(command),
-        "alias" => words.iter().skip(1).filter_map(after_equals).map(Inner::Text).collect(),
-        "coproc" if group(words).is_some() => group(words).map(Inner::Words).into_iter().collect(),
+        "alias" => words.iter().skip(1).filter_map(after_equals).map(InnerCommand::Text).collect(),
+        "coproc" if group(words).is_some() => group(words).map(InnerCommand::Words).into_iter().collect(),
         "command" if is_query(words) => return None,
-        "jobs" => vec![Inner::Words(executed(words)?)],
+        "jobs" => vec![InnerCommand::Words(executed(words)?)],
         "env" if command.words.len() == 1 => return None,
         _ => match TABLE.get(name) {
             Some(entry) => {
-                let mut found = behind(entry, words);
+                let mut found = commands_after(entry, words);
                 if name == "parallel" {
                     found.extend(hidden::parallel(words));
                 }
@@ -150,13 +151,13 @@ pub(crate) fn unwrap(command: &Command) -> Option<Wrapped> {
             }
             None => {
                 let mut inner = foreign::inner(name, command);
-                inner.extend(hidden::inner(command));
+                inner.extend(hidden::hidden_deletions(command));
                 let why = || format!("{name} seems to run another command");
                 return (!inner.is_empty()).then(|| Wrapped { why: why(), inner, bound: Vec::new() });
             }
         },
     };
-    // `env x=y z`: what the command behind it finds.
+    // `env x=y z`: the variables that the command after it gets.
     let bound = match name {
         "env" | "genv" | "sudo" | "doas" => words.iter().skip(1).filter_map(assigned).collect(),
         _ => Vec::new(),
@@ -165,13 +166,13 @@ pub(crate) fn unwrap(command: &Command) -> Option<Wrapped> {
     Some(Wrapped { why: format!("{name} runs another command"), inner: found, bound })
 }
 
-/// `coproc NAME { x; }`: the first command of the group; the others stand for themselves.
+/// The first command of the group in `coproc NAME { x; }`; the others are listed by themselves.
 fn group(words: &[Word]) -> Option<Vec<Word>> {
     let open = words.iter().take(3).position(|word| matches!(word.literal(), Some("{" | "(")))?;
     Some(words.get(open + 1..)?.to_vec())
 }
 
-/// `jobs -x x`: bash runs the words behind the options.
+/// The command in `jobs -x x`, where bash runs the words after the options.
 fn executed(words: &[Word]) -> Option<Vec<Word>> {
     let option = |word: &&Word| word.literal().is_none_or(|word| word.starts_with('-'));
     let options = words.iter().skip(1).take_while(option).count();
@@ -180,7 +181,7 @@ fn executed(words: &[Word]) -> Option<Vec<Word>> {
     words.get(1..=options)?.iter().any(executes).then(|| rest.to_vec())
 }
 
-/// `command -v x` only looks.
+/// Tells whether a command is `command -v x`, which only looks the name up.
 fn is_query(words: &[Word]) -> bool {
     words.get(1).and_then(Word::literal).is_some_and(|word| matches!(word, "-v" | "-V"))
 }
@@ -200,11 +201,11 @@ fn after_equals(word: &Word) -> Option<String> {
     word.literal()?.split_once('=').map(|(_, text)| text.to_owned())
 }
 
-fn behind(entry: &Entry, words: &[Word]) -> Vec<Inner> {
+fn commands_after(entry: &WrapperEntry, words: &[Word]) -> Vec<InnerCommand> {
     let (mut at, mut positionals, mut inner, mut unsure) = (1, 0, Vec::new(), false);
     while let Some(word) = words.get(at) {
         let Some(text) = word.literal() else {
-            // Which words are options cannot be known any more: every one of them could be the program.
+            // Which words are options is no longer known: every one of them could be the program.
             unsure = true;
             break;
         };
@@ -215,7 +216,7 @@ fn behind(entry: &Entry, words: &[Word]) -> Vec<Inner> {
         if text.starts_with('-') && text.len() > 1 {
             let value = words.get(at + 1).and_then(Word::literal);
             if entry.dash_c {
-                inner.extend(option_c(text, value).map(|text| Inner::Text(text.to_owned())));
+                inner.extend(option_c(text, value).map(|text| InnerCommand::Text(text.to_owned())));
             }
             // `-uroot` carries its value, `-u root` takes the next word; so does the last of several letters.
             at += 1 + usize::from(takes_value(entry, text));
@@ -241,7 +242,7 @@ fn behind(entry: &Entry, words: &[Word]) -> Vec<Inner> {
             else {
                 continue;
             };
-            inner.extend(option_c(option, value).map(|text| Inner::Text(text.to_owned())));
+            inner.extend(option_c(option, value).map(|text| InnerCommand::Text(text.to_owned())));
         }
     }
     let rest = words.get(at..).unwrap_or(&[]);
@@ -249,17 +250,17 @@ fn behind(entry: &Entry, words: &[Word]) -> Vec<Inner> {
         return inner;
     }
     if entry.first {
-        inner.extend(rest.first().and_then(Word::literal).map(|text| Inner::Text(text.to_owned())));
+        inner.extend(rest.first().and_then(Word::literal).map(|text| InnerCommand::Text(text.to_owned())));
     } else if entry.text {
         let joined: Vec<&str> = rest.iter().map_while(Word::literal).collect();
-        // A part that is only known later is left out, which leaves the words before it to be looked at.
-        let text = if joined.len() == rest.len() { joined.join(" ") } else { spelled(rest) };
-        inner.push(Inner::Text(text));
+        // A part that is known only later is left out, so that the words before it are still read.
+        let text = if joined.len() == rest.len() { joined.join(" ") } else { shell_text(rest) };
+        inner.push(InnerCommand::Text(text));
     } else if unsure {
         inner
-            .extend(within((at..words.len()).filter_map(|at| Some(Inner::Words(words.get(at..)?.to_vec())))));
+            .extend(capped((at..words.len()).filter_map(|at| Some(InnerCommand::Words(words.get(at..)?.to_vec())))));
     } else {
-        inner.push(Inner::Words(rest.to_vec()));
+        inner.push(InnerCommand::Words(rest.to_vec()));
     }
     inner
 }
@@ -268,12 +269,12 @@ fn shown(words: &[Word]) -> String {
     words.iter().map(Word::show).collect::<Vec<_>>().join(" ")
 }
 
-/// The words as text for a shell, with what plain substitutions in them print.
-pub(crate) fn spelled(words: &[Word]) -> String {
+/// The words as text for a shell, with the output of plain substitutions in them.
+pub(crate) fn shell_text(words: &[Word]) -> String {
     let piece = |piece: &Piece| match piece {
-        // What is nested would be read again for each level.
+        // A nested text would be read again for each level.
         Piece::Substitution(Some(text)) if !["$(", "`", "<("].iter().any(|sign| text.contains(sign)) => {
-            shown(&known::prints(text))
+            shown(&predicted_output::printed_words(text))
         }
         piece => Word::of(piece.clone()).show(),
     };
@@ -293,8 +294,8 @@ fn option_c<'a>(option: &'a str, value: Option<&'a str>) -> Option<&'a str> {
     }
 }
 
-fn takes_value(entry: &Entry, text: &str) -> bool {
-    // A long one may be shortened.
+fn takes_value(entry: &WrapperEntry, text: &str) -> bool {
+    // A long one may be abbreviated.
     let long = text.len() > 2 && text.starts_with("--");
     if entry.values.iter().any(|value| *value == text || (long && value.starts_with(text))) {
         return true;
@@ -302,48 +303,49 @@ fn takes_value(entry: &Entry, text: &str) -> bool {
     if text.starts_with("--") || text.len() < 3 {
         return false;
     }
-    // `-nu root`: harmless letters, then one that takes the next word. A value letter before the last is glued.
+    // `-nu root`: harmless letters, then one that takes the next word. After a value letter before the last, the rest
+    // of the word is its value.
     let letters: Vec<char> = text.chars().skip(1).collect();
     let is_value = |letter: &char| entry.values.contains(&format!("-{letter}").as_str());
     letters.iter().position(is_value) == Some(letters.len() - 1)
 }
 
-fn shell(name: &str, command: &Command) -> Wrapped {
+fn shell(name: &str, command: &SimpleCommand) -> Wrapped {
     let words = command.words.as_slice();
-    let given = shells::given(words);
-    let text = |at: usize| words.get(at).map(|word| Inner::Text(spelled(std::slice::from_ref(word))));
-    let mut inner: Vec<Inner> = given.texts.iter().filter_map(|at| text(*at)).collect();
-    inner.extend(given.glued.iter().map(|text| Inner::Text(text.clone())));
+    let given = shells::shell_words(words);
+    let text = |at: usize| words.get(at).map(|word| InnerCommand::Text(shell_text(std::slice::from_ref(word))));
+    let mut inner: Vec<InnerCommand> = given.texts.iter().filter_map(|at| text(*at)).collect();
+    inner.extend(given.glued.iter().map(|text| InnerCommand::Text(text.clone())));
     if given.hidden {
-        inner.push(Inner::Words(vec![Word::of(Piece::Substitution(None))]));
+        inner.push(InnerCommand::Words(vec![Word::of(Piece::Substitution(None))]));
     }
     inner.extend(other_shells::read(name, &inner));
     if let Some(script) = given.texts.first() {
         // The next word is the name of the shell, the rest are its words.
-        let mut bound = known::positional(words.get(script + 2..).unwrap_or(&[]));
+        let mut bound = predicted_output::positional(words.get(script + 2..).unwrap_or(&[]));
         bound.extend(words.get(script + 1).map(|word| ("0".to_owned(), word.clone())));
         return Wrapped { why: format!("{name} runs a text as commands"), inner, bound };
     }
     let given_texts = read_from(command);
     inner.extend(other_shells::read(name, &given_texts));
     inner.extend(given_texts);
-    let bound = known::positional(words.get(given.operands..).unwrap_or(&[]));
+    let bound = predicted_output::positional(words.get(given.operands..).unwrap_or(&[]));
     Wrapped { why: format!("{name} runs commands that are elsewhere"), inner, bound }
 }
 
-/// The commands that a shell is given beside its words: on the standard input, or by `<(…)` in the place of a file.
-fn read_from(command: &Command) -> Vec<Inner> {
+/// The commands that a shell is given besides its words: on the standard input, or by `<(…)` in place of a file.
+fn read_from(command: &SimpleCommand) -> Vec<InnerCommand> {
     let input = command.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Text);
     let input = input.filter(|_| reads_commands(command)).map(|redirect| redirect.word.clone());
     let files = command.words.iter().skip(1).filter_map(|word| match &*word.pieces {
         [Piece::Process(Some(text))] => Some(Word::of(Piece::Substitution(Some(text.clone())))),
         _ => None,
     });
-    input.chain(files).map(|word| Inner::Text(spelled(&[word]))).collect()
+    input.chain(files).map(|word| InnerCommand::Text(shell_text(&[word]))).collect()
 }
 
-/// Whether the command is a shell that reads its commands from the standard input.
-pub(crate) fn reads_commands(command: &Command) -> bool {
+/// Tells whether the command is a shell that reads its commands from the standard input.
+pub(crate) fn reads_commands(command: &SimpleCommand) -> bool {
     let Some(name) = command.program_name() else { return false };
     if !names::meaning(name).shell && name != "source" && name != "." {
         return false;
@@ -355,20 +357,20 @@ pub(crate) fn reads_commands(command: &Command) -> bool {
     }
 }
 
-/// Whether what a pipe brings can become a command, or a word of one.
-pub(crate) fn receives(command: &Command) -> bool {
+/// Tells whether the content of a pipe can become a command, or a word of one.
+pub(crate) fn may_run_input(command: &SimpleCommand) -> bool {
     command.program_name().is_some_and(|name| matches!(name, "xargs" | "parallel") || reads_lines(name))
         || reads_commands(command)
         || foreign::takes_text(command)
 }
 
-/// Whether it puts what it reads into variables.
+/// Tells whether a program puts its input into variables.
 pub(crate) fn reads_lines(name: &str) -> bool {
     matches!(name, "read" | "mapfile" | "readarray")
 }
 
-/// `< <(x)`: what is printed there comes in, as by `<<< "$(x)"`.
-pub(crate) fn as_text(redirect: &Redirect) -> Option<Redirect> {
+/// The redirection `< <(x)` as text: the output of the command comes in, as by `<<< "$(x)"`.
+pub(crate) fn as_text_redirect(redirect: &Redirect) -> Option<Redirect> {
     match &*redirect.word.pieces {
         [Piece::Process(Some(text))] if redirect.kind == RedirectKind::Read => {
             let word = Word::of(Piece::Substitution(Some(text.clone())));
@@ -379,7 +381,7 @@ pub(crate) fn as_text(redirect: &Redirect) -> Option<Redirect> {
 }
 
 /// `xargs` with the text of its herestring or heredoc, or of `-a <(x)`.
-pub(crate) fn with_text(command: &Command) -> Option<Inner> {
+pub(crate) fn with_text(command: &SimpleCommand) -> Option<InnerCommand> {
     command.program_name().filter(|name| matches!(*name, "xargs" | "parallel"))?;
     let text = command.redirects.iter().find(|redirect| redirect.kind == RedirectKind::Text);
     let listed = || {
@@ -392,43 +394,43 @@ pub(crate) fn with_text(command: &Command) -> Option<Inner> {
         command.words.windows(2).find_map(file)
     };
     let text = text.map(|redirect| redirect.word.clone()).or_else(listed)?;
-    with_input(command, &sent(&spelled(&[text]), false))
+    with_input(command, &sent_words(&shell_text(&[text]), false))
 }
 
-/// The words of what a pipe brings. Where only a part of the files of a folder comes, it is that folder's loss only from
-/// the root and a home folder, as with `find -delete`.
-pub(crate) fn sent(text: &str, part: bool) -> Vec<String> {
+/// The words in the content of a pipe. Where it names only a part of the files of a folder, the folder counts as lost
+/// only if it is the root or a home folder, as with `find -delete`.
+pub(crate) fn sent_words(text: &str, part: bool) -> Vec<String> {
     let bare = |word: &str| word.trim_matches(['\'', '"']).replace("$HOME", "~");
     text.split_whitespace().map(bare).filter(|word| !part || is_whole(word)).collect()
 }
 
-/// The root or a home folder.
+/// Tells whether a word is the root or a home folder.
 pub(crate) fn is_whole(word: &str) -> bool {
     let bare = word.trim_end_matches('/');
     bare.is_empty() || (bare.starts_with('~') && !bare.contains('/'))
 }
 
 /// `xargs` with the words it is sent.
-pub(crate) fn with_input(command: &Command, sent: &[String]) -> Option<Inner> {
+pub(crate) fn with_input(command: &SimpleCommand, sent: &[String]) -> Option<InnerCommand> {
     let entry = TABLE.get(command.program_name().filter(|name| matches!(*name, "xargs" | "parallel"))?)?;
-    let inner = behind(entry, &command.words);
+    let inner = commands_after(entry, &command.words);
     let words = inner.into_iter().find_map(|inner| match inner {
-        Inner::Words(words) => Some(words),
-        Inner::Text(_) | Inner::Endless => None,
+        InnerCommand::Words(words) => Some(words),
+        InnerCommand::Text(_) | InnerCommand::Endless => None,
     })?;
-    // `xargs -I {} sh -c 'x {}'`: what comes takes the place of the mark.
+    // `xargs -I {} sh -c 'x {}'`: the words it is sent take the place of the mark.
     let after = |option: &str| {
         let at = command.words.iter().position(|word| word.literal() == Some(option))?;
         command.words.get(at + 1)?.literal()
     };
     let mark = after("-I").or_else(|| after("--replace")).unwrap_or("{}");
     if mark.is_empty() || !words.iter().any(|word| word.literal().is_some_and(|word| word.contains(mark))) {
-        return Some(Inner::Words(with_words(words, sent)));
+        return Some(InnerCommand::Words(with_words(words, sent)));
     }
     let joined = sent.join(" ");
     let marks: usize = words.iter().filter_map(Word::literal).map(|word| word.matches(mark).count()).sum();
     if marks * joined.len() > ROOM {
-        return Some(Inner::Endless);
+        return Some(InnerCommand::Endless);
     }
     let fill = |word: Word| match word.literal() {
         Some(text) if text == mark => sent.iter().map(|word| Word::text(word.as_str())).collect(),
@@ -445,10 +447,10 @@ pub(crate) fn with_input(command: &Command, sent: &[String]) -> Option<Inner> {
     if whole && filled.first().and_then(Word::literal).map(base_name) == Some("rm") {
         filled.push(Word::text("-r"));
     }
-    Some(Inner::Words(filled))
+    Some(InnerCommand::Words(filled))
 }
 
-/// A command with more words. Where these are all the files of a folder, file by file, all of it goes.
+/// A command with more words. Where these are all the files of a folder, file by file, the whole folder is lost.
 pub(crate) fn with_words(mut words: Vec<Word>, sent: &[String]) -> Vec<Word> {
     let whole = sent.iter().any(|word| is_whole(word) || matches!(word.trim_end_matches('/'), "." | ".."));
     if whole && words.first().and_then(Word::literal).map(base_name) == Some("rm") {
@@ -476,32 +478,32 @@ fn find(name: &str, words: &[Word]) -> Option<Wrapped> {
             .map_or(words.len(), |index| index + begin);
         if let Some(command) = words.get(begin..end).filter(|command| !command.is_empty()) {
             let mut command = command.to_vec();
-            // What it finds is itself the program.
+            // The files it finds are themselves the programs.
             if let Some(first) = command.first_mut().filter(|first| first.literal() == Some("{}")) {
                 *first = found_name(words);
             }
-            inner.push(Inner::Words(command));
+            inner.push(InnerCommand::Words(command));
         }
         at = end.max(begin);
     }
-    // `fd . / -x rm -rf`: what it finds there becomes the last word.
+    // `fd . / -x rm -rf`: the files it finds there become the last word.
     if name != "find" {
         let places = words.iter().skip(1).map(Word::show).filter(|word| !word.starts_with('-')).skip(1);
-        let places = sent(&places.collect::<Vec<_>>().join("\n"), true);
-        let on_all = |one: &Inner| match one {
-            Inner::Words(words) if !places.is_empty() => {
-                Some(Inner::Words(with_words(words.clone(), &places)))
+        let places = sent_words(&places.collect::<Vec<_>>().join("\n"), true);
+        let on_all = |one: &InnerCommand| match one {
+            InnerCommand::Words(words) if !places.is_empty() => {
+                Some(InnerCommand::Words(with_words(words.clone(), &places)))
             }
             _ => None,
         };
-        let more: Vec<Inner> = inner.iter().filter_map(on_all).collect();
+        let more: Vec<InnerCommand> = inner.iter().filter_map(on_all).collect();
         inner.extend(more);
     }
     let why = format!("{name} runs a command on what it finds");
     (!inner.is_empty()).then_some(Wrapped { why, inner, bound: Vec::new() })
 }
 
-/// The names of what `find` looks for, as a pattern.
+/// The names that a `find` searches for, as a pattern.
 fn found_name(words: &[Word]) -> Word {
     let mut pairs = words.windows(2).filter_map(|pair| Some((pair.first()?.literal()?, pair.get(1)?)));
     let tests = ["-name", "-iname", "-path", "-ipath", "-wholename"];
@@ -513,7 +515,7 @@ fn found_name(words: &[Word]) -> Word {
     name
 }
 
-/// Whether a name is a wrapper or a shell, for tests and tables.
+/// Tells whether a name is a wrapper or a shell, for tests and tables.
 #[cfg(test)]
 pub(crate) fn is_wrapper(name: &str) -> bool {
     TABLE.contains_key(name) || SHELLS.contains(&name)
@@ -533,14 +535,14 @@ mod tests {
 
     fn inner(line: &str) -> Vec<String> {
         let words = line.split(' ').map(Word::text).collect();
-        let command = Command { words, ..Command::default() };
-        let inner = unwrap(&command).map_or_else(Vec::new, |wrapped| wrapped.inner);
+        let command = SimpleCommand { words, ..SimpleCommand::default() };
+        let inner = unwrap_command(&command).map_or_else(Vec::new, |wrapped| wrapped.inner);
         inner
             .into_iter()
             .map(|inner| match inner {
-                Inner::Words(words) => shown(&words),
-                Inner::Text(text) => format!("'{text}'"),
-                Inner::Endless => "…".to_owned(),
+                InnerCommand::Words(words) => shown(&words),
+                InnerCommand::Text(text) => format!("'{text}'"),
+                InnerCommand::Endless => "…".to_owned(),
             })
             .collect()
     }

@@ -3,12 +3,12 @@
 //! [`Blobs::put`] syncs a file and its folder for every blob, which is right for one and ruinous for thousands: on an
 //! ordinary disk each sync waits for a commit of the file system's journal. A batch writes the files under temporary
 //! names, and [`Batch::finish`] makes them durable together, gives them their names, and makes the names durable. The
-//! order keeps the store's invariant: a file under its final name was synced before it got it.
+//! order keeps the store's invariant: a file under its final name was synced before it got the name.
 //!
-//! Few files are synced one by one, which costs only what they hold, about a third of a millisecond each here. From
-//! [`MANY`] on, one `syncfs` for all is cheaper: for 5,000 files 0.05 s instead of 0.8 s on an idle disk. It also writes
-//! what others left dirty on that file system, and so is not worth the risk for a few. `cargo run --release -p
-//! lathe-changes --example timings` prints the times.
+//! Few files are synced one by one, which costs only their own bytes, about a third of a millisecond each here. From
+//! [`MANY`] files on, one `syncfs` for all is cheaper: for 5,000 files 0.05 s instead of 0.8 s on an idle disk. It
+//! also writes the dirty data of other programs on that file system, and so is not worth the risk for a few. `cargo
+//! run --release -p lathe-changes --example timings` prints the times.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -25,12 +25,12 @@ use crate::{BlobError, Blobs};
 /// From this many files on, the whole file system is synced instead of each file, where there is a call for that.
 const MANY: usize = 64;
 
-/// Blobs on their way into the store. Threads may share one. Dropped without [`finish`](Self::finish), it leaves
-/// nothing behind.
+/// Blobs that are being added to the store. Threads may share one. Dropped without [`finish`](Self::finish), it
+/// leaves no files.
 #[derive(Debug)]
 pub struct Batch {
     blobs: Blobs,
-    /// None: it was in the store already, or another thread is writing it.
+    /// `None`: it was in the store already, or another thread is writing it.
     waiting: Mutex<HashMap<Digest, Option<TempPath>>>,
 }
 
@@ -56,7 +56,7 @@ impl Batch {
         Ok(digest)
     }
 
-    /// Makes everything put durable, under its name.
+    /// Makes all blobs of the batch durable, under their names.
     pub fn finish(self) -> Result<(), BlobError> {
         let waiting = self.waiting.into_inner();
         let mut named: Vec<(TempPath, PathBuf)> = Vec::new();

@@ -1,4 +1,4 @@
-//! What can go wrong with a blob, in words that say what to do.
+//! Errors of the blob store, with messages that say what to do.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,12 +21,12 @@ pub enum BlobError {
 
     /// The bytes on disk are not the bytes that were stored.
     #[error(
-        "blob {} is damaged ({why}): its content is lost; to store it anew, remove {}",
+        "blob {} is damaged ({why}): its content is lost; to store it again, remove {}",
         .digest.short(), .path.display()
     )]
     Damaged { digest: Digest, path: PathBuf, why: &'static str },
 
-    /// A digest that is no SHA-256; it was not turned into a path.
+    /// A digest that is not a SHA-256; it was not turned into a path.
     #[error("{text:?} is not the name of a blob: 64 lower-case hex digits are needed")]
     BadDigest { text: String },
 

@@ -9,17 +9,17 @@ use std::path::Path;
 pub enum Durable {
     /// Nothing: the file is made again when it is missing.
     Nothing,
-    /// The bytes, if the name survives. Whoever needs the name syncs the folder later, once for several files.
+    /// The bytes, if the name survives. A caller that needs the name syncs the folder later, once for several files.
     Content,
     /// The bytes and the name.
     Name,
 }
 
-/// Replaces a file, or makes it. Readers find the old bytes or all of the new ones, and only its owner can read it. A link of
-/// that name is replaced, not followed.
+/// Replaces a file, or creates it. Readers find the old bytes or all of the new ones, and only its owner can read it.
+/// A link of that name is replaced, not followed.
 pub fn replace(path: &Path, bytes: &[u8], durable: Durable) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // tempfile makes it 0600, and removes it again when it is dropped without being kept.
+    // tempfile makes it 0600, and removes it when it is dropped without being persisted.
     let mut file = tempfile::Builder::new().prefix(".tmp-").tempfile_in(folder)?;
     file.write_all(bytes)?;
     if durable != Durable::Nothing {

@@ -13,7 +13,7 @@ use tempfile::NamedTempFile;
 use crate::replace::{Durable, replace};
 use crate::{Batch, BlobError};
 
-/// From this size on a thread for the hash is worth its while.
+/// From this size on, a separate thread for the hash pays off.
 const LARGE: usize = 256 * 1024;
 
 /// A handle on the store. Cheap to clone; any number of threads and processes may use one folder at once,
@@ -24,7 +24,7 @@ pub struct Blobs {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shard {
+pub(crate) enum ShardState {
     Made,
     WasThere,
 }
@@ -49,8 +49,8 @@ impl Blobs {
         Ok(Self { dir: dir.into() })
     }
 
-    /// Stores bytes durably and returns their name. Bytes that are there already cost a hash and a look, unless they are
-    /// many.
+    /// Stores bytes durably and returns their name. For bytes that are already stored, this costs a hash and a
+    /// lookup, unless they are many.
     pub fn put(&self, bytes: &[u8]) -> Result<Digest, BlobError> {
         if u32::try_from(bytes.len()).is_err() {
             return Err(BlobError::TooLarge { len: bytes.len() });
@@ -64,20 +64,20 @@ impl Blobs {
             return Ok(digest);
         }
         let shard = self.shard_of(&path);
-        if self.make_shard(shard)? == Shard::Made {
+        if self.make_shard(shard)? == ShardState::Made {
             sync_folder(&self.dir)?;
         }
         write_whole(&path, &compress_prepend_size(bytes))?;
         Ok(digest)
     }
 
-    /// Writes before the name is known, which is found while the disk works: hashing takes as long as syncing, and somebody
-    /// waits for a change of a large file. Few large contents come twice.
+    /// Writes before the name is known, which is computed while the disk works: hashing takes as long as syncing, and
+    /// the user waits for a change of a large file. A large content is rarely stored twice.
     fn put_large(&self, bytes: &[u8]) -> Result<Digest, BlobError> {
         let written = self
             .make_folder()
             .and_then(|()| write_unsynced(&self.dir, &self.dir, &compress_prepend_size(bytes)));
-        let (digest, written) = beside(
+        let (digest, written) = in_parallel(
             || Digest::of(bytes),
             || written.and_then(|file| sync(file.as_file(), &self.dir).map(|()| file)),
         );
@@ -89,22 +89,22 @@ impl Blobs {
         let made = self.make_shard(shard)?;
         written.persist(&path).map_err(|error| BlobError::from_io("write the blob", &path, error.error))?;
         match made {
-            Shard::WasThere => sync_folder(shard)?,
+            ShardState::WasThere => sync_folder(shard)?,
             // Together they cost a file system with a log one write of it.
-            Shard::Made => {
-                let (above, inside) = beside(|| sync_folder(&self.dir), || sync_folder(shard));
+            ShardState::Made => {
+                let (above, inside) = in_parallel(|| sync_folder(&self.dir), || sync_folder(shard));
                 above.and(inside)?;
             }
         }
         Ok(digest)
     }
 
-    /// Many blobs that become durable together.
+    /// Starts a batch: many blobs that become durable together.
     pub fn batch(&self) -> Batch {
         Batch::new(self.clone())
     }
 
-    /// Whether there is a blob of that name, without reading it.
+    /// Tells whether there is a blob of that name, without reading it.
     pub fn has(&self, digest: &Digest) -> Result<bool, BlobError> {
         let path = self.path_of(digest)?;
         match fs::metadata(&path) {
@@ -114,7 +114,7 @@ impl Blobs {
         }
     }
 
-    /// The bytes of that name, or none if the store does not have them (any more).
+    /// The bytes of that name; `None` if the store does not have them (any more).
     pub fn get(&self, digest: &Digest) -> Result<Option<Vec<u8>>, BlobError> {
         let path = self.path_of(digest)?;
         let packed = match fs::read(&path) {
@@ -145,9 +145,9 @@ impl Blobs {
         path.parent().unwrap_or(&self.dir)
     }
 
-    /// Makes the folder of a blob, and the store's own. The caller syncs the store's if one was made in it: a file whose
-    /// folder is lost is lost.
-    pub(crate) fn make_shard(&self, shard: &Path) -> Result<Shard, BlobError> {
+    /// Makes the folder of a blob, and the store's own. The caller syncs the store's if one was made in it: a file
+    /// whose folder is lost is lost.
+    pub(crate) fn make_shard(&self, shard: &Path) -> Result<ShardState, BlobError> {
         let make = || DirBuilder::new().mode(0o700).create(shard);
         let made = match make() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -157,14 +157,15 @@ impl Blobs {
             made => made,
         };
         match made {
-            Ok(()) => Ok(Shard::Made),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Shard::WasThere),
+            Ok(()) => Ok(ShardState::Made),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(ShardState::WasThere),
             Err(error) => Err(BlobError::from_io("make the folder", shard, error)),
         }
     }
 
-    /// Makes the store's own folder with all folders for blobs in it, durably. Those cost a few milliseconds once; each
-    /// made when it is first needed would cost a sync of the store's folder, in the way of somebody's change of a file.
+    /// Makes the store's own folder with all folders for blobs in it, durably. They cost a few milliseconds once; a
+    /// folder made when it is first needed would cost a sync of the store's folder, while the user waits for a change
+    /// of a file.
     fn make_folder(&self) -> Result<(), BlobError> {
         if self.dir.is_dir() {
             return Ok(());
@@ -185,8 +186,9 @@ impl Blobs {
     }
 }
 
-/// A name means that the file was synced. Only its folder may not be yet, for the moment in which another process is
-/// between its rename and its sync; that is not worth a sync for every blob that is there.
+/// Tells whether a blob is stored. A name means that the file was synced. Only its folder may not be synced yet, for
+/// the moment in which another process is between its rename and its sync; that is not worth a sync for every stored
+/// blob.
 fn is_there(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() > 0)
 }
@@ -195,10 +197,10 @@ fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), BlobError> {
     replace(path, bytes, Durable::Name).map_err(|error| BlobError::from_io("write the blob", path, error))
 }
 
-/// All bytes under a temporary name. `path` is for the words of a failure, here and below.
+/// Writes all bytes under a temporary name. `path` is for error messages, here and below.
 fn write_unsynced(dir: &Path, path: &Path, bytes: &[u8]) -> Result<NamedTempFile, BlobError> {
     let failed = |error| BlobError::from_io("write the blob", path, error);
-    // tempfile makes it 0600, and removes it again when it is dropped without being kept.
+    // tempfile makes it 0600, and removes it when it is dropped without being persisted.
     let mut file = tempfile::Builder::new().prefix(".tmp-").tempfile_in(dir).map_err(failed)?;
     file.write_all(bytes).map_err(failed)?;
     Ok(file)
@@ -208,12 +210,12 @@ fn sync(file: &File, path: &Path) -> Result<(), BlobError> {
     file.sync_all().map_err(|error| BlobError::from_io("write the blob", path, error))
 }
 
-/// Two works at once, the first on a thread of its own.
-fn beside<A: Send, B>(one: impl Fn() -> A + Sync, other: impl FnOnce() -> B) -> (A, B) {
+/// Runs two functions in parallel, the first on a thread of its own.
+fn in_parallel<A: Send, B>(one: impl Fn() -> A + Sync, other: impl FnOnce() -> B) -> (A, B) {
     std::thread::scope(|scope| {
         let running = scope.spawn(&one);
         let other = other();
-        // A thread that broke down left its work undone.
+        // A thread that panicked did not finish its work.
         (running.join().unwrap_or_else(|_| one()), other)
     })
 }

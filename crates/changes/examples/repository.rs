@@ -1,4 +1,4 @@
-//! What it costs to hold a copy of a repository: `cargo run --release -p lathe-changes --example repository -- 10000`.
+//! Measures the cost of a repository's copy: `cargo run --release -p lathe-changes --example repository -- 10000`.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 

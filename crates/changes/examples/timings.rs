@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use lathe_blobs::Blobs;
-use lathe_changes::{Limits, Tracker, TrackerOptions, Watch, net, restore};
+use lathe_changes::{TrackerLimits, Tracker, TrackerOptions, Watch, net, restore};
 
 fn main() {
     let files: usize = std::env::args().nth(1).map_or(50_000, |text| text.parse().unwrap());
@@ -52,7 +52,7 @@ fn tracking(root: &Path, home: &Path, watch: Watch) {
         root: root.to_owned(),
         blobs: Blobs::open(home.join("blobs")).unwrap(),
         scratch: home.join("scratch"),
-        limits: Limits::default(),
+        limits: TrackerLimits::default(),
         exclude: Vec::new(),
         watch,
     };

@@ -1,4 +1,4 @@
-//! Paths in JSON whatever their bytes are: text where they are text, `{"hex": "…"}` where they are not.
+//! Paths in JSON, for any bytes: as text where they are UTF-8, else as `{"hex": "…"}`.
 
 use std::path::{Path, PathBuf};
 

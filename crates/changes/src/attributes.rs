@@ -1,8 +1,8 @@
-//! Owner and extended attributes of a path: what a file has besides its content and its mode.
+//! Owner and extended attributes of a path: the metadata of a file besides its content and its mode.
 //!
-//! Only attributes that programs and people set are kept: `user.*`, access control lists, capabilities and `trusted.*`.
-//! Labels that the system itself gives to every file (SELinux, IMA, overlay mounts) come with the file's place and are
-//! left to the system.
+//! Only attributes that programs and people set are kept: `user.*`, access control lists, capabilities and
+//! `trusted.*`. Labels that the system gives to every file (SELinux, IMA, overlay mounts) belong to the file's
+//! location and are left to the system.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,7 +19,7 @@ use nix::errno::Errno;
 use crate::ChangesError;
 use crate::beneath::lstat_at;
 use crate::frame::{self, Cursor};
-use crate::stat::{Kind, Stat};
+use crate::stat::{PathKind, Stat};
 
 const HEAD: &[u8] = b"lathe attributes 1\n";
 
@@ -51,8 +51,8 @@ impl Attributes {
         *self == **plain()
     }
 
-    /// Tells whether a folder gives what is made in it an access control list.
-    pub fn is_passed_on(&self) -> bool {
+    /// Tells whether a folder passes an access control list on to new files in it.
+    pub fn passes_acl_on(&self) -> bool {
         self.extended.contains_key(b"system.posix_acl_default".as_slice())
     }
 
@@ -67,7 +67,7 @@ impl Attributes {
         user.is_root() || user.as_raw() == self.uid && own_group() && !capable
     }
 
-    /// Tells whether a file with the others has to be given an owner, a group or capabilities to have these.
+    /// Tells whether a file with the attributes `other` needs another owner, group or capabilities to have these.
     pub fn needs_more_than(&self, other: &Self) -> bool {
         let of = |one: &Self| (one.uid, one.gid, one.extended.get(CAPABILITY).cloned());
         of(self) != of(other)
@@ -94,8 +94,8 @@ impl Attributes {
         out.extend_from_slice(&self.gid.to_le_bytes());
         out.extend_from_slice(&u32::try_from(self.extended.len()).unwrap_or(u32::MAX).to_le_bytes());
         for (name, value) in &self.extended {
-            frame::bytes(out, name);
-            frame::bytes(out, value);
+            frame::push_bytes(out, name);
+            frame::push_bytes(out, value);
         }
     }
 
@@ -108,12 +108,12 @@ impl Attributes {
         Some(Self { uid, gid, extended })
     }
 
-    /// Gives a file, link or folder these attributes and this mode. The order matters: a new owner takes set-user-id bits
-    /// and capabilities away, `user.*` needs a file that may be written, and a mode changes an access control list. Where
-    /// the owner cannot be given, the rest is done all the same.
+    /// Gives a file, link or folder these attributes and this mode. The order matters: a new owner clears set-user-id
+    /// bits and capabilities, `user.*` needs a writable file, and a mode changes an access control list. If the owner
+    /// cannot be given, the rest is done all the same.
     pub fn put(&self, folder: BorrowedFd<'_>, name: &[u8], mode: Option<u32>) -> io::Result<()> {
         let owned = system::own(folder, name, self.uid, self.gid);
-        // Nobody else's set-user-id bit may become ours.
+        // A set-user-id bit of another user's file must not become ours.
         let mode = mode.map(|mode| if owned.is_ok() { mode } else { mode & !0o6000 });
         let is_user = |name: &&Vec<u8>| name.starts_with(b"user.");
         let there = system::read(folder, name)?;
@@ -135,17 +135,17 @@ impl Attributes {
     }
 }
 
-/// The parts of a file besides content and mode.
+/// The metadata of a file besides content and mode.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Beside {
-    /// Owner and extended attributes, in the store. None where they are those of any file of the user's.
+pub struct ExtraMetadata {
+    /// Owner and extended attributes, in the store. None if they are those of an ordinary file of the user.
     pub attributes: Option<Digest>,
-    /// The number of its names.
+    /// The number of hard links of the file.
     pub names: u32,
 }
 
-/// Keeps what a file has besides content and mode. None where no file is.
-pub fn beside(path: &Path, blobs: &Blobs) -> Result<Option<Beside>, ChangesError> {
+/// Stores the metadata of a file besides content and mode. None if there is no file.
+pub fn keep_extra_metadata(path: &Path, blobs: &Blobs) -> Result<Option<ExtraMetadata>, ChangesError> {
     let failed = |error| ChangesError::io("look at", path, error);
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(None) };
     let folder = match File::open(parent) {
@@ -154,14 +154,14 @@ pub fn beside(path: &Path, blobs: &Blobs) -> Result<Option<Beside>, ChangesError
         Err(error) => return Err(failed(error)),
     };
     let stat = match lstat_at(folder.as_fd(), name.as_bytes()) {
-        Ok(stat) if stat.kind() == Kind::File => stat,
+        Ok(stat) if stat.kind() == PathKind::File => stat,
         Ok(_) | Err(Errno::ENOENT) => return Ok(None),
         Err(error) => return Err(failed(error.into())),
     };
     let attributes = Attributes::read(folder.as_fd(), name.as_bytes(), &stat);
     let attributes = attributes.filter(|attributes| !attributes.is_plain());
     let attributes = attributes.map(|attributes| blobs.put(&attributes.to_bytes())).transpose()?;
-    Ok(Some(Beside { attributes, names: stat.names }))
+    Ok(Some(ExtraMetadata { attributes, names: stat.names }))
 }
 
 /// The attributes of a file that this process makes in a usual folder.
@@ -196,7 +196,7 @@ mod system {
     use nix::unistd::{Gid, Uid, fchownat};
     use rustix::fs::{XattrFlags, lgetxattr, llistxattr, lremovexattr, lsetxattr};
 
-    /// A path to exactly this name: the calls for attributes take none that is relative to a folder.
+    /// A path to exactly this name: the calls for attributes take no path relative to a folder handle.
     fn path(folder: BorrowedFd<'_>, name: &[u8]) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd())).join(OsStr::from_bytes(name))
     }
@@ -217,7 +217,7 @@ mod system {
         for of in names.split(|byte| *byte == 0).filter(|of| super::is_kept(of)) {
             match grown(|into| lgetxattr(&path, OsStr::from_bytes(of), into)) {
                 Ok(value) => drop(found.insert(of.to_vec(), value)),
-                // Taken away since it was listed.
+                // Removed since it was listed.
                 Err(rustix::io::Errno::NODATA) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -233,7 +233,7 @@ mod system {
             Err(rustix::io::Errno::RANGE) => {}
             Err(error) => return Err(error),
         }
-        // The most that Linux has for one value and for one list.
+        // The largest size that Linux allows for one value and for one list.
         let mut large = vec![0; 1 << 16];
         let len = call(&mut large)?;
         large.truncate(len);
@@ -273,7 +273,7 @@ mod system {
     }
 }
 
-/// Other systems have such attributes by other calls; there only content, modes and owners are kept.
+/// Other systems have other calls for such attributes; there only content, mode and owner are kept.
 #[cfg(not(target_os = "linux"))]
 mod system {
     use std::collections::BTreeMap;

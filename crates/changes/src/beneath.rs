@@ -1,8 +1,8 @@
-//! Reaching paths beneath a root without following a link on the way.
+//! Access to paths beneath a root without following a link on the way.
 //!
-//! A shell line may put a link in the place of a folder at any moment. Reading through it would copy foreign files into
-//! our store, writing through it would overwrite them. So every parent is opened beneath the root with links refused:
-//! by one `openat2` where the kernel has it, else component by component with `O_NOFOLLOW`.
+//! A shell line may replace a folder by a link at any moment. Reading through it would copy foreign files into our
+//! store, writing through it would overwrite them. So every parent is opened beneath the root with links refused: by
+//! one `openat2` where the kernel has it, else component by component with `O_NOFOLLOW`.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -16,14 +16,14 @@ use nix::fcntl::{AtFlags, OFlag, openat, readlinkat};
 use nix::sys::stat::{Mode, fstat, fstatat};
 
 use crate::ChangesError;
-use crate::stat::{Kind, Stat};
+use crate::stat::{PathKind, Stat};
 
 /// The bytes of a path beneath the root: components with one `/` between them, no link, no `..`; empty is the root.
 pub(crate) type Rel = Box<[u8]>;
 
 const FOLDER: OFlag = OFlag::O_RDONLY.union(OFlag::O_DIRECTORY).union(OFlag::O_CLOEXEC);
 
-/// Opening must not wait for the other end of a pipe that took the place of a file.
+/// Opening must not block on a pipe that replaced a file.
 const FILE: OFlag = OFlag::O_RDONLY.union(OFlag::O_NOFOLLOW).union(OFlag::O_NONBLOCK).union(OFlag::O_CLOEXEC);
 
 #[derive(Debug)]
@@ -33,13 +33,13 @@ pub(crate) struct Root {
 }
 
 impl Root {
-    /// The folder of exactly this absolute path. A link anywhere on the way is not followed: it was put there since the
-    /// path was made canonical, and leads to files that are somebody else's.
+    /// Opens the folder at exactly this absolute path. A link anywhere on the way is not followed: it was put there
+    /// after the path was made canonical, and leads to files outside of the folder that was meant.
     pub fn open(path: &Path) -> Result<Self, ChangesError> {
         Self::reach(path, Missing::Kept).map_err(|error| swapped(path, error))
     }
 
-    /// The same; what is missing of the path is made.
+    /// Like [`open`](Self::open), and creates missing folders of the path.
     pub fn open_or_make(path: &Path) -> Result<Self, ChangesError> {
         Self::reach(path, Missing::Made).map_err(|error| swapped(path, error))
     }
@@ -55,7 +55,7 @@ impl Root {
         Ok(Self { path: path.to_owned(), folder })
     }
 
-    /// Makes what is missing of a path, below the nearest folder that is there.
+    /// Creates the missing folders of a path, below the nearest existing one.
     fn make(&self, rel: &Path) -> Result<OwnedFd, Errno> {
         let mut there = rel;
         let mut at = loop {
@@ -75,13 +75,13 @@ impl Root {
         Ok(at)
     }
 
-    /// A path to the open folder itself, whatever stands at its name by now.
+    /// A path to the open folder itself, even if its name leads elsewhere by now.
     pub fn by_handle(&self) -> PathBuf {
         let handle = PathBuf::from(format!("/proc/self/fd/{}", self.folder.as_raw_fd()));
         if handle.is_dir() { handle } else { self.path.clone() }
     }
 
-    /// The same where the root may be gone: then it is a root with nothing in it.
+    /// Like [`open`](Self::open) for a root that may be gone: a missing root is an empty one.
     pub fn open_or_gone(path: &Path) -> Result<Self, ChangesError> {
         match Self::open(path) {
             Err(ChangesError::Root { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
@@ -97,12 +97,12 @@ impl Root {
         if rel.is_empty() { self.path.clone() } else { self.path.join(OsStr::from_bytes(rel)) }
     }
 
-    /// A folder as a path whose last part is no link, even if the root is given as one.
+    /// A folder as a path whose last part is not a link, even if the root is given as one.
     pub fn folder_path(&self, rel: &[u8]) -> PathBuf {
         if rel.is_empty() { self.path.join(".") } else { self.absolute(rel) }
     }
 
-    /// Which folder the root is. A root that was replaced has another number.
+    /// The inode number of the root. A replaced root has another number.
     pub fn inode(&self) -> Result<u64, Errno> {
         Ok(Stat::new(&fstat(&self.folder)?).inode)
     }
@@ -111,25 +111,25 @@ impl Root {
         self.open_at(rel, FOLDER | OFlag::O_NOFOLLOW)
     }
 
-    /// None if nothing is there.
+    /// None if nothing is at the path.
     pub fn lstat(&self, rel: &[u8]) -> Result<Option<Stat>, Errno> {
         let (parent, name) = split(rel);
         let found = self.open_folder(parent).and_then(|parent| lstat_at(parent.as_fd(), name));
         match found {
             Ok(stat) => Ok(Some(stat)),
-            // A link or a file where a folder was: nothing of ours is beneath it.
+            // A link or a file replaced a folder: nothing of ours is beneath it.
             Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// The content of a file, and what it was when the reading began.
+    /// The content of a file, and its `stat` when the reading began.
     pub fn open_file(&self, rel: &[u8]) -> Result<(File, Stat), Errno> {
         let file = self.open_at(rel, FILE)?;
         let stat = Stat::new(&fstat(&file)?);
         match stat.kind() {
-            Kind::File => Ok((File::from(file), stat)),
-            Kind::Link | Kind::Folder | Kind::Special => Err(Errno::ENOENT),
+            PathKind::File => Ok((File::from(file), stat)),
+            PathKind::Link | PathKind::Folder | PathKind::Special => Err(Errno::ENOENT),
         }
     }
 
@@ -148,7 +148,7 @@ impl Root {
                 .flags(flags)
                 .resolve(ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_SYMLINKS);
             match openat2(&self.folder, OsStr::from_bytes(rel), how) {
-                // An old kernel, or a jail that does not know the call.
+                // An old kernel, or a sandbox that does not know the call.
                 Err(Errno::ENOSYS | Errno::EPERM | Errno::EAGAIN) => {}
                 opened => return opened,
             }
@@ -168,14 +168,14 @@ impl Root {
     }
 }
 
-/// What to do with folders that are not there.
+/// Treatment of missing folders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Missing {
     Kept,
     Made,
 }
 
-/// Says of a root that is behind a link what that means.
+/// Explains the error of a root that is reached through a link.
 fn swapped(root: &Path, error: Errno) -> ChangesError {
     let source = match error {
         Errno::ELOOP | Errno::ENOTDIR => io::Error::new(
@@ -188,7 +188,7 @@ fn swapped(root: &Path, error: Errno) -> ChangesError {
     ChangesError::Root { root: root.to_owned(), source }
 }
 
-/// An empty folder that has no name, so that nothing can get into it.
+/// An empty folder without a name, so that nothing can get into it.
 fn nothing() -> io::Result<OwnedFd> {
     let base = std::env::temp_dir();
     for at in 0..1000 {
@@ -234,13 +234,13 @@ pub(crate) fn join(folder: &[u8], name: &[u8]) -> Rel {
     rel.into()
 }
 
-/// Whether `rel` is somewhere inside `folder`.
+/// Tells whether `rel` is anywhere inside `folder`.
 pub(crate) fn is_inside(rel: &[u8], folder: &[u8]) -> bool {
     folder.is_empty() && !rel.is_empty()
         || rel.len() > folder.len() && rel.starts_with(folder) && rel[folder.len()] == b'/'
 }
 
-/// Git's own folder or file, however a file system without case may have it spelled.
+/// Tells whether a name is git's own folder or file, in any case: a file system may ignore case.
 pub(crate) fn is_git(name: &[u8]) -> bool {
     name.eq_ignore_ascii_case(b".git")
 }

@@ -1,8 +1,9 @@
-//! The manifest on disk: what a look at the tree after a crash is compared with.
+//! The manifest on disk: the state with which the tree is compared after a crash.
 //!
-//! A file that is only appended to, in frames with a checksum each, beside the packs. A frame says what became of entries,
-//! or that a line begins; a torn one at the end was never finished and counts for nothing. What a line changed is written
-//! down when the *next* line begins: until the journal has the result, the book still says how the tree was before.
+//! The book is a file in the folder of the packs that is only appended to, in frames with a checksum each. A frame
+//! records new states of entries, or that a line begins. A torn frame at the end was never finished and does not
+//! count. The changes of a line are recorded when the *next* line begins: until the journal has the result, the book
+//! still describes the tree as it was before the line.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -10,16 +11,16 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use crate::beneath::Rel;
-use crate::code::{Format, Frame, Read};
+use crate::book_format::{Format, EntryFrame, BookContents};
 use crate::frame::{self, Cursor};
-use crate::manifest::{Entry, Manifest, Oids};
+use crate::manifest::{ManifestEntry, Manifest, Oids};
 
 const NAME: &str = "book";
 
-/// Entries in one frame: what a torn end costs, and what is held in memory to write one.
+/// Entries in one frame: the loss from a torn end, and the memory needed to write one.
 const PER_FRAME: usize = 4096;
 
-/// A book that grew to this many times what a fresh one would take is written anew.
+/// A book that has grown to this many times the size of a fresh one is rewritten.
 const GROWTH: u64 = 4;
 const GROWTH_AT_LEAST: u64 = 16 << 20;
 
@@ -27,16 +28,16 @@ const GROWTH_AT_LEAST: u64 = 16 << 20;
 pub(crate) struct Book {
     file: File,
     bytes: u64,
-    /// How long it was when it was last written as a whole.
+    /// The length of the file when it was last written as a whole.
     fresh: u64,
 }
 
-/// The file that says how long the book was when the last line began: one that is shorter, or unreadable before that, is
-/// damaged.
+/// The file with the length of the book at the begin of the last line. A book that is shorter, or unreadable before
+/// that length, is damaged.
 const BEGUN: &str = "begun";
 
 impl Book {
-    /// A new book with all that is known, in place of one that may be there. It is not synced yet.
+    /// Writes a new book with all that is known, in place of an existing one. It is not synced yet.
     pub fn write(folder: &Path, manifest: &Manifest, oids: &Oids) -> io::Result<Self> {
         let fresh = folder.join("book.new");
         let mut options = OpenOptions::new();
@@ -46,17 +47,17 @@ impl Book {
         let mut frames = Frames::new(&mut book, oids);
         manifest.visit(|rel, known| frames.put(rel, Some(&known.entry())));
         frames.finish()?;
-        // What it says is of the book that was there.
+        // The recorded length belongs to the book that was there before.
         let _ = std::fs::remove_file(folder.join(BEGUN));
         std::fs::rename(&fresh, folder.join(NAME))?;
         book.fresh = book.bytes;
         Ok(book)
     }
 
-    /// Says what became of entries.
+    /// Records new states of entries.
     pub fn append<'a>(
         &mut self,
-        entries: impl Iterator<Item = (&'a Rel, Option<Entry>)>,
+        entries: impl Iterator<Item = (&'a Rel, Option<ManifestEntry>)>,
         oids: &Oids,
     ) -> io::Result<()> {
         let mut frames = Frames::new(self, oids);
@@ -64,11 +65,11 @@ impl Book {
         frames.finish()
     }
 
-    /// Says that a line begins, and makes all of it durable. What is said of the book's length need not be: it is there to
-    /// notice damage, not for the way back.
+    /// Records that a line begins, and makes all of it durable. The length in [`BEGUN`] need not be durable: it only
+    /// helps to notice damage, and undo does not depend on it.
     pub fn begin(&mut self, folder: &Path, line: &str) -> io::Result<()> {
         let mut payload = Vec::new();
-        Frame::default().put_line(&mut payload, line.as_bytes());
+        EntryFrame::default().put_line(&mut payload, line.as_bytes());
         self.frame(&payload)?;
         self.sync()?;
         let mut begun = Vec::new();
@@ -85,9 +86,9 @@ impl Book {
         frame::next(&bytes)?.0.try_into().ok().map(u64::from_le_bytes)
     }
 
-    /// Reads the book in a folder. If it cannot be read up to the line that began last, that is an error: how the tree
-    /// was before the line is lost.
-    pub fn read_whole(folder: &Path) -> io::Result<Option<Read>> {
+    /// Reads the book in a folder. Returns an error if it cannot be read up to the begin of the last line: then the
+    /// state of the tree before that line is lost.
+    pub fn read_whole(folder: &Path) -> io::Result<Option<BookContents>> {
         let read = Self::read(folder)?;
         let readable = read.as_ref().map_or(0, |read| read.bytes);
         if Self::begun(folder).is_some_and(|len| readable < len) {
@@ -105,8 +106,8 @@ impl Book {
         self.bytes > GROWTH_AT_LEAST.max(self.fresh.saturating_mul(GROWTH))
     }
 
-    /// What the book in a folder says; nothing if there is none, or it is none of ours.
-    pub fn read(folder: &Path) -> io::Result<Option<Read>> {
+    /// The contents of the book in a folder. None if there is no book, or the file is not one of ours.
+    pub fn read(folder: &Path) -> io::Result<Option<BookContents>> {
         let bytes = match std::fs::read(folder.join(NAME)) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -115,11 +116,11 @@ impl Book {
         let mut formats = Format::ALL.into_iter();
         let found = formats.find_map(|format| Some((bytes.strip_prefix(format.head())?, format)));
         let Some((mut rest, format)) = found else { return Ok(None) };
-        let mut read = Read::default();
+        let mut read = BookContents::default();
         while let Some((payload, after)) = frame::next(rest) {
-            let (mut cursor, mut frame) = (Cursor(payload), Frame::default());
+            let (mut cursor, mut frame) = (Cursor(payload), EntryFrame::default());
             while !cursor.0.is_empty() {
-                // A frame whose checksum holds and that cannot be read is of another program than this.
+                // A frame with a valid checksum that cannot be parsed was written by another program than this.
                 let wrong = || io::Error::new(io::ErrorKind::InvalidData, "a frame of another format");
                 frame.take(&mut cursor, format, &mut read).ok_or_else(wrong)?;
             }
@@ -130,7 +131,7 @@ impl Book {
         Ok(Some(read))
     }
 
-    /// Takes book and packs away.
+    /// Removes book and packs.
     pub fn discard(folder: &Path) -> io::Result<()> {
         match std::fs::remove_dir_all(folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -151,11 +152,11 @@ impl Book {
     }
 }
 
-/// Entries on their way into frames.
+/// Writer that groups entries into frames.
 struct Frames<'a> {
     book: &'a mut Book,
     oids: &'a Oids,
-    frame: Frame,
+    frame: EntryFrame,
     payload: Vec<u8>,
     count: usize,
     written: io::Result<()>,
@@ -163,10 +164,10 @@ struct Frames<'a> {
 
 impl<'a> Frames<'a> {
     fn new(book: &'a mut Book, oids: &'a Oids) -> Self {
-        Self { book, oids, frame: Frame::default(), payload: Vec::new(), count: 0, written: Ok(()) }
+        Self { book, oids, frame: EntryFrame::default(), payload: Vec::new(), count: 0, written: Ok(()) }
     }
 
-    fn put(&mut self, rel: &[u8], entry: Option<&Entry>) {
+    fn put(&mut self, rel: &[u8], entry: Option<&ManifestEntry>) {
         self.frame.put(&mut self.payload, rel, entry, self.oids);
         self.count += 1;
         if self.count == PER_FRAME {
@@ -178,7 +179,7 @@ impl<'a> Frames<'a> {
         if self.written.is_ok() && !self.payload.is_empty() {
             self.written = self.book.frame(&self.payload);
         }
-        (self.frame, self.count) = (Frame::default(), 0);
+        (self.frame, self.count) = (EntryFrame::default(), 0);
         self.payload.clear();
     }
 

@@ -1,4 +1,4 @@
-//! One changed path, and what a sequence of them amounts to.
+//! One changed path, and the net effect of a sequence of changes.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -7,57 +7,57 @@ use std::path::{Path, PathBuf};
 
 use lathe_protocol::{CallId, Change, Digest};
 
-use crate::Why;
-use crate::stat::{FILE_BITS, Kind};
+use crate::NotUndoableReason;
+use crate::stat::{FILE_BITS, PathKind};
 
-/// A changed path, in the meaning of protocol's `Change`, with the path as it is.
+/// A changed path: protocol's `Change`, with the path in its own bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TreeChange {
     pub path: PathBuf,
-    /// None: there was nothing. The content of a link is its target, that of a folder is empty.
+    /// None if nothing was there. The content of a link is its target, that of a folder is empty.
     pub before: Option<Digest>,
     pub after: Option<Digest>,
-    /// The whole `st_mode` afterwards, or of what is gone.
+    /// The whole `st_mode` after the change, or before it if the path is gone.
     pub mode: u32,
-    /// The mode before, where it was another one.
+    /// The mode before, if it was another one.
     pub mode_before: Option<u32>,
-    /// Owner and extended attributes afterwards, or of what is gone. None where they are those of any file of the user's,
-    /// or not known.
+    /// Owner and extended attributes after the change, or before it if the path is gone. None if they are those of an
+    /// ordinary file of the user, or not known.
     pub attributes: Option<Digest>,
-    /// The ones before, where they were others.
+    /// The attributes before, if they were others.
     pub attributes_before: Option<Digest>,
-    /// The other names that the file has afterwards (hard links), as a list in the store.
+    /// The other names of the file after the change (hard links), as a list in the store.
     pub links: Option<Digest>,
     pub links_before: Option<Digest>,
 }
 
-/// A path that changed, or may change, and cannot be brought back.
+/// A path that changed, or may change, and cannot be restored.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NotUndoable {
     pub path: PathBuf,
-    pub why: Why,
+    pub why: NotUndoableReason,
 }
 
-/// What is at a path.
+/// The state of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct State {
+pub struct PathState {
     pub digest: Digest,
     /// The whole `st_mode`.
     pub mode: u32,
-    /// Owner and extended attributes. None where they are not known, or those of any file of the user's.
+    /// Owner and extended attributes. None if they are not known, or those of an ordinary file of the user.
     pub attributes: Option<Digest>,
-    /// The file's other names.
+    /// The other names of the file, as a list in the store.
     pub links: Option<Digest>,
 }
 
-impl State {
-    /// Modes of older records have no type, and mean files.
+impl PathState {
+    /// Modes of older records have no file type, and mean regular files.
     pub fn new(digest: Digest, mode: u32) -> Self {
-        let mode = if Kind::of(mode) == Kind::File { mode | FILE_BITS } else { mode };
+        let mode = if PathKind::of(mode) == PathKind::File { mode | FILE_BITS } else { mode };
         Self { digest, mode, attributes: None, links: None }
     }
 
-    /// Tells whether content, mode and what is known of the attributes are the same. Other names may come and go.
+    /// Tells whether content, mode and the known attributes are equal. Other names of the file may differ.
     pub fn agrees(&self, other: &Self) -> bool {
         let same_attributes = match (&self.attributes, &other.attributes) {
             (Some(own), Some(other)) => own == other,
@@ -67,8 +67,8 @@ impl State {
     }
 }
 
-/// The same for what may be nothing.
-pub(crate) fn agree(a: Option<&State>, b: Option<&State>) -> bool {
+/// [`PathState::agrees`] for paths at which nothing may be. Two missing paths agree.
+pub(crate) fn agree(a: Option<&PathState>, b: Option<&PathState>) -> bool {
     match (a, b) {
         (Some(a), Some(b)) => a.agrees(b),
         (None, None) => true,
@@ -76,24 +76,24 @@ pub(crate) fn agree(a: Option<&State>, b: Option<&State>) -> bool {
     }
 }
 
-/// A path that should be as it was.
+/// A path that is to be restored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct RestoreTarget {
     pub path: PathBuf,
-    /// What the changes left there: only that may be replaced.
-    pub now: Option<State>,
-    pub want: Option<State>,
-    /// Somebody else changed the path between two of the changes. Going back would undo that too.
+    /// The state that the changes left: only this may be replaced.
+    pub now: Option<PathState>,
+    pub want: Option<PathState>,
+    /// True if the path was changed by others between two of the changes. Restoring would undo that too.
     pub foreign: bool,
 }
 
-impl Wanted {
-    /// The change that going there is.
+impl RestoreTarget {
+    /// The change that restoring amounts to.
     pub fn as_change(&self) -> TreeChange {
         TreeChange::new(self.path.clone(), self.now.clone(), self.want.clone())
     }
 
-    /// The other way round.
+    /// The target that makes a change once more.
     pub fn of(change: &TreeChange) -> Self {
         let path = change.path.clone();
         Self { path, now: change.state_before(), want: change.state_after(), foreign: false }
@@ -101,13 +101,13 @@ impl Wanted {
 }
 
 impl TreeChange {
-    pub(crate) fn new(path: PathBuf, before: Option<State>, after: Option<State>) -> Self {
+    pub(crate) fn new(path: PathBuf, before: Option<PathState>, after: Option<PathState>) -> Self {
         let mode_before = before.as_ref().map(|state| state.mode);
         let mode = after.as_ref().map(|state| state.mode).or(mode_before).unwrap_or_default();
-        let of = |state: &Option<State>| state.as_ref().and_then(|state| state.attributes.clone());
+        let of = |state: &Option<PathState>| state.as_ref().and_then(|state| state.attributes.clone());
         let (attributes_before, attributes) = (of(&before), of(&after));
         let attributes = attributes.or_else(|| attributes_before.clone());
-        let links = |state: &Option<State>| state.as_ref().and_then(|state| state.links.clone());
+        let links = |state: &Option<PathState>| state.as_ref().and_then(|state| state.links.clone());
         Self {
             path,
             links_before: links(&before),
@@ -121,22 +121,22 @@ impl TreeChange {
         }
     }
 
-    /// The part of the change by which what was there went away. None if there was nothing.
+    /// The part of the change that removed what was there. None if nothing was there.
     pub fn removal(&self) -> Option<Self> {
         let before = self.state_before()?;
         Some(Self::new(self.path.clone(), Some(before), None))
     }
 
-    pub fn state_before(&self) -> Option<State> {
+    pub fn state_before(&self) -> Option<PathState> {
         let mode = self.mode_before.unwrap_or(self.mode);
         let attributes = self.attributes_before.as_ref().or(self.attributes.as_ref()).cloned();
         let links = self.links_before.clone();
-        self.before.clone().map(|digest| State { attributes, links, ..State::new(digest, mode) })
+        self.before.clone().map(|digest| PathState { attributes, links, ..PathState::new(digest, mode) })
     }
 
-    pub fn state_after(&self) -> Option<State> {
+    pub fn state_after(&self) -> Option<PathState> {
         let (attributes, links) = (self.attributes.clone(), self.links.clone());
-        self.after.clone().map(|digest| State { attributes, links, ..State::new(digest, self.mode) })
+        self.after.clone().map(|digest| PathState { attributes, links, ..PathState::new(digest, self.mode) })
     }
 
     /// The record for the journal.
@@ -185,10 +185,10 @@ pub(crate) fn from_hex(hex: &str) -> Option<PathBuf> {
     Some(OsString::from_vec(bytes.collect::<Option<_>>()?).into())
 }
 
-/// What the way back through `changes`, newest last, amounts to: for each path that is not where it began, the earliest
-/// state and the latest. Ordered by path.
-pub fn net(changes: &[TreeChange]) -> Vec<Wanted> {
-    let mut paths: BTreeMap<&Path, Wanted> = BTreeMap::new();
+/// The net effect of undoing `changes`, newest last: for each path that is not in its first state, the earliest and
+/// the latest state. Ordered by path.
+pub fn net(changes: &[TreeChange]) -> Vec<RestoreTarget> {
+    let mut paths: BTreeMap<&Path, RestoreTarget> = BTreeMap::new();
     for change in changes {
         let (before, after) = (change.state_before(), change.state_after());
         match paths.get_mut(change.path.as_path()) {
@@ -198,7 +198,7 @@ pub fn net(changes: &[TreeChange]) -> Vec<Wanted> {
             }
             None => {
                 let path = change.path.clone();
-                paths.insert(&change.path, Wanted { path, now: after, want: before, foreign: false });
+                paths.insert(&change.path, RestoreTarget { path, now: after, want: before, foreign: false });
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What can go wrong with the tree, in words that say what to do.
+//! Errors of tracking a tree, with texts that say what to do.
 
 use std::fmt;
 use std::io;
@@ -8,11 +8,11 @@ use lathe_blobs::BlobError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ChangesError {
-    /// The folder that is tracked cannot be opened: nothing in it can be known.
+    /// The tracked folder cannot be opened: nothing in it can be known.
     #[error("cannot open the workspace {}: {source}", .root.display())]
     Root { root: PathBuf, source: io::Error },
 
-    /// There is no place for copies of what a line may change.
+    /// Copies of what a line may change cannot be stored.
     #[error(
         "cannot keep copies of files in {}: {source}; changes of shell lines cannot be undone",
         .scratch.display()
@@ -27,7 +27,7 @@ pub enum ChangesError {
 }
 
 impl ChangesError {
-    /// Whether the disk or the quota is full.
+    /// Tells whether the disk or the quota is full.
     pub fn is_full(&self) -> bool {
         let full = |error: &io::Error| {
             matches!(
@@ -48,39 +48,39 @@ impl ChangesError {
     }
 }
 
-/// Why something cannot be undone.
+/// The reasons why a change cannot be undone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
-pub enum Why {
-    /// Larger than one file may be.
+pub enum NotUndoableReason {
+    /// Larger than the limit for one file.
     TooLarge,
-    /// All the copies together are as large as they may be.
+    /// The limit for all copies together is reached.
     OverTotal,
-    /// More entries than are looked at.
+    /// The limit for the number of entries is reached.
     TooMany,
-    /// We may not read it.
+    /// We lack the permission to read it.
     Unreadable,
     /// A pipe, socket or device.
     Special,
-    /// A folder of things that can be made again: it says so itself, or by its name.
+    /// A folder whose content can be made again, by its own mark or by its name.
     Cache,
-    /// Git's own.
+    /// Git's own data.
     Git,
-    /// Lathe's own, or kept out by the caller.
+    /// Lathe's own data, or excluded by the caller.
     Excluded,
-    /// Git had the content, and has it no more.
+    /// Git had the content, and no longer has it.
     ObjectGone,
-    /// What git has under the file's name is not what the file held.
+    /// Git's object for the file is not what the file held.
     ObjectDiffers,
-    /// Our copy cannot be read any more.
+    /// Our copy can no longer be read.
     CopyGone,
-    /// It has names outside of what is tracked (hard links), which do not go back with it.
+    /// The file has names outside of the tracked tree (hard links), which are not restored with it.
     OtherNames,
-    /// Only root can give back the owner or the capabilities that it had.
+    /// Only root can restore the owner or the capabilities that it had.
     Privilege,
 }
 
-impl Why {
+impl NotUndoableReason {
     const ALL: [Self; 13] = [
         Self::TooLarge,
         Self::OverTotal,
@@ -102,7 +102,7 @@ impl Why {
     }
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for NotUndoableReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::TooLarge => "larger than the limit for one file",

@@ -1,9 +1,9 @@
-//! Pieces of a file that is appended to, each with its length and a checksum: a torn or flipped one is not taken for
-//! another.
+//! Frames of an append-only file, each with its length and a checksum: a torn or damaged frame is never mistaken for
+//! a whole one.
 
 use std::io;
 
-/// Bytes of the digest that a frame is checked by.
+/// The number of digest bytes that check a frame.
 const CHECK: usize = 8;
 
 /// Appends a frame.
@@ -15,7 +15,7 @@ pub(crate) fn push(out: &mut Vec<u8>, payload: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// The payload of the first frame, and what follows it; none where it is not whole.
+/// The payload of the first frame, and the bytes after it. None if the frame is not whole.
 pub(crate) fn next(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (len, rest) = bytes.split_first_chunk::<4>()?;
     let (wanted, rest) = rest.split_first_chunk::<CHECK>()?;
@@ -31,8 +31,8 @@ fn check(payload: &[u8]) -> [u8; CHECK] {
     check
 }
 
-/// Appends bytes with their number before them.
-pub(crate) fn bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+/// Appends bytes with their length before them.
+pub(crate) fn push_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(&u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_le_bytes());
     out.extend_from_slice(bytes);
 }

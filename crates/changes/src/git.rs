@@ -1,17 +1,17 @@
-//! Questions to git, and the content of its objects.
+//! Queries to git, and the content of its objects.
 //!
-//! Calls are those of `lathe-git`: nothing that the repository names is run. Its `Snapshots` cannot be used here because they
-//! belong to the async world and speak in whole outputs, where this needs a conversation.
+//! Calls are those of `lathe-git`: nothing that the repository names is run. The `Snapshots` of that crate cannot be
+//! used here because they are async and return whole outputs, where this module needs a dialogue.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
-use lathe_git::{Boundary, Content, GitCall, GitError, Index, Place, Repository};
+use lathe_git::{Boundary, ContentRules, GitCall, GitError, IndexUse, CallFolder, Repository};
 
-use crate::Why;
+use crate::NotUndoableReason;
 
-/// Whatever could make a changed file look clean.
+/// Settings that prevent git from showing a changed file as clean.
 const SETTINGS: [(&str, &str); 4] = [
     ("core.ignoreStat", "false"),
     ("core.checkStat", "default"),
@@ -19,7 +19,7 @@ const SETTINGS: [(&str, &str); 4] = [
     ("core.preloadIndex", "true"),
 ];
 
-/// A repository, or the reason why there is none that can be used.
+/// A repository, or the reason why none can be used.
 pub(crate) struct Git {
     repository: Result<Repository, GitError>,
 }
@@ -30,12 +30,12 @@ impl Git {
         Self { repository: Repository::find(root, &Boundary::Anywhere) }
     }
 
-    /// A repository by its own folder, whatever it says about a work tree.
+    /// A repository by its own folder, without regard to the work tree that it names.
     pub(crate) fn of(dir: &Path) -> Self {
         Self { repository: Repository::in_folder(dir) }
     }
 
-    /// The reason why nothing can be asked of it.
+    /// The reason why the repository cannot be queried.
     pub(crate) fn refusal(&self) -> Option<&GitError> {
         self.repository.as_ref().err()
     }
@@ -45,16 +45,16 @@ impl Git {
         self.repository.as_ref().ok()
     }
 
-    /// A call in the folder that was asked for, for a command that uses the index or for another one.
-    fn call(&self, content: Content, command: &str) -> Option<GitCall> {
+    /// A call in the folder of the query. `command` decides whether the call uses the index.
+    fn call(&self, content: ContentRules, command: &str) -> Option<GitCall> {
         let repository = self.repository.as_ref().ok()?;
         let mut call = match command {
-            // An index with a path out of the work tree is not used, as if git could not read it.
+            // An index with a path outside of the work tree is not used, as if git could not read it.
             "ls-files" | "diff-files" | "check-attr" => {
-                repository.indexed(Index::Read, content, Place::Folder).ok()?
+                repository.indexed(IndexUse::Read, content, CallFolder::Folder).ok()?
             }
-            "read-tree" => repository.indexed(Index::Replace, content, Place::Folder).ok()?,
-            _ => repository.call(content, Place::Folder),
+            "read-tree" => repository.indexed(IndexUse::Replace, content, CallFolder::Folder).ok()?,
+            _ => repository.call(content, CallFolder::Folder),
         };
         for (key, value) in SETTINGS {
             call.set(key, value);
@@ -62,10 +62,10 @@ impl Git {
         Some(call)
     }
 
-    /// What it prints, if it ends well.
+    /// The output of a git command, if it succeeds.
     pub(crate) fn run(
         &self,
-        content: Content,
+        content: ContentRules,
         arguments: &[&str],
         input: Option<Vec<u8>>,
     ) -> Option<Vec<u8>> {
@@ -76,7 +76,7 @@ impl Git {
         let stdin = child.stdin.take();
         let output = std::thread::scope(|scope| {
             if let (Some(mut stdin), Some(input)) = (stdin, input) {
-                // If git ends early its exit code tells, not the broken pipe.
+                // If git ends early, its exit code is reported, not the broken pipe.
                 scope.spawn(move || stdin.write_all(&input).is_ok());
             }
             child.wait_with_output()
@@ -85,28 +85,28 @@ impl Git {
         output.status.success().then_some(output.stdout)
     }
 
-    /// What it says on both streams, however it ends.
-    pub(crate) fn output(&self, content: Content, arguments: &[&str]) -> Option<Vec<u8>> {
+    /// The output of both streams, even if the command fails.
+    pub(crate) fn output(&self, content: ContentRules, arguments: &[&str]) -> Option<Vec<u8>> {
         let output = self.call(content, arguments.first()?)?.args(arguments).command().output().ok()?;
         Some([output.stdout, output.stderr].concat())
     }
 }
 
-/// A conversation with one `git cat-file --batch`.
+/// A dialogue with one `git cat-file --batch`.
 pub(crate) struct Objects {
     child: Child,
-    // Taken when it is dropped: git ends when it hears no more.
+    // Taken on drop: git ends when its input closes.
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
-    /// What git reads while it runs is removed with this.
+    /// Files that git reads while it runs are removed with this.
     _git: Git,
 }
 
 impl Objects {
-    /// Of the repository around a folder, or of a copy of it.
+    /// Opens the repository around a folder, or a copy of it.
     pub fn open(root: &Path, copy: Option<&Path>) -> Option<Self> {
         let git = copy.map_or_else(|| Git::at(root), Git::of);
-        let mut command = git.call(Content::Bytes, "cat-file")?.args(["cat-file", "--batch"]).command();
+        let mut command = git.call(ContentRules::Bytes, "cat-file")?.args(["cat-file", "--batch"]).command();
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
         match (child.stdin.take(), child.stdout.take()) {
@@ -117,12 +117,12 @@ impl Objects {
         }
     }
 
-    /// The content of an object that has to be of this size.
-    pub fn read(&mut self, oid: &[u8], size: u64, into: &mut Vec<u8>) -> Result<(), Why> {
-        self.ask(oid, size, into).unwrap_or(Err(Why::ObjectGone))
+    /// Reads an object that must have this size.
+    pub fn read(&mut self, oid: &[u8], size: u64, into: &mut Vec<u8>) -> Result<(), NotUndoableReason> {
+        self.ask(oid, size, into).unwrap_or(Err(NotUndoableReason::ObjectGone))
     }
 
-    fn ask(&mut self, oid: &[u8], size: u64, into: &mut Vec<u8>) -> io::Result<Result<(), Why>> {
+    fn ask(&mut self, oid: &[u8], size: u64, into: &mut Vec<u8>) -> io::Result<Result<(), NotUndoableReason>> {
         into.clear();
         let stdin = self.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
         stdin.write_all(&[oid, b"\n"].concat())?;
@@ -131,19 +131,20 @@ impl Objects {
         let head = String::from_utf8_lossy(&head);
         let mut words = head.split_ascii_whitespace().skip(1);
         let (Some("blob"), Some(Ok(found))) = (words.next(), words.next().map(str::parse::<u64>)) else {
-            // "missing", or another type, which is no answer either; what follows cannot be told apart any more.
+            // "missing", or an object of another type, which is not usable either; the boundaries of later replies
+            // are then lost.
             if !head.trim_end().ends_with(" missing") {
                 self.stdin = None;
             }
-            return Ok(Err(Why::ObjectGone));
+            return Ok(Err(NotUndoableReason::ObjectGone));
         };
         if found != size {
             io::copy(&mut (&mut self.stdout).take(found + 1), &mut io::sink())?;
-            return Ok(Err(Why::ObjectDiffers));
+            return Ok(Err(NotUndoableReason::ObjectDiffers));
         }
         (&mut self.stdout).take(found).read_to_end(into)?;
         self.stdout.read_exact(&mut [0])?;
-        Ok(if into.len() as u64 == size { Ok(()) } else { Err(Why::ObjectGone) })
+        Ok(if into.len() as u64 == size { Ok(()) } else { Err(NotUndoableReason::ObjectGone) })
     }
 }
 

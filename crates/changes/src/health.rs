@@ -1,31 +1,32 @@
-//! Whether a repository is still whole, seen from the copy of it.
+//! Damage to a repository, found by comparison with its copy.
 //!
-//! A commit, a rebase, a `gc` change a repository and leave it whole. What counts as loss: a part is gone without which git
-//! knows no repository, the branch that is checked out leads nowhere, git can no longer read it, an object is missing that
-//! something needs, or it is another repository altogether. Of other parts see `parts`.
+//! A commit, a rebase or a `gc` changes a repository and leaves it whole. It counts as damaged if a part is gone
+//! without which git does not recognise a repository, if the branch that is checked out leads nowhere, if git can no
+//! longer read it, if an object is missing that something needs, or if it was replaced by another repository. For
+//! other parts see `lost_parts`.
 //!
-//! Git may not be usable here at all: there is no such program, or something in the repository would have it wait. What cannot
-//! be known then is not a loss: a repository that counts as broken is one that an undo replaces, with the commits of the line.
-//! Objects are looked for in the files themselves where git cannot be asked (see `stored`).
+//! Git may be unusable here: the program is missing, or something in the repository would make it wait. Unknown facts
+//! do not count as damage, because an undo replaces a damaged repository, and discards the commits of the line. Where
+//! git cannot be asked, objects are looked up in the files themselves (see `stored_objects`).
 
 use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
-use lathe_git::{Content, GitError};
+use lathe_git::{ContentRules, GitError};
 
 use crate::git::Git;
-use crate::layout::{led_to, packed_refs, small};
+use crate::layout::{led_to, packed_refs, read_small};
 use crate::repository::{is_same, same_time};
-use crate::stored;
+use crate::stored_objects;
 
-/// Parts that a repository does not lose in its life.
+/// Parts that a repository never loses in normal use.
 const PARTS: [&str; 5] = ["HEAD", "objects", "refs", "config", "reftable"];
 
-/// Whether git would take a folder for a repository.
+/// Tells whether git accepts a folder as a repository.
 pub(crate) fn is_repository(folder: &Path) -> bool {
     let is_dir = |name: &str| folder.join(name).is_dir();
-    small(&folder.join("HEAD")).is_some_and(|head| is_head(&head)) && is_dir("objects") && is_dir("refs")
+    read_small(&folder.join("HEAD")).is_some_and(|head| is_head(&head)) && is_dir("objects") && is_dir("refs")
 }
 
 pub(crate) fn is_head(text: &str) -> bool {
@@ -34,12 +35,12 @@ pub(crate) fn is_head(text: &str) -> bool {
     is_name(text) || text.strip_prefix("ref:").is_some_and(|name| name.trim().starts_with("refs/"))
 }
 
-/// What is wrong with a repository of which `copy` is what it was. None while it is whole.
-pub(crate) fn broken(path: &Path, copy: &Path) -> Option<String> {
+/// The damage of a repository whose earlier state is in `copy`. None while it is whole.
+pub(crate) fn find_damage(path: &Path, copy: &Path) -> Option<String> {
     let was = copy.symlink_metadata().ok()?;
     let Ok(now) = path.symlink_metadata() else { return Some("is gone".to_owned()) };
     if !now.is_dir() {
-        // It may have been moved, with a file in its place that says where to.
+        // The repository may have been moved, with a file in its place that names the new location.
         let Some(led) = led_to(path) else { return Some("leads to no repository any more".to_owned()) };
         let is_other = was.is_dir() && (is_other(&led, copy) || !is_moved(&led, copy));
         return is_other.then(|| OTHER.to_owned());
@@ -57,7 +58,7 @@ pub(crate) fn broken(path: &Path, copy: &Path) -> Option<String> {
     if !is_repository(path) {
         return Some("is damaged".to_owned());
     }
-    if small(&copy.join("config")).is_some_and(|text| !text.is_empty())
+    if read_small(&copy.join("config")).is_some_and(|text| !text.is_empty())
         && fs::metadata(path.join("config")).is_ok_and(|found| found.len() == 0)
     {
         return Some("has lost its configuration".to_owned());
@@ -83,11 +84,12 @@ pub(crate) fn broken(path: &Path, copy: &Path) -> Option<String> {
 
 const OTHER: &str = "was replaced by another";
 
-/// Whether a repository has no commit that a name of the copy led to: it is not the one that was copied.
+/// Tells whether a repository lacks every commit that a name of the copy led to: then it is not the one that was
+/// copied.
 pub(crate) fn is_other(path: &Path, copy: &Path) -> bool {
-    // As long as a single file of objects is the same one, it is the same repository.
+    // As long as one file of objects is the same, it is the same repository.
     let (theirs, ours) = (path.join("objects"), copy.join("objects"));
-    // All of them, where it had none of its own, says nothing.
+    // If the copy has no objects of its own, this proves nothing.
     let has_own = !vanished(Path::new("/dev/null"), &ours).is_empty();
     if has_own && vanished(&theirs, &ours).is_empty() {
         return false;
@@ -97,31 +99,32 @@ pub(crate) fn is_other(path: &Path, copy: &Path) -> bool {
     !named.is_empty() && missing(path, &named).len() == named.len()
 }
 
-/// Tells whether a repository elsewhere may be the one that was copied: it has one of its names, or where there were none its
-/// settings. What it borrows of others proves nothing.
+/// Tells whether a repository elsewhere may be the one that was copied: it has one of its names, or its settings if
+/// it had no names. Objects that it borrows from others prove nothing.
 fn is_moved(led: &Path, copy: &Path) -> bool {
     let set = |folder: &Path| all_names(folder).into_iter().map(|(name, _)| name).collect::<HashSet<_>>();
     let was = set(copy);
     if !was.is_empty() {
         return !was.is_disjoint(&set(led));
     }
-    let lines = |folder: &Path| small(&folder.join("config")).unwrap_or_default();
+    let lines = |folder: &Path| read_small(&folder.join("config")).unwrap_or_default();
     let now = lines(led);
     lines(copy).lines().all(|line| now.lines().any(|now| now == line))
 }
 
-/// Names that are asked about at once.
+/// The number of names in one query.
 const MOST_NAMES: usize = 1000;
 
-/// The names that lead to an object themselves, each with the object. A name that is damaged leads to what is in it.
+/// The names that lead directly to an object, each with the object. For a damaged name the text of its file is
+/// returned instead.
 fn names(folder: &Path) -> Vec<(String, String)> {
     all_names(folder).into_iter().filter(|(_, text)| !text.starts_with("ref:")).collect()
 }
 
-/// With those that lead to another name.
+/// All names of a repository, including those that lead to another name.
 pub(crate) fn all_names(folder: &Path) -> Vec<(String, String)> {
     let mut found = Vec::new();
-    if let Some(head) = small(&folder.join("HEAD")).filter(|head| is_oid(head.trim())) {
+    if let Some(head) = read_small(&folder.join("HEAD")).filter(|head| is_oid(head.trim())) {
         found.push(("HEAD".to_owned(), head.trim().to_owned()));
     }
     let mut open = vec!["refs".to_owned()];
@@ -132,8 +135,8 @@ pub(crate) fn all_names(folder: &Path) -> Vec<(String, String)> {
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 open.push(rel);
             } else if !name.ends_with(".lock") {
-                // What is no text, or no file, is damaged.
-                let text = small(&folder.join(&rel)).unwrap_or_default();
+                // A file that is not text, or not a regular file, is damaged.
+                let text = read_small(&folder.join(&rel)).unwrap_or_default();
                 found.push((rel, text.trim().to_owned()));
             }
         }
@@ -156,7 +159,7 @@ pub(crate) fn is_oid(text: &str) -> bool {
 /// Files that git reads before it does anything.
 const READ: [&str; 4] = ["index", "config", "HEAD", "packed-refs"];
 
-/// One of them that is no file any more. Git would wait for a pipe, so this is looked at first.
+/// One of [`READ`] that is no longer a regular file. Git would wait for a pipe, so this is checked first.
 fn odd_part(path: &Path, copy: &Path) -> Option<&'static str> {
     let is_odd = |part: &&str| {
         let Ok(now) = path.join(part).symlink_metadata() else { return false };
@@ -166,7 +169,7 @@ fn odd_part(path: &Path, copy: &Path) -> Option<&'static str> {
     READ.into_iter().find(is_odd)
 }
 
-/// What git could read before and cannot now.
+/// The part that git could read before and cannot read now.
 fn unreadable(path: &Path, copy: &Path) -> Option<String> {
     let changed = |part: &&str| !is_same(&copy.join(part), &path.join(part));
     let is_there = |folder: &Path, part: &str| folder.join(part).symlink_metadata().is_ok();
@@ -187,11 +190,12 @@ fn unreadable(path: &Path, copy: &Path) -> Option<String> {
     (!missing(path, &named).is_empty()).then(|| "has a name that leads to no object".to_owned())
 }
 
-/// Tells whether git can read a repository. None where it is not asked, for a reason that is not in the files it reads first.
+/// Tells whether git can read a repository. None if git cannot be asked for a reason outside of the files that it
+/// reads first.
 fn readable(folder: &Path) -> Option<bool> {
     let git = Git::of(folder);
     match git.refusal() {
-        None => Some(git.run(Content::Bytes, &["ls-files", "-z"], None).is_some()),
+        None => Some(git.run(ContentRules::Bytes, &["ls-files", "-z"], None).is_some()),
         Some(GitError::Refused { file, .. }) => {
             READ.iter().any(|part| *file == folder.join(part)).then_some(false)
         }
@@ -200,11 +204,11 @@ fn readable(folder: &Path) -> Option<bool> {
     }
 }
 
-/// Whether HEAD leads nowhere, and the branch that it led to is gone. A new branch beside the old one is one without commits
-/// yet, which is meant.
+/// Tells whether HEAD leads nowhere and the branch that it led to is gone. A new branch next to the old one is a
+/// branch without commits yet, which is intended.
 fn lost_branch(path: &Path, copy: &Path) -> bool {
     let branch = |folder: &Path| {
-        let head = small(&folder.join("HEAD"))?;
+        let head = read_small(&folder.join("HEAD"))?;
         Some(head.strip_prefix("ref:")?.trim().to_owned())
     };
     let (Some(was), Some(now)) = (branch(copy), branch(path)) else { return false };
@@ -212,7 +216,7 @@ fn lost_branch(path: &Path, copy: &Path) -> bool {
 }
 
 fn leads(folder: &Path, name: &str) -> bool {
-    if small(&folder.join(name)).is_some_and(|text| text.trim().len() >= 40 || text.starts_with("ref:")) {
+    if read_small(&folder.join(name)).is_some_and(|text| text.trim().len() >= 40 || text.starts_with("ref:")) {
         return true;
     }
     let packed = packed_refs(folder).unwrap_or_default();
@@ -220,11 +224,11 @@ fn leads(folder: &Path, name: &str) -> bool {
     lines.any(|line| line.ends_with(name.as_bytes()) && line.get(line.len() - name.len() - 1) == Some(&b' '))
 }
 
-/// How many objects are missing that were there and that something needs.
+/// The number of missing objects that were there before and that something needs.
 fn lost_objects(path: &Path, copy: &Path) -> usize {
     let (theirs, ours) = (path.join("objects"), copy.join("objects"));
     let vanished = vanished(&theirs, &ours);
-    // Objects that were packed anew are elsewhere now, and git itself saw to it that they are.
+    // Objects that were repacked are elsewhere now, and git itself made sure that they are.
     if vanished.is_empty() || has_new_pack(&theirs.join("pack"), &ours.join("pack")) {
         return 0;
     }
@@ -237,9 +241,9 @@ fn lost_objects(path: &Path, copy: &Path) -> usize {
     if loose.len() == vanished.len() && missing(path, &loose).is_empty() {
         return 0;
     }
-    // Something is really gone. It is no loss if nothing leads to it.
+    // An object is really gone. It is not a loss if nothing leads to it.
     let words = ["fsck", "--connectivity-only", "--no-dangling", "--no-progress"];
-    let told = Git::of(path).output(Content::Bytes, &words).unwrap_or_default();
+    let told = Git::of(path).output(ContentRules::Bytes, &words).unwrap_or_default();
     let told = String::from_utf8_lossy(&told).into_owned();
     let named: HashSet<String> = told
         .lines()
@@ -249,11 +253,11 @@ fn lost_objects(path: &Path, copy: &Path) -> usize {
         .collect();
     let named: Vec<String> = named.into_iter().collect();
     let gone = missing(path, &named);
-    // What was missing before is not the line's doing.
+    // Objects that were missing before are not the line's doing.
     gone.len() - missing(copy, &gone).len()
 }
 
-/// Files of objects that were there and are not: folder and name.
+/// Files of objects that were there and are gone: folder and name.
 fn vanished(theirs: &Path, ours: &Path) -> Vec<(String, String)> {
     let mut vanished = Vec::new();
     for folder in fs::read_dir(ours).into_iter().flatten().flatten() {
@@ -273,7 +277,7 @@ fn vanished(theirs: &Path, ours: &Path) -> Vec<(String, String)> {
             }
         }
     }
-    // Only objects are missed, not what git makes from them.
+    // Only lost objects count, not the files that git derives from them.
     vanished.retain(|(folder, name)| folder != "pack" || name.ends_with(".pack") || name.ends_with(".idx"));
     vanished
 }
@@ -287,20 +291,20 @@ fn has_new_pack(theirs: &Path, ours: &Path) -> bool {
     })
 }
 
-/// Whether one of these objects is not in a repository.
+/// Tells whether one of these objects is missing from a repository.
 pub(crate) fn lacks(path: &Path, oids: impl Iterator<Item = String>) -> bool {
     let oids: Vec<String> = oids.filter(|oid| is_oid(oid)).take(MOST_NAMES).collect();
     !missing(path, &oids).is_empty()
 }
 
-/// Those that a repository does not have, as far as that can be known.
+/// The objects that a repository does not have, as far as that can be known.
 fn missing(path: &Path, names: &[String]) -> Vec<String> {
     if names.is_empty() {
         return Vec::new();
     }
     let asked = names.iter().flat_map(|name| [name.as_bytes(), b"\n"].concat()).collect();
-    let told = Git::of(path).run(Content::Bytes, &["cat-file", "--batch-check=%(objectname)"], Some(asked));
-    let Some(told) = told else { return stored::missing(&path.join("objects"), names) };
+    let told = Git::of(path).run(ContentRules::Bytes, &["cat-file", "--batch-check=%(objectname)"], Some(asked));
+    let Some(told) = told else { return stored_objects::missing(&path.join("objects"), names) };
     let told = String::from_utf8_lossy(&told);
     let gone = told.lines().filter_map(|line| line.strip_suffix(" missing"));
     gone.map(str::to_owned).collect()

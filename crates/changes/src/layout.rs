@@ -1,4 +1,5 @@
-//! Repositories of a folder: the one around it, those that `.git` files and links lead to, and the modules in them.
+//! The repositories of a folder: the one around it, those that `.git` files and links lead to, and the modules in
+//! them.
 
 use std::fs;
 use std::io;
@@ -8,16 +9,16 @@ use lathe_git::read_regular;
 
 use crate::health;
 
-/// Repositories of one workspace.
+/// The maximum number of repositories of one workspace.
 const REPOSITORIES: usize = 64;
 
-/// Folders in which modules are looked for.
+/// The maximum number of folders that are searched for modules.
 const MOST_LOOKED: u64 = 3_000;
 
-/// Every path that gets a copy of its own: what was found, the repository around the root, those that files and links lead
-/// to, and the modules in them.
-pub(crate) fn all(root: &Path, found: &[PathBuf]) -> Vec<PathBuf> {
-    let around = around(root);
+/// Every path that gets a copy of its own: the given ones, the repository around the root, those that files and links
+/// lead to, and the modules in them.
+pub(crate) fn repository_paths(root: &Path, found: &[PathBuf]) -> Vec<PathBuf> {
+    let around = repository_around(root);
     let mut paths: Vec<PathBuf> = Vec::new();
     for dot in around.iter().chain(found) {
         let Ok(kind) = dot.symlink_metadata() else { continue };
@@ -36,13 +37,13 @@ pub(crate) fn all(root: &Path, found: &[PathBuf]) -> Vec<PathBuf> {
     paths
 }
 
-/// Tells whether this is a file or a link that leads to no repository, and small enough for one.
+/// Tells whether this is a small file or a link that leads to no repository.
 pub(crate) fn is_loose(path: &Path) -> bool {
     let is_small = |found: fs::Metadata| found.is_symlink() || (found.is_file() && found.len() <= 64 << 10);
     path.symlink_metadata().is_ok_and(is_small) && led_to(path).is_none()
 }
 
-pub(crate) fn around(root: &Path) -> Option<PathBuf> {
+pub(crate) fn repository_around(root: &Path) -> Option<PathBuf> {
     root.ancestors().map(|folder| folder.join(".git")).find(|dot| dot.symlink_metadata().is_ok())
 }
 
@@ -50,34 +51,34 @@ pub(crate) fn repository_of(dot: &Path) -> Option<PathBuf> {
     if dot.symlink_metadata().ok()?.is_dir() { Some(dot.to_owned()) } else { led_to(dot) }
 }
 
-/// The repository that a `.git` file or link leads to: where its objects are.
+/// The repository that a `.git` file or link leads to: the folder with its objects.
 pub(crate) fn led_to(dot: &Path) -> Option<PathBuf> {
     let kind = dot.symlink_metadata().ok()?;
     let folder = if kind.is_symlink() {
         dot.canonicalize().ok()?
     } else {
-        let text = small(dot)?;
+        let text = read_small(dot)?;
         let target = text.strip_prefix("gitdir:")?.trim();
         dot.parent()?.join(target).canonicalize().ok()?
     };
     let common =
-        small(&folder.join("commondir")).and_then(|text| folder.join(text.trim()).canonicalize().ok());
+        read_small(&folder.join("commondir")).and_then(|text| folder.join(text.trim()).canonicalize().ok());
     Some(common.unwrap_or(folder)).filter(|folder| health::is_repository(folder))
 }
 
-/// The text of a file that is short if it is what it should be.
-pub(crate) fn small(path: &Path) -> Option<String> {
+/// The text of a regular file of at most 64 KiB. A file of the expected kind is short.
+pub(crate) fn read_small(path: &Path) -> Option<String> {
     path.symlink_metadata().ok().filter(fs::Metadata::is_file)?;
     String::from_utf8(read_regular(path, 64 << 10).ok()??).ok()
 }
 
-/// The packed names of a repository. A pipe in their place is not waited for.
+/// The packed names of a repository. A pipe in their place does not block.
 pub(crate) fn packed_refs(repository: &Path) -> io::Result<Vec<u8>> {
     let content = read_regular(&repository.join("packed-refs"), LONGEST_NAMES)?;
     content.ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
-/// Bytes of packed names.
+/// The maximum number of bytes of packed names.
 const LONGEST_NAMES: u64 = 1 << 30;
 
 fn modules(repository: &Path) -> Vec<PathBuf> {

@@ -1,10 +1,10 @@
-//! What is known of the tree: one small entry per path, and never the content.
+//! The known state of the tree: one small entry per path, never the content.
 //!
-//! Flat rows ordered by path bytes ([`Rows`]), because everything under a folder is then one range, and git's index, which is
-//! ordered the same way, can be laid beside it. Rows never change: what a line changed lies over them, until there is so
-//! much of it that new ones are written. So the sessions of a workspace in one process share rows, and a file takes some
-//! seventy bytes. Rejected: a map with an entry for each path takes four times as much, and a tree of maps more still for the
-//! usual folder of ten files.
+//! The entries are flat rows ordered by path bytes ([`Rows`]), because everything under a folder is then one range,
+//! and git's index, which has the same order, can be merged with it. Rows never change: the changes of a line form an
+//! overlay, until there are so many that new rows are written. So the sessions of a workspace in one process share
+//! rows, and a file takes about seventy bytes. Rejected: a map with an entry for each path takes four times as much,
+//! and a tree of maps still more for the usual folder of ten files.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsStr;
@@ -15,32 +15,32 @@ use std::sync::Arc;
 
 use lathe_protocol::Digest;
 
-use crate::Why;
+use crate::NotUndoableReason;
 use crate::attributes::Attributes;
 use crate::beneath::{Rel, split};
-use crate::pack::Place;
+use crate::pack::CopyLocation;
 use crate::rows::{self, Rows};
-use crate::stat::{Kind, Stat};
+use crate::stat::{PathKind, Stat};
 
-/// Where the content of a path can be had as it was.
+/// The location of a path's earlier content.
 #[derive(Debug, Clone)]
 pub(crate) enum Preimage {
-    /// A folder has none.
+    /// A folder has no content.
     Folder,
     /// The object of this number in [`Oids`].
     Git(u32),
-    Pack(Place),
+    Pack(CopyLocation),
     Blob(Box<Digest>),
-    /// Known to be there, but not what it held.
-    Lost(Why),
-    /// Known to be there, with the digest of what it held: that is not kept.
-    Unkept(Why, Box<Digest>),
-    /// A folder that is not looked into.
-    Skipped(Why),
+    /// The path is known, but its content is not.
+    Lost(NotUndoableReason),
+    /// The path is known, with the digest of its content, which is not kept.
+    Unkept(NotUndoableReason, Box<Digest>),
+    /// A folder that is not entered.
+    Skipped(NotUndoableReason),
 }
 
 impl Preimage {
-    /// The digest of content that is not kept, where it is known.
+    /// The digest of content that is not kept, if it is known.
     pub fn unkept(&self) -> Option<&Digest> {
         match self {
             Self::Unkept(_, digest) => Some(digest),
@@ -53,8 +53,8 @@ impl Preimage {
         }
     }
 
-    /// The reason why content whose digest is known is not kept.
-    pub fn why_unkept(&self) -> Option<Why> {
+    /// The reason why content with a known digest is not kept.
+    pub fn why_unkept(&self) -> Option<NotUndoableReason> {
         match self {
             Self::Unkept(why, _) => Some(*why),
             Self::Folder
@@ -68,29 +68,29 @@ impl Preimage {
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Entry {
+pub(crate) struct ManifestEntry {
     pub stat: Stat,
-    /// Touched so shortly before it was read that its time stamps prove nothing: its content is compared next time.
+    /// Touched so shortly before it was read that its time stamps prove nothing: the next scan compares its content.
     pub racy: bool,
     pub pre: Preimage,
     /// None if they are not known.
     pub attributes: Option<Arc<Attributes>>,
 }
 
-impl Entry {
+impl ManifestEntry {
     fn is_git(&self) -> bool {
-        matches!(self.pre, Preimage::Skipped(Why::Git))
+        matches!(self.pre, Preimage::Skipped(NotUndoableReason::Git))
     }
 }
 
-/// An entry that is known, where it lies.
+/// A known entry, in the rows or in the overlay.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Known<'a> {
+pub(crate) enum KnownEntry<'a> {
     Row(&'a Manifest, usize),
-    Over(&'a Entry),
+    Over(&'a ManifestEntry),
 }
 
-impl<'a> Known<'a> {
+impl<'a> KnownEntry<'a> {
     pub fn stat(self) -> Stat {
         match self {
             Self::Row(manifest, at) => manifest.rows.stat(at),
@@ -98,9 +98,9 @@ impl<'a> Known<'a> {
         }
     }
 
-    pub fn racy(self) -> bool {
+    pub fn is_racy(self) -> bool {
         match self {
-            Self::Row(manifest, at) => manifest.pres.get(at).is_some_and(|pre| pre.racy()),
+            Self::Row(manifest, at) => manifest.pres.get(at).is_some_and(|pre| pre.is_racy()),
             Self::Over(entry) => entry.racy,
         }
     }
@@ -119,17 +119,17 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// The reason why its content cannot be brought back, if it cannot.
-    pub fn why_lost(self) -> Option<Why> {
+    /// The reason why its content cannot be restored, if it cannot.
+    pub fn why_lost(self) -> Option<NotUndoableReason> {
         let of = |pre: &Preimage| match pre {
             Preimage::Lost(why) | Preimage::Unkept(why, _) | Preimage::Skipped(why) => Some(*why),
             Preimage::Folder | Preimage::Git(_) | Preimage::Pack(_) | Preimage::Blob(_) => None,
         };
-        self.looked_at(of)
+        self.map_preimage(of)
     }
 
-    /// The reason why it is not looked into, if it is not.
-    pub fn why_skipped(self) -> Option<Why> {
+    /// The reason why it is not entered, if it is not.
+    pub fn why_skipped(self) -> Option<NotUndoableReason> {
         let of = |pre: &Preimage| match pre {
             Preimage::Skipped(why) => Some(*why),
             Preimage::Folder
@@ -139,7 +139,7 @@ impl<'a> Known<'a> {
             | Preimage::Lost(_)
             | Preimage::Unkept(..) => None,
         };
-        self.looked_at(of)
+        self.map_preimage(of)
     }
 
     /// Tells whether git has its content.
@@ -150,12 +150,12 @@ impl<'a> Known<'a> {
         }
     }
 
-    pub fn entry(self) -> Entry {
+    pub fn entry(self) -> ManifestEntry {
         let attributes = self.attributes().cloned();
-        Entry { stat: self.stat(), racy: self.racy(), pre: self.pre(), attributes }
+        ManifestEntry { stat: self.stat(), racy: self.is_racy(), pre: self.pre(), attributes }
     }
 
-    fn looked_at<T>(self, of: impl Fn(&Preimage) -> Option<T>) -> Option<T> {
+    fn map_preimage<T>(self, of: impl Fn(&Preimage) -> Option<T>) -> Option<T> {
         match self {
             Self::Row(manifest, at) => of(manifest.other(at)?),
             Self::Over(entry) => of(&entry.pre),
@@ -163,7 +163,7 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Where the content of a row is to be had, in four bytes: what kind of place, whether the entry is racy, and a number.
+/// The location of a row's content in four bytes: the kind of location, the racy flag, and a number.
 #[derive(Debug, Clone, Copy)]
 struct Pre(u32);
 
@@ -181,7 +181,7 @@ impl Pre {
         self.0 & 3
     }
 
-    fn racy(self) -> bool {
+    fn is_racy(self) -> bool {
         self.0 & 4 != 0
     }
 
@@ -192,45 +192,45 @@ impl Pre {
 
 #[derive(Debug, Default)]
 pub(crate) struct Manifest {
-    /// How the tree was when it was last looked at as a whole.
+    /// The state of the tree at the last full scan.
     rows: Arc<Rows>,
-    /// Where the content of each row is.
+    /// The content location of each row.
     pres: Vec<Pre>,
-    /// What is neither a folder nor an object of git's.
+    /// The locations that are neither folders nor objects of git.
     others: Vec<Preimage>,
-    /// What is another one than its row says. None: it is gone.
-    over: BTreeMap<Rel, Option<Entry>>,
+    /// The overlay: entries that differ from their rows. None: the path is gone.
+    over: BTreeMap<Rel, Option<ManifestEntry>>,
     len: usize,
-    /// Files with more than one name: the watcher does not tell of a change through another name, so they are
-    /// looked at every time.
+    /// Files with more than one name. The watcher does not report a change through another name, so every scan
+    /// includes them.
     linked: BTreeSet<Rel>,
     /// Every `.git`.
     git: BTreeSet<Rel>,
 }
 
-/// From so many entries beside the rows on it is worth to write new rows.
+/// The size of the overlay from which new rows are worth writing.
 const MANY_OVER: usize = 4096;
 
 impl Manifest {
-    /// The empty one, to be filled with entries in order.
-    pub fn with_room(entries: usize) -> Builder {
-        let mut builder = Builder::default();
+    /// An empty manifest, to be filled with entries in order.
+    pub fn with_room(entries: usize) -> ManifestBuilder {
+        let mut builder = ManifestBuilder::default();
         builder.rows.reserve(entries);
         builder.manifest.pres.reserve_exact(entries);
         builder
     }
 
-    pub fn get(&self, rel: &[u8]) -> Option<Known<'_>> {
+    pub fn get(&self, rel: &[u8]) -> Option<KnownEntry<'_>> {
         if let Some(over) = self.over.get(rel) {
-            return over.as_ref().map(Known::Over);
+            return over.as_ref().map(KnownEntry::Over);
         }
-        self.rows.find(rel).ok().map(|at| Known::Row(self, at))
+        self.rows.find(rel).ok().map(|at| KnownEntry::Row(self, at))
     }
 
-    /// Puts the entry in the place of the one before, which is returned.
-    pub fn set(&mut self, rel: &[u8], entry: Option<Entry>) -> Option<Entry> {
+    /// Replaces an entry, and returns the earlier one.
+    pub fn set(&mut self, rel: &[u8], entry: Option<ManifestEntry>) -> Option<ManifestEntry> {
         self.note(rel, entry.as_ref());
-        let before = self.get(rel).map(Known::entry);
+        let before = self.get(rel).map(KnownEntry::entry);
         self.len = self.len + usize::from(entry.is_some()) - usize::from(before.is_some());
         match entry {
             None if self.rows.find(rel).is_err() => drop(self.over.remove(rel)),
@@ -239,7 +239,7 @@ impl Manifest {
         before
     }
 
-    /// Writes new rows if much is another one than they say.
+    /// Writes new rows if the overlay is large.
     pub fn settle(&mut self) {
         if self.over.len() < MANY_OVER.max(self.rows.len() / 4) {
             return;
@@ -249,7 +249,7 @@ impl Manifest {
         *self = builder.finish();
     }
 
-    /// Uses the rows that another one of the same root has, as far as they are the same. What differs is beside them.
+    /// Adopts the rows of another manifest of the same root, as far as they are equal. Differences go to the overlay.
     pub fn share(&mut self, root: &Path) {
         let shared = rows::shared(root, &self.rows);
         if Arc::ptr_eq(&shared, &self.rows) {
@@ -258,7 +258,7 @@ impl Manifest {
         let (mut theirs, mut number) = (shared.paths(), 0);
         let mut wanted = theirs.next();
         let mut pres = Vec::with_capacity(shared.len());
-        let mut over: BTreeMap<Rel, Option<Entry>> = BTreeMap::new();
+        let mut over: BTreeMap<Rel, Option<ManifestEntry>> = BTreeMap::new();
         let mut ours = self.rows.paths();
         for at in 0..self.rows.len() {
             let Some(rel) = ours.next() else { break };
@@ -271,7 +271,7 @@ impl Manifest {
             if is_known && shared.is_same(number, &self.rows, at) {
                 pres.extend(self.pres.get(at));
             } else {
-                over.insert(rel.into(), Some(Known::Row(self, at).entry()));
+                over.insert(rel.into(), Some(KnownEntry::Row(self, at).entry()));
                 pres.extend(is_known.then_some(Pre(FOLDER)));
             }
             if is_known {
@@ -286,13 +286,13 @@ impl Manifest {
         (self.rows, self.pres, self.over) = (shared, pres, over);
     }
 
-    /// Everything, in order.
-    pub fn visit<'a>(&'a self, act: impl FnMut(&[u8], Known<'a>)) {
+    /// Visits every entry, in order.
+    pub fn visit<'a>(&'a self, act: impl FnMut(&[u8], KnownEntry<'a>)) {
         self.between(0, self.rows.len(), self.over.iter(), act);
     }
 
-    /// Everything inside a folder, at any depth, in order.
-    pub fn inside<'a>(&'a self, folder: &[u8], act: impl FnMut(&[u8], Known<'a>)) {
+    /// Visits every entry inside a folder, at any depth, in order.
+    pub fn inside<'a>(&'a self, folder: &[u8], act: impl FnMut(&[u8], KnownEntry<'a>)) {
         if folder.is_empty() {
             return self.visit(act);
         }
@@ -314,23 +314,23 @@ impl Manifest {
         &'a self,
         first: usize,
         last: usize,
-        over: impl Iterator<Item = (&'a Rel, &'a Option<Entry>)>,
-        mut act: impl FnMut(&[u8], Known<'a>),
+        over: impl Iterator<Item = (&'a Rel, &'a Option<ManifestEntry>)>,
+        mut act: impl FnMut(&[u8], KnownEntry<'a>),
     ) {
         let mut over = over.peekable();
         let mut paths = self.rows.paths_from(first);
         for at in first..last {
             let Some(rel) = paths.next() else { break };
             while let Some((other, entry)) = over.next_if(|(other, _)| ***other < *rel) {
-                entry.iter().for_each(|entry| act(other, Known::Over(entry)));
+                entry.iter().for_each(|entry| act(other, KnownEntry::Over(entry)));
             }
             match over.next_if(|(other, _)| ***other == *rel) {
-                Some((_, entry)) => entry.iter().for_each(|entry| act(rel, Known::Over(entry))),
-                None => act(rel, Known::Row(self, at)),
+                Some((_, entry)) => entry.iter().for_each(|entry| act(rel, KnownEntry::Over(entry))),
+                None => act(rel, KnownEntry::Row(self, at)),
             }
         }
         for (other, entry) in over {
-            entry.iter().for_each(|entry| act(other, Known::Over(entry)));
+            entry.iter().for_each(|entry| act(other, KnownEntry::Over(entry)));
         }
     }
 
@@ -338,7 +338,7 @@ impl Manifest {
         self.linked.iter()
     }
 
-    /// The names of every file that has more than one, by the file's number.
+    /// The names of every file that has more than one, by inode number.
     pub fn groups(&self) -> HashMap<u64, Vec<&Rel>> {
         let mut groups: HashMap<u64, Vec<&Rel>> = HashMap::new();
         for rel in &self.linked {
@@ -349,17 +349,17 @@ impl Manifest {
         groups
     }
 
-    pub fn git(&self) -> impl Iterator<Item = &Rel> {
+    pub fn git_paths(&self) -> impl Iterator<Item = &Rel> {
         self.git.iter()
     }
 
-    /// Tells whether something has one of these names and leads on: a link, a file with several names, or a folder that
-    /// is not looked into.
+    /// Tells whether something in the tree has one of these names and may lead elsewhere: a link, a file with several
+    /// names, or a folder that is not entered.
     pub fn is_alias(&self, names: &[&OsStr]) -> bool {
         let mut found = false;
         self.visit(|rel, known| {
             let stat = known.stat();
-            let leads_on = stat.kind() == Kind::Link || stat.linked() || known.why_skipped().is_some();
+            let leads_on = stat.kind() == PathKind::Link || stat.is_linked() || known.why_skipped().is_some();
             found |= leads_on && names.iter().any(|name| name.as_bytes() == split(rel).1);
         });
         found
@@ -373,8 +373,8 @@ impl Manifest {
         match self.pres.get(at) {
             Some(pre) if pre.kind() == FOLDER => Preimage::Folder,
             Some(pre) if pre.kind() == GIT => Preimage::Git(pre.number()),
-            // A number that means nothing is no content at all.
-            Some(_) | None => self.other(at).cloned().unwrap_or(Preimage::Lost(Why::CopyGone)),
+            // An unknown number stands for lost content.
+            Some(_) | None => self.other(at).cloned().unwrap_or(Preimage::Lost(NotUndoableReason::CopyGone)),
         }
     }
 
@@ -383,28 +383,28 @@ impl Manifest {
         self.others.get(usize::try_from(pre.number()).ok()?)
     }
 
-    fn note(&mut self, rel: &[u8], entry: Option<&Entry>) {
+    fn note(&mut self, rel: &[u8], entry: Option<&ManifestEntry>) {
         let put = |set: &mut BTreeSet<Rel>, is_in: bool| match is_in {
             true => drop(set.insert(rel.into())),
             false => drop(set.remove(rel)),
         };
-        put(&mut self.git, entry.is_some_and(Entry::is_git));
-        put(&mut self.linked, entry.is_some_and(|entry| entry.stat.linked()));
+        put(&mut self.git, entry.is_some_and(ManifestEntry::is_git));
+        put(&mut self.linked, entry.is_some_and(|entry| entry.stat.is_linked()));
     }
 }
 
-/// A manifest that gets its entries in order.
+/// A manifest that receives its entries in order.
 #[derive(Debug, Default)]
-pub(crate) struct Builder {
+pub(crate) struct ManifestBuilder {
     manifest: Manifest,
-    rows: rows::Builder,
+    rows: rows::RowsBuilder,
 }
 
-impl Builder {
-    /// Adds an entry, whose path comes after all others.
-    pub fn push(&mut self, rel: &[u8], entry: Entry) {
+impl ManifestBuilder {
+    /// Adds an entry. Its path must come after all others.
+    pub fn push(&mut self, rel: &[u8], entry: ManifestEntry) {
         let manifest = &mut self.manifest;
-        if entry.is_git() || entry.stat.linked() {
+        if entry.is_git() || entry.stat.is_linked() {
             manifest.note(rel, Some(&entry));
         }
         manifest.len += 1;
@@ -435,7 +435,7 @@ impl Builder {
     }
 }
 
-/// Names of git objects, side by side: an entry holds four bytes instead of forty.
+/// The names of git objects in one buffer: an entry holds four bytes instead of forty.
 #[derive(Debug, Default)]
 pub(crate) struct Oids {
     width: usize,
@@ -443,7 +443,7 @@ pub(crate) struct Oids {
 }
 
 impl Oids {
-    /// None if the name has another length than the others, or there is no room for one more.
+    /// None if the name has another length than the others, or if the numbers are used up.
     pub fn add(&mut self, oid: &[u8]) -> Option<u32> {
         if self.width == 0 {
             self.width = oid.len();
@@ -461,7 +461,7 @@ impl Oids {
         self.bytes.get(at..at + self.width)
     }
 
-    /// Gives room back that is not needed.
+    /// Releases unused memory.
     pub fn shrink(&mut self) {
         self.bytes.shrink_to_fit();
     }
@@ -475,7 +475,7 @@ pub(crate) fn hex(oid: &[u8]) -> Vec<u8> {
         .collect()
 }
 
-/// The bytes of a name that git wrote. None if it is no such name.
+/// The bytes of a name that git wrote. None if the text is not such a name.
 pub(crate) fn from_hex(hex: &[u8]) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let pairs = hex.chunks(2).map(|pair| match pair {

@@ -1,9 +1,9 @@
 //! Raw copies of files, one after the other.
 //!
-//! Most copies are never looked at: they exist for the one line that deletes the file. So they are not compressed, and
-//! have a checksum instead of a digest. They are synced before a line begins, and outlive the process with the book that says where in the packs they
-//! are, so that what a killed line destroyed can still be told. What a line changed goes on into the blobs. Every thread
-//! has a pack of its own, so none waits for another.
+//! Most copies are never read: they exist for the one line that deletes the file. So they are not compressed, and
+//! have a checksum instead of a digest. They are synced before a line begins, and outlive the process together with
+//! the book that records their location, so that the losses from a killed line can still be found. The content that a
+//! line changed is stored in the blobs. Every thread has a pack of its own, so that none waits for another.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -15,9 +15,9 @@ use parking_lot::{Mutex, MutexGuard};
 
 const BUFFER: usize = 1 << 20;
 
-/// Where a copy is.
+/// The location of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct CopyLocation {
     offset: u64,
     len: u32,
     pack: u8,
@@ -35,14 +35,14 @@ pub(crate) struct Packs {
 #[derive(Debug)]
 struct Pack {
     file: File,
-    /// What the file holds; the buffer comes after it.
+    /// The length of the file; the buffer comes after it.
     written: u64,
     buffer: Vec<u8>,
-    /// Whether something was written since the last sync.
+    /// True if something was written since the last sync.
     dirty: bool,
 }
 
-impl Place {
+impl CopyLocation {
     pub fn to_bytes(self) -> Vec<u8> {
         let parts = self.offset.to_le_bytes().into_iter().chain(self.len.to_le_bytes()).chain([self.pack]);
         parts.chain(self.sum.into_iter().flat_map(u32::to_le_bytes)).collect()
@@ -61,14 +61,14 @@ impl Place {
 }
 
 impl Packs {
-    /// `total` is the most that all copies together may take.
+    /// `total` is the maximum size of all copies together.
     pub fn new(folder: &Path, number: u8, total: u64) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.create(true).truncate(true).read(true).write(true).mode(0o600);
         Self::open(folder, number, total, &options)
     }
 
-    /// The packs that another process left, to be read.
+    /// Opens the packs that another process left, for reading.
     pub fn left(folder: &Path, number: u8) -> io::Result<Self> {
         Self::open(folder, number, 0, OpenOptions::new().read(true))
     }
@@ -96,7 +96,7 @@ impl Packs {
     }
 
     /// None if there is no room.
-    pub fn append(&self, number: u8, bytes: &[u8]) -> io::Result<Option<Place>> {
+    pub fn append(&self, number: u8, bytes: &[u8]) -> io::Result<Option<CopyLocation>> {
         let Ok(len) = u32::try_from(bytes.len()) else { return Ok(None) };
         if self.live.fetch_add(u64::from(len), Ordering::Relaxed) + u64::from(len) > self.total {
             self.live.fetch_sub(u64::from(len), Ordering::Relaxed);
@@ -115,10 +115,10 @@ impl Packs {
                 pack.flush()?;
             }
         }
-        Ok(Some(Place { offset, len, pack: number, sum: Some(crc32fast::hash(bytes)) }))
+        Ok(Some(CopyLocation { offset, len, pack: number, sum: Some(crc32fast::hash(bytes)) }))
     }
 
-    pub fn read(&self, place: Place, into: &mut Vec<u8>) -> io::Result<()> {
+    pub fn read(&self, place: CopyLocation, into: &mut Vec<u8>) -> io::Result<()> {
         let mut pack = self.lock(place.pack)?;
         pack.flush()?;
         into.resize(usize::try_from(place.len).unwrap_or(usize::MAX), 0);
@@ -129,27 +129,27 @@ impl Packs {
         }
     }
 
-    /// Whether it is as long as this.
-    pub fn has_len(place: Place, len: u64) -> bool {
+    /// Tells whether a copy has this length.
+    pub fn has_len(place: CopyLocation, len: u64) -> bool {
         u64::from(place.len) == len
     }
 
-    /// Gives the room of a copy back that nothing refers to any more.
-    pub fn release(&self, place: Place) {
+    /// Releases the room of a copy that nothing refers to any more.
+    pub fn release(&self, place: CopyLocation) {
         self.live.fetch_sub(u64::from(place.len), Ordering::Relaxed);
         #[cfg(target_os = "linux")]
         if let (Ok(pack), Ok(offset)) = (self.lock(place.pack), i64::try_from(place.offset)) {
             use nix::fcntl::{FallocateFlags, fallocate};
             let hole = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
-            // What is still in the buffer will be written behind this hole. A file system without holes keeps the
-            // bytes until the session ends.
+            // The buffered bytes will be written after this hole. A file system without holes keeps the bytes until
+            // the session ends.
             if place.len > 0 && place.offset < pack.written {
                 let _ = fallocate(&pack.file, hole, offset, i64::from(place.len));
             }
         }
     }
 
-    /// Writes out what is buffered and gives the buffers back.
+    /// Writes out the buffered bytes and frees the buffers.
     pub fn settle(&self) -> io::Result<()> {
         for number in (0..).take(self.packs.len()) {
             let mut pack = self.lock(number)?;

@@ -1,25 +1,25 @@
-//! Paths in order, each told by what it has in common with the one before.
+//! Sorted paths with shared prefixes: each is stored as its difference from the previous one.
 //!
-//! The first of every [`BLOCK`] paths is whole, so one is found by halving over those and by steps inside of a block. A path
-//! of a usual tree takes about a dozen bytes, where one of its own takes fifty.
+//! The first of every [`BLOCK`] paths is complete, so a path is found by binary search over those and by steps inside
+//! of a block. A path of a usual tree takes about a dozen bytes, where a separate one takes fifty.
 
-/// Paths from one whole one to the next.
+/// The number of paths in a block.
 const BLOCK: usize = 16;
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Paths {
     bytes: Vec<u8>,
-    /// Where each block begins.
+    /// The begin of each block.
     blocks: Vec<u32>,
     len: usize,
 }
 
-/// A path that cannot be added: there is no room for more.
+/// A path cannot be added: there is no room for more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Crowded;
 
 impl Paths {
-    /// Adds a path, which comes after all others. `last` is the one before, and becomes this one.
+    /// Adds a path, which must come after all others. `last` is the previous path, and becomes this one.
     pub fn push(&mut self, path: &[u8], last: &mut Vec<u8>) -> Result<(), Crowded> {
         let begin = u32::try_from(self.bytes.len()).map_err(|_| Crowded)?;
         let shared = if self.len.is_multiple_of(BLOCK) {
@@ -38,27 +38,27 @@ impl Paths {
         Ok(())
     }
 
-    /// Gives room back that is not needed.
+    /// Releases unused memory.
     pub fn shrink(&mut self) {
         self.bytes.shrink_to_fit();
         self.blocks.shrink_to_fit();
     }
 
-    /// The number of a path; the error is that of the first one after it.
+    /// The number of a path. The error is the number of the first path after it.
     pub fn find(&self, path: &[u8]) -> Result<usize, usize> {
         let block = self.blocks.partition_point(|at| {
             let mut rest = self.at(*at);
             part(&mut rest).is_some_and(|(_, head)| head <= path)
         });
-        // Smaller than the first of all.
+        // Smaller than all paths.
         let Some(block) = block.checked_sub(1) else { return Err(0) };
         let mut rest = self.blocks.get(block).map(|at| self.at(*at)).unwrap_or_default();
         let first = block * BLOCK;
-        // As many bytes of `path` as the path before has, which is smaller.
+        // The number of bytes that `path` shares with the previous path, which is smaller.
         let mut same = 0;
         for number in first..self.len.min(first + BLOCK) {
             let Some((shared, bytes)) = part(&mut rest) else { return Err(number) };
-            // It differs where the one before did, and so is smaller too.
+            // This path differs from `path` at the same byte as the previous one, and so is smaller too.
             if shared > same {
                 continue;
             }
@@ -75,11 +75,11 @@ impl Paths {
         Err(self.len.min(first + BLOCK))
     }
 
-    /// A reader that gives the path of this number first.
-    pub fn from(&self, number: usize) -> Reader<'_> {
+    /// A reader that starts with the path of this number.
+    pub fn from(&self, number: usize) -> PathReader<'_> {
         let block = number / BLOCK;
         let rest = self.blocks.get(block).map(|at| self.at(*at)).unwrap_or_default();
-        let mut reader = Reader { rest, path: Vec::new() };
+        let mut reader = PathReader { rest, path: Vec::new() };
         for _ in 0..number % BLOCK {
             reader.next();
         }
@@ -91,14 +91,14 @@ impl Paths {
     }
 }
 
-/// Reads paths one after the other.
+/// Reads paths in order.
 #[derive(Debug)]
-pub(crate) struct Reader<'a> {
+pub(crate) struct PathReader<'a> {
     rest: &'a [u8],
     path: Vec<u8>,
 }
 
-impl Reader<'_> {
+impl PathReader<'_> {
     pub fn next(&mut self) -> Option<&[u8]> {
         let (shared, bytes) = part(&mut self.rest)?;
         self.path.truncate(shared);
@@ -107,7 +107,7 @@ impl Reader<'_> {
     }
 }
 
-/// How many bytes a path has in common with the one before, and the bytes after those.
+/// The length of the prefix shared with the previous path, and the bytes after it.
 fn part<'a>(rest: &mut &'a [u8]) -> Option<(usize, &'a [u8])> {
     let shared = usize::try_from(take_number(rest)?).ok()?;
     let len = usize::try_from(take_number(rest)?).ok()?;
@@ -116,7 +116,7 @@ fn part<'a>(rest: &mut &'a [u8]) -> Option<(usize, &'a [u8])> {
     Some((shared, bytes))
 }
 
-/// How many bytes two paths have in common.
+/// The length of the common prefix of two paths.
 pub(crate) fn common(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
@@ -130,7 +130,7 @@ pub(crate) fn put_number(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Takes such a number from the beginning.
+/// Reads such a number from the beginning.
 pub(crate) fn take_number(from: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for shift in (0..64).step_by(7) {

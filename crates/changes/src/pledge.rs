@@ -1,8 +1,8 @@
-//! What file tools are about to change, written down before they do.
+//! Records of the files that a tool is about to change, written before it changes them.
 //!
-//! A tool that edits a file knows which one, so no tree is looked at: the old content goes into one file per call, durable
-//! before the first change, and away once the journal has the call's result. If the process is killed in between, what
-//! the files held then is compared with what they hold now.
+//! A tool that edits a file knows which one, so no tree is scanned: the old content goes into one file per call. The
+//! file is durable before the first change, and removed once the journal has the call's result. If the process is
+//! killed in between, the recorded content is compared with the current one.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -15,16 +15,16 @@ use lathe_blobs::Blobs;
 use lathe_protocol::Digest;
 
 use crate::beneath::{Root, read_into};
-use crate::change::State;
+use crate::change::PathState;
 use crate::frame::{self, Cursor};
-use crate::stat::Kind;
-use crate::{ChangesError, Compared, NotUndoable, TreeChange, Why};
+use crate::stat::PathKind;
+use crate::{ChangesError, Compared, NotUndoable, TreeChange, NotUndoableReason};
 
-/// A path that is about to change, and what is there.
+/// The state of a path that is about to change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Before {
+pub struct PledgedFile {
     pub path: PathBuf,
-    /// Mode and content; none where nothing is.
+    /// Mode and content; none if nothing is at the path.
     pub was: Option<(u32, Vec<u8>)>,
 }
 
@@ -35,26 +35,26 @@ pub struct Pledges {
 }
 
 impl Pledges {
-    /// Those that are kept in a session's `scratch`.
+    /// The pledges kept in a session's `scratch`.
     pub fn of(scratch: &Path) -> Self {
         Self { folder: scratch.join("edits") }
     }
 
-    /// Takes all of them away.
+    /// Removes all pledges.
     pub(crate) fn discard(&self) {
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 
-    /// Makes durable what a call is about to change.
-    pub fn pledge(&self, call: &str, files: &[Before]) -> io::Result<()> {
+    /// Makes the current state of files durable before a call changes them.
+    pub fn pledge(&self, call: &str, files: &[PledgedFile]) -> io::Result<()> {
         std::fs::DirBuilder::new().mode(0o700).recursive(true).create(&self.folder)?;
         let mut out = Vec::new();
         for before in files {
             let mut payload = Vec::new();
-            frame::bytes(&mut payload, before.path.as_os_str().as_bytes());
+            frame::push_bytes(&mut payload, before.path.as_os_str().as_bytes());
             if let Some((mode, content)) = &before.was {
                 payload.extend_from_slice(&mode.to_le_bytes());
-                frame::bytes(&mut payload, content);
+                frame::push_bytes(&mut payload, content);
             }
             frame::push(&mut out, &payload)?;
         }
@@ -64,13 +64,13 @@ impl Pledges {
         file.sync_data()
     }
 
-    /// The journal has the result of a call.
-    pub fn settled(&self, call: &str) {
+    /// Removes the pledge of a call whose result is in the journal.
+    pub fn settle(&self, call: &str) {
         let _ = std::fs::remove_file(self.file(call));
     }
 
-    /// What a call had changed when its process was killed. Where it changed a file more than once, it is the first
-    /// content that counts.
+    /// The changes of a call whose process was killed. If the call changed a file more than once, the first recorded
+    /// content counts.
     pub fn recover(&self, call: &str, root: &Path, blobs: &Blobs) -> Result<Compared, ChangesError> {
         let file = self.file(call);
         let bytes = match std::fs::read(&file) {
@@ -91,15 +91,15 @@ impl Pledges {
         let root = Root::open_or_gone(root)?;
         let mut compared = Compared::default();
         if !rest.is_empty() {
-            // Of what is damaged here nobody knows which file it was.
-            compared.not_undoable.push(NotUndoable { path: root.path.clone(), why: Why::CopyGone });
+            // The damaged rest cannot be assigned to a file.
+            compared.not_undoable.push(NotUndoable { path: root.path.clone(), why: NotUndoableReason::CopyGone });
         }
         for (path, was) in first {
-            match now(&root, &path, blobs)? {
+            match current_state(&root, &path, blobs)? {
                 Err(why) => compared.not_undoable.push(NotUndoable { path, why }),
                 Ok(now) => {
                     let keep = |(mode, content): (u32, &[u8])| {
-                        Ok::<_, ChangesError>(State::new(blobs.put(content)?, mode))
+                        Ok::<_, ChangesError>(PathState::new(blobs.put(content)?, mode))
                     };
                     let was = was.map(keep).transpose()?;
                     compared.changes.extend((was != now).then(|| TreeChange::new(path, was, now)));
@@ -114,29 +114,29 @@ impl Pledges {
     }
 }
 
-/// What is at a path now, kept in the blobs.
-fn now(root: &Root, path: &Path, blobs: &Blobs) -> Result<Result<Option<State>, Why>, ChangesError> {
-    let Ok(below) = path.strip_prefix(&root.path) else { return Ok(Err(Why::Excluded)) };
+/// The current state of a path, with its content stored in the blobs.
+fn current_state(root: &Root, path: &Path, blobs: &Blobs) -> Result<Result<Option<PathState>, NotUndoableReason>, ChangesError> {
+    let Ok(below) = path.strip_prefix(&root.path) else { return Ok(Err(NotUndoableReason::Excluded)) };
     let rel = below.as_os_str().as_bytes();
     let stat = match root.lstat(rel) {
         Ok(Some(stat)) => stat,
         Ok(None) => return Ok(Ok(None)),
-        Err(_) => return Ok(Err(Why::Unreadable)),
+        Err(_) => return Ok(Err(NotUndoableReason::Unreadable)),
     };
     let mut content = Vec::new();
     match stat.kind() {
-        Kind::Folder => {}
-        Kind::Special => return Ok(Err(Why::Special)),
-        Kind::Link => match root.read_link(rel) {
+        PathKind::Folder => {}
+        PathKind::Special => return Ok(Err(NotUndoableReason::Special)),
+        PathKind::Link => match root.read_link(rel) {
             Ok(target) => content = target,
-            Err(_) => return Ok(Err(Why::Unreadable)),
+            Err(_) => return Ok(Err(NotUndoableReason::Unreadable)),
         },
-        Kind::File => {
+        PathKind::File => {
             match root.open_file(rel).map(|(file, _)| read_into(file, u64::MAX - 1, &mut content)) {
                 Ok(Ok(())) => {}
-                Ok(Err(_)) | Err(_) => return Ok(Err(Why::Unreadable)),
+                Ok(Err(_)) | Err(_) => return Ok(Err(NotUndoableReason::Unreadable)),
             }
         }
     }
-    Ok(Ok(Some(State::new(blobs.put(&content)?, stat.mode))))
+    Ok(Ok(Some(PathState::new(blobs.put(&content)?, stat.mode))))
 }

@@ -1,12 +1,13 @@
-//! Programs that git would run later: hooks, and settings that name a program or another file to read.
+//! Detection of programs that git would run later: hooks, and settings that name a program or another file to read.
 //!
-//! The gate denies lines that write them, as far as a line can be understood. A target that shows only when a line runs
-//! cannot be. So after each line the repositories are compared with their copies: a hook that is new or changed, and a
-//! configuration with a new setting that is not known to be inert, are set aside, and what was there before comes back.
-//! Nothing is deleted: whoever wanted the change finds it beside, under a name that git does not look at.
+//! The gate denies lines that write them, as far as a line can be analysed. A target that is known only while a line
+//! runs cannot be denied. So after each line the repositories are compared with their copies: a hook that is new or
+//! changed, and a configuration with a new setting that is not known to be inert, are set aside, and the earlier
+//! content is restored. Nothing is deleted: the changed file lies next to the restored one, under a name that git
+//! does not read.
 //!
-//! A part that is a link, or lies behind one, leads from the copy to somewhere else than from the repository. As long as the
-//! link is the same it is not looked at here: `linked` keeps what it leads to.
+//! A part that is a link, or is reached through one, may have another target in the copy than in the repository. As
+//! long as the link is the same, it is not compared here: `linked_parts` keeps its target.
 
 use std::fs;
 use std::io;
@@ -16,20 +17,20 @@ use std::path::{Path, PathBuf};
 use lathe_git::{Setting, parse_settings, read_regular};
 
 use crate::layout::led_to;
-use crate::linked::{self, PARTS, Part, link_on_way};
-use crate::named;
+use crate::linked_parts::{self, PARTS, PartKind, link_on_way};
+use crate::outside_parts;
 use crate::repository::{Repositories, is_same};
 
-/// The end of the name under which something is set aside. No hook is called so.
+/// The suffix of files that were set aside. No hook has such a name.
 const ASIDE: &str = "set-aside-by-lathe";
 
-/// Bytes of a configuration file that are read.
+/// The maximum number of bytes read from a configuration file.
 const LONGEST: u64 = 1 << 20;
 
-/// Entries of a folder that are looked at.
+/// The maximum number of entries examined in a folder.
 const MOST: usize = 1_000;
 
-/// Sections of git's configuration in which nothing names a program, but for the keys of [`PROGRAMS`].
+/// Sections of git's configuration in which only the keys of [`PROGRAMS`] name a program.
 const INERT: [&str; 46] = [
     "add",
     "advice",
@@ -79,7 +80,7 @@ const INERT: [&str; 46] = [
     "worktree",
 ];
 
-/// Keys that name a program, or a file or an address to take something from, in the sections above.
+/// Keys of these sections that name a program, or a file or an address to read from.
 const PROGRAMS: [(&str, &str); 25] = [
     ("branch", "mergeoptions"),
     ("core", "alternaterefscommand"),
@@ -108,42 +109,44 @@ const PROGRAMS: [(&str, &str); 25] = [
     ("svn", "authorsprog"),
 ];
 
-/// Something of a repository that git would have run later, as a line left it.
+/// Something in a repository that git would have run later, as a line left it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetAside {
     pub path: PathBuf,
-    /// Its place now, or the reason why it is still there.
+    /// Its new path, or the reason why it is still at the old one.
     pub aside: Result<PathBuf, String>,
 }
 
 impl Repositories {
-    /// After a line: sets aside what it left for git to run later, and puts back what was there before.
+    /// Sets aside what a line left for git to run later, and restores what was there before. To be called after each
+    /// line.
     pub fn set_programs_aside(&self) -> Vec<SetAside> {
         let mut aside = Vec::new();
         for (path, copy) in self.copies() {
             let is_folder = |path: &Path| path.symlink_metadata().is_ok_and(|found| found.is_dir());
             // A `.git` folder that was moved within its tree, with a file or a link in its place, is still that
-            // repository. What a file led to before is another entry of the list, and any other folder is another's.
+            // repository. The repository that a file led to before is another entry of the list, and any other folder
+            // is another repository.
             let moved = (is_folder(copy) && !is_folder(path)).then(|| led_to(path)).flatten();
             let moved = moved.filter(|folder| is_within(folder, path.parent()));
             let path = moved.as_deref().unwrap_or(path);
             match (is_folder(path), is_folder(copy)) {
-                (true, true) => look(path, copy, Path::new(""), &mut aside),
-                // A file or a link that leads to another repository now.
+                (true, true) => set_aside_in(path, copy, Path::new(""), &mut aside),
+                // A file or a link that now leads to another repository.
                 (_, false) if path.symlink_metadata().is_ok() && !is_same(copy, path) && is_there(copy) => {
-                    aside.push(put_back(path, copy));
+                    aside.push(set_aside(path, copy));
                 }
                 (true | false, false) | (false, true) => {}
             }
             if let Some(folder) = copy.parent() {
-                named::look(folder, &mut aside);
-                linked::look(folder, &mut aside);
+                outside_parts::set_aside_changes(folder, &mut aside);
+                linked_parts::set_aside_changes(folder, &mut aside);
             }
             if !is_folder(copy) {
                 continue;
             }
             for tree in entries(&path.join("worktrees")) {
-                look(
+                set_aside_in(
                     path,
                     copy,
                     &Path::new("worktrees").join(tree.file_name().unwrap_or_default()),
@@ -155,17 +158,17 @@ impl Repositories {
     }
 }
 
-/// Looks at one folder of a repository: its own, or that of a work tree.
-fn look(path: &Path, copy: &Path, base: &Path, aside: &mut Vec<SetAside>) {
+/// Compares one folder of a repository with its copy: the repository's own folder, or that of a work tree.
+fn set_aside_in(path: &Path, copy: &Path, base: &Path, aside: &mut Vec<SetAside>) {
     let is_held_elsewhere =
         |rel: &Path| link_on_way(copy, rel).is_some_and(|link| is_same(&copy.join(&link), &path.join(&link)));
     for (name, part) in PARTS {
         let rel = base.join(name);
         let (theirs, ours) = (path.join(&rel), copy.join(&rel));
         // A folder that was not there is a new work tree, which leads to the repository as it must.
-        let is_new = part == Part::Folder && !is_there(&copy.join(base));
+        let is_new = part == PartKind::Folder && !is_there(&copy.join(base));
         if is_there(&theirs) && !is_held_elsewhere(&rel) && !is_new && differs(part, &ours, &theirs) {
-            aside.push(put_back(&theirs, &ours));
+            aside.push(set_aside(&theirs, &ours));
         }
     }
     let rel = base.join("hooks");
@@ -174,29 +177,29 @@ fn look(path: &Path, copy: &Path, base: &Path, aside: &mut Vec<SetAside>) {
         Ok(found) if found.is_dir() && !is_held_elsewhere(&rel) => {
             look_at_hooks(&theirs, &ours, |_| true, aside);
         }
-        Ok(found) if !found.is_dir() && !is_same(&ours, &theirs) => aside.push(put_back(&theirs, &ours)),
+        Ok(found) if !found.is_dir() && !is_same(&ours, &theirs) => aside.push(set_aside(&theirs, &ours)),
         Ok(_) | Err(_) => {}
     }
 }
 
-/// Tells whether a part was changed so that git may run something that it did not before.
-pub(crate) fn differs(part: Part, ours: &Path, theirs: &Path) -> bool {
+/// Tells whether a part was changed so that git may run something that it did not run before.
+pub(crate) fn differs(part: PartKind, ours: &Path, theirs: &Path) -> bool {
     !is_same(ours, theirs)
         && match part {
-            Part::Config => names_more(ours, theirs),
-            Part::Todo => runs_more(ours, theirs),
-            Part::Folder | Part::Hook => true,
+            PartKind::Config => names_more(ours, theirs),
+            PartKind::Todo => runs_more(ours, theirs),
+            PartKind::Folder | PartKind::Hook => true,
         }
 }
 
-/// Looks at a file of configuration.
+/// Compares a configuration file with its copy.
 pub(crate) fn look_at_config(theirs: &Path, ours: &Path, aside: &mut Vec<SetAside>) {
-    if is_there(theirs) && differs(Part::Config, ours, theirs) {
-        aside.push(put_back(theirs, ours));
+    if is_there(theirs) && differs(PartKind::Config, ours, theirs) {
+        aside.push(set_aside(theirs, ours));
     }
 }
 
-/// Looks at those hooks of a folder that count.
+/// Compares the relevant hooks of a folder with their copies.
 pub(crate) fn look_at_hooks(
     theirs: &Path,
     ours: &Path,
@@ -206,23 +209,23 @@ pub(crate) fn look_at_hooks(
     for hook in entries(theirs).into_iter().filter(|hook| counts(hook) && is_hook_name(hook)) {
         let before = ours.join(hook.file_name().unwrap_or_default());
         if is_changed_hook(&before, &hook) {
-            aside.push(put_back(&hook, &before));
+            aside.push(set_aside(&hook, &before));
         }
     }
 }
 
-/// Tells whether a file in a folder of hooks counts: neither an example nor one that was set aside.
+/// Tells whether a file in a folder of hooks is relevant: neither an example nor set aside.
 pub(crate) fn is_hook_name(hook: &Path) -> bool {
     let name = hook.file_name().unwrap_or_default().to_string_lossy();
     !name.contains(".sample") && !name.contains(ASIDE)
 }
 
-/// Tells whether a hook is another one, or is run only now. A link is compared as such: it has no mode of its own.
+/// Tells whether a hook was changed, or has become executable. A link is compared as such: it has no mode of its own.
 pub(crate) fn is_changed_hook(ours: &Path, theirs: &Path) -> bool {
     !is_same(ours, theirs) || (is_executable(theirs) && !is_executable(ours))
 }
 
-/// Tells whether the list of a rebase has a command to run that the one before had not.
+/// Tells whether the command list of a rebase runs a command that the earlier list did not have.
 fn runs_more(ours: &Path, theirs: &Path) -> bool {
     let commands = |path: &Path| -> Option<Vec<Vec<u8>>> {
         let content = read_regular(path, LONGEST).ok()?.unwrap_or_default();
@@ -234,11 +237,11 @@ fn runs_more(ours: &Path, theirs: &Path) -> bool {
         Some(lines.filter(runs).map(<[u8]>::to_owned).collect())
     };
     let before = commands(ours).unwrap_or_default();
-    // What cannot be read may hold anything.
+    // An unreadable list may contain anything.
     commands(theirs).is_none_or(|now| now.iter().any(|line| !before.contains(line)))
 }
 
-/// Tells whether a configuration has a setting that the one before had not and that may name a program.
+/// Tells whether a configuration has a new setting that may name a program.
 fn names_more(ours: &Path, theirs: &Path) -> bool {
     let settings = |path: &Path| -> Option<Vec<Setting>> {
         let text = match read_regular(path, LONGEST) {
@@ -248,7 +251,7 @@ fn names_more(ours: &Path, theirs: &Path) -> bool {
         };
         parse_settings(&text).ok()
     };
-    // What cannot be read, or is no file, may say anything.
+    // An unreadable or irregular file may contain anything.
     let is_file = theirs.symlink_metadata().is_ok_and(|found| found.is_file());
     let Some(now) = settings(theirs).filter(|_| is_file) else { return true };
     let before = settings(ours).unwrap_or_default();
@@ -270,7 +273,7 @@ fn is_inert(setting: &Setting) -> bool {
     INERT.contains(&setting.section.as_str()) && (!names || (is_update && is_word()))
 }
 
-/// Tells whether a folder, by its real path, lies in another.
+/// Tells whether a folder, given by its real path, lies in another one.
 fn is_within(folder: &Path, top: Option<&Path>) -> bool {
     top.and_then(|top| top.canonicalize().ok()).is_some_and(|top| folder.starts_with(top))
 }
@@ -289,8 +292,8 @@ pub(crate) fn entries(folder: &Path) -> Vec<PathBuf> {
     entries.map(|entry| entry.path()).collect()
 }
 
-/// Renames what a line left and copies what was there before to its place.
-pub(crate) fn put_back(theirs: &Path, ours: &Path) -> SetAside {
+/// Renames what a line left, and restores the earlier content at its path.
+pub(crate) fn set_aside(theirs: &Path, ours: &Path) -> SetAside {
     let moved = free_name(theirs).and_then(|aside| {
         fs::rename(theirs, &aside)?;
         match ours.symlink_metadata() {
@@ -303,7 +306,7 @@ pub(crate) fn put_back(theirs: &Path, ours: &Path) -> SetAside {
     SetAside { path: theirs.to_owned(), aside: moved.map_err(|error| error.to_string()) }
 }
 
-/// The copy stays where it is, for the next line.
+/// Copies the earlier content to its path. The copy itself stays for the next line.
 fn copy_back(ours: &Path, theirs: &Path, kept: &fs::Metadata) -> io::Result<()> {
     if kept.is_dir() {
         fs::create_dir(theirs)?;

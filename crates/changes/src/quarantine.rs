@@ -1,9 +1,9 @@
-//! What a line deletes and nothing else keeps.
+//! Files that a line deletes and that nothing else keeps.
 //!
-//! Before the line every file it may delete gets a second name here, so that its content outlives the first: that costs no
-//! copy, however large it is. After the line the names of what is still there are dropped again. What is left can be put
-//! back, and is removed after some days. A hard link does not help against what writes into a file in its place; for that
-//! there are the copies of the tracker, whose changes are part of an entry where no session has them.
+//! Before a line every file that it may delete gets a second name here, so that its content outlives the first name.
+//! That costs no copy, however large the file is. After the line the second names of files that are still there are
+//! dropped. The rest can be restored, and is removed after some days. A hard link does not protect a file that is
+//! overwritten in place; the copies of the tracker do, and their changes are part of an entry if no session has them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,54 +17,56 @@ use lathe_protocol::Change;
 use serde::{Deserialize, Serialize};
 
 use crate::anypath;
-use crate::begun::{self, Begun, Folder, Taken, Watched};
+use crate::unfinished::{self, BegunNote, RepositoryPath, TakenNote, WatchedRepositories};
 use crate::health;
-use crate::parts;
-use crate::putback::{PutBack, behind_link, put_tree};
-use crate::refs::{self, KeptRef, Names};
-use crate::repository::{self, Broken, Repositories};
-use crate::restore::{self, Step};
+use crate::lost_parts;
+use crate::restore_files::{RestoreReport, redirected, restore_tree};
+use crate::refs::{self, KeptRef, RefNames};
+use crate::repository::{self, BrokenRepository, Repositories};
+use crate::restore::{self, RestoreStep};
 use crate::{ChangesError, TreeChange, net};
 
 pub(crate) const ENTRY: &str = "entry.json";
 
-/// Files that one line may have kept, and bytes that are copied where a second name is not possible.
+/// The maximum number of files kept for one line, and the maximum number of bytes copied if a second name is not
+/// possible.
 const MOST_FILES: u64 = 500_000;
 const MOST_COPIED: u64 = 2 << 30;
 
-/// The folder of what was kept.
+/// The folder of all entries.
 #[derive(Debug, Clone)]
 pub struct Quarantine {
     pub(crate) folder: PathBuf,
 }
 
-/// What one line took away.
+/// The losses of one line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct QuarantineEntry {
     pub id: String,
     /// Seconds since 1970.
     pub at: u64,
     pub line: String,
-    /// The folder worked in.
+    /// The working folder.
     #[serde(with = "anypath::one")]
     pub folder: PathBuf,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
     pub call: String,
-    /// Where each tree was; the tree itself lies beside, by its number.
+    /// The original path of each tree. The tree itself lies in the entry under its number.
     #[serde(default, with = "anypath::many")]
     pub trees: Vec<PathBuf>,
     pub files: u64,
     pub bytes: u64,
-    /// What else changed, where no session knows it.
+    /// The other changes of the line, if no session has them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refs: Vec<KeptRef>,
-    /// Repositories that the line broke, whole as they were before it; each lies beside, by its number.
+    /// Repositories that the line broke, complete as they were before it. Each lies in the entry under its number.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repositories: Vec<KeptRepository>,
-    /// The acts of its session that put it back and took it away again, in turn: by the last event before each.
+    /// The acts of the session that restored the entry and undid that, in turn. Each is named by the last event
+    /// before it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub acts: Vec<u64>,
 }
@@ -74,16 +76,16 @@ pub struct Kept {
 pub struct KeptRepository {
     #[serde(with = "anypath::one")]
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// A description of the damage.
     pub why: String,
-    /// Files that the line left otherwise than they were, by their path in it, with what tells them from any other.
+    /// Files that the line changed, by their path in the repository, each with a mark that tells it from any other.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub left: BTreeMap<String, String>,
 }
 
-/// Whose line it is.
+/// The origin of a line.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Note {
+pub struct LineOrigin {
     pub line: String,
     #[serde(with = "anypath::one")]
     pub folder: PathBuf,
@@ -91,28 +93,28 @@ pub struct Note {
     pub call: String,
 }
 
-/// Something that could not be kept, and why.
+/// A path that could not be kept, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotKept {
     pub path: PathBuf,
     pub why: String,
 }
 
-/// Being kept, before and while a line runs.
+/// The entry of a line, before and while the line runs.
 #[derive(Debug)]
-pub struct Keeping {
+pub struct OpenEntry {
     folder: PathBuf,
     id: String,
     trees: Vec<PathBuf>,
     files: u64,
     bytes: u64,
     copied: u64,
-    names: Option<(PathBuf, Names)>,
+    names: Option<(PathBuf, RefNames)>,
     repositories: Vec<KeptRepository>,
-    /// What was replaced is let go: only what is gone is kept.
+    /// True if only files that are gone stay in the entry, and files that were replaced do not.
     only_gone: bool,
-    watched: Watched,
-    /// The note of what is kept, locked while the line runs.
+    watched: WatchedRepositories,
+    /// The note about this entry, locked while the line runs.
     begun: Option<fs::File>,
 }
 
@@ -121,18 +123,18 @@ impl Quarantine {
         Self { folder }
     }
 
-    /// Begins to keep things for one line.
-    pub fn begin(&self) -> io::Result<Keeping> {
+    /// Creates the entry of one line.
+    pub fn begin(&self) -> io::Result<OpenEntry> {
         fs::DirBuilder::new().mode(0o700).recursive(true).create(&self.folder)?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let id = format!("{}-{:05}", now.as_secs(), std::process::id() % 100_000);
-        // Two lines of one second.
+        // Two lines may begin in one second.
         let ids = std::iter::once(id.clone()).chain((1..100).map(|n| format!("{id}-{n}")));
         for id in ids {
             let folder = self.folder.join(&id);
             match fs::DirBuilder::new().mode(0o700).create(&folder) {
                 Ok(()) => {
-                    return Ok(Keeping::new(folder, id));
+                    return Ok(OpenEntry::new(folder, id));
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
@@ -141,33 +143,34 @@ impl Quarantine {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// The copies of repositories that are held beside.
+    /// The copies of repositories in this quarantine.
     pub fn repositories(&self) -> Repositories {
         Repositories::new(self.folder.join(repository::FOLDER))
     }
 
-    /// What is kept, the oldest first. What a killed process left unfinished is not listed.
-    pub fn entries(&self) -> Vec<Kept> {
+    /// All entries, the oldest first. Entries that a killed process left unfinished are not listed.
+    pub fn entries(&self) -> Vec<QuarantineEntry> {
         let folders = fs::read_dir(&self.folder).into_iter().flatten().flatten();
-        let read = |folder: PathBuf| -> Option<Kept> {
+        let read = |folder: PathBuf| -> Option<QuarantineEntry> {
             serde_json::from_slice(&fs::read(folder.join(ENTRY)).ok()?).ok()
         };
-        let mut entries: Vec<Kept> = folders.filter_map(|entry| read(entry.path())).collect();
+        let mut entries: Vec<QuarantineEntry> = folders.filter_map(|entry| read(entry.path())).collect();
         entries.sort_by(|a, b| (a.at, &a.id).cmp(&(b.at, &b.id)));
         entries
     }
 
-    /// The paths that are gone and that an entry holds: files, and whole folders.
-    pub fn held(&self, kept: &Kept) -> Vec<PathBuf> {
+    /// The lost paths that an entry holds: files, and whole folders.
+    pub fn missing_paths(&self, kept: &QuarantineEntry) -> Vec<PathBuf> {
         let mut held: Vec<PathBuf> = kept.repositories.iter().map(|one| one.path.clone()).collect();
-        held.extend(self.places(kept).into_iter().map(|(_, path)| path));
+        held.extend(self.slots(kept).into_iter().map(|(_, path)| path));
         held.sort();
         held.dedup();
         held
     }
 
-    /// The place of each thing in an entry, and where it was: repositories that are gone as a whole, files and folders.
-    pub(crate) fn places(&self, kept: &Kept) -> Vec<(PathBuf, PathBuf)> {
+    /// The location of each kept thing in an entry, and its original path: repositories that are gone as a whole,
+    /// files and folders.
+    pub(crate) fn slots(&self, kept: &QuarantineEntry) -> Vec<(PathBuf, PathBuf)> {
         let copy = |at: usize| self.folder.join(&kept.id).join(repository_name(at));
         let repositories = kept.repositories.iter().enumerate();
         let whole = repositories.filter(|(at, one)| copy(*at).exists() && !one.path.exists());
@@ -186,22 +189,22 @@ impl Quarantine {
         places
     }
 
-    /// Puts everything back that is not in somebody's way. An entry of which nothing is left is removed.
-    pub fn restore(&self, kept: &Kept, blobs: &Blobs) -> Result<PutBack, ChangesError> {
-        let back = self.put_back(kept, blobs)?;
+    /// Restores everything whose path is free. An entry that is restored completely is removed.
+    pub fn restore(&self, kept: &QuarantineEntry, blobs: &Blobs) -> Result<RestoreReport, ChangesError> {
+        let back = self.restore_keeping(kept, blobs)?;
         if back.left.is_empty() {
             self.remove(kept).map_err(|error| ChangesError::io("remove", &self.folder, error))?;
         }
         Ok(back)
     }
 
-    /// The same; the entry stays.
-    pub(crate) fn put_back(&self, kept: &Kept, blobs: &Blobs) -> Result<PutBack, ChangesError> {
-        let mut back = PutBack::default();
-        // First, for names of git's are put back by git.
+    /// Like [`restore`](Self::restore), but the entry stays.
+    pub(crate) fn restore_keeping(&self, kept: &QuarantineEntry, blobs: &Blobs) -> Result<RestoreReport, ChangesError> {
+        let mut back = RestoreReport::default();
+        // Repositories come first, because git itself restores its names.
         for (at, one) in kept.repositories.iter().enumerate() {
             let copy = self.folder.join(&kept.id).join(repository_name(at));
-            if let Some(why) = behind_link(&one.path) {
+            if let Some(why) = redirected(&one.path) {
                 back.left.push((one.path.display().to_string(), why));
                 continue;
             }
@@ -210,20 +213,20 @@ impl Quarantine {
                 self.set_aside(&one.path, kept);
             }
             let before = back.done.len();
-            repository::put_back(&copy, &one.path, &one.left, &mut back);
+            repository::restore_repository(&copy, &one.path, &one.left, &mut back);
             if whole && back.done.len() > before && !copy.exists() {
                 back.moved.push((copy, one.path.clone()));
             } else if back.done.len() > before {
                 back.stays.push(one.path.display().to_string());
             }
         }
-        // What is gone goes first: something of it may lie in the place of another.
+        // Paths that are gone come first: a part of one may lie at the path of another.
         let (there, gone): (Vec<_>, Vec<_>) =
             kept.trees.iter().enumerate().partition(|(_, path)| path.symlink_metadata().is_ok());
         for (at, path) in gone.into_iter().chain(there) {
-            match behind_link(path) {
+            match redirected(path) {
                 Some(why) => back.left.push((path.display().to_string(), why)),
-                None => put_tree(&self.tree(kept, at), path, &mut back),
+                None => restore_tree(&self.tree(kept, at), path, &mut back),
             }
         }
         if !kept.changes.is_empty() {
@@ -234,16 +237,16 @@ impl Quarantine {
             for planned in &plan {
                 let path = planned.wanted.path.display().to_string();
                 match &planned.step {
-                    Step::AlreadyThere => {}
-                    Step::Restore if !is_left(&planned.wanted.path) => back.done.push(path),
-                    Step::Restore | Step::Conflict { .. } | Step::FolderInUse => {
+                    RestoreStep::AlreadyThere => {}
+                    RestoreStep::Restore if !is_left(&planned.wanted.path) => back.done.push(path),
+                    RestoreStep::Restore | RestoreStep::Conflict { .. } | RestoreStep::FolderInUse => {
                         back.left.push((path, "somebody changed it meanwhile".to_owned()));
                     }
-                    Step::MissingBlob { .. } => {
+                    RestoreStep::MissingBlob { .. } => {
                         back.left.push((path, "its content is no longer stored".to_owned()));
                     }
-                    Step::Refused => back.left.push((path, "it is not a path that is put back".to_owned())),
-                    Step::Failed { why } => back.left.push((path, why.clone())),
+                    RestoreStep::Refused => back.left.push((path, "it is not a path that is put back".to_owned())),
+                    RestoreStep::Failed { why } => back.left.push((path, why.clone())),
                 }
             }
         }
@@ -253,14 +256,14 @@ impl Quarantine {
         Ok(back)
     }
 
-    /// Throws an entry away.
-    pub fn remove(&self, kept: &Kept) -> io::Result<()> {
+    /// Removes an entry.
+    pub fn remove(&self, kept: &QuarantineEntry) -> io::Result<()> {
         refs::unpin_all(kept);
         remove_tree(&self.folder.join(&kept.id))
     }
 
-    /// Entries, and what killed processes left, that are older than this. With `really` they are removed. Gives how many,
-    /// and the bytes they hold.
+    /// Finds entries, and leftovers of killed processes, that are older than `older`. With `really` they are removed.
+    /// Returns their number and size in bytes.
     pub fn collect(&self, older: Duration, really: bool) -> (u64, u64) {
         let limit = SystemTime::now().checked_sub(older).unwrap_or(UNIX_EPOCH);
         let (mut count, mut bytes) = (0, 0);
@@ -282,27 +285,27 @@ impl Quarantine {
         (count, bytes)
     }
 
-    /// Makes room for a repository where another one is by now. That one is kept as an entry of its own.
-    fn set_aside(&self, path: &Path, kept: &Kept) {
+    /// Makes room for a repository whose path another one has taken. The other one is kept as an entry of its own.
+    fn set_aside(&self, path: &Path, kept: &QuarantineEntry) {
         let Ok(mut keeping) = self.begin() else { return };
         if fs::rename(path, keeping.folder.join("0")).is_err() {
             return keeping.forget();
         }
         keeping.trees.push(path.to_owned());
         let line = format!("the repository that was there when {} was put back", kept.id);
-        let note = Note { line, folder: kept.folder.clone(), session: None, call: "restore".to_owned() };
+        let note = LineOrigin { line, folder: kept.folder.clone(), session: None, call: "restore".to_owned() };
         let back = keeping.folder.join("0");
         if keeping.finish(note, Vec::new()).is_err() {
             let _ = fs::rename(back, path);
         }
     }
 
-    fn tree(&self, kept: &Kept, at: usize) -> PathBuf {
+    fn tree(&self, kept: &QuarantineEntry, at: usize) -> PathBuf {
         self.folder.join(&kept.id).join(at.to_string())
     }
 }
 
-impl Keeping {
+impl OpenEntry {
     fn new(folder: PathBuf, id: String) -> Self {
         Self {
             folder,
@@ -314,51 +317,51 @@ impl Keeping {
             names: None,
             repositories: Vec::new(),
             only_gone: false,
-            watched: Watched::default(),
+            watched: WatchedRepositories::default(),
             begun: None,
         }
     }
 
-    /// As a process that is gone had it.
-    pub(crate) fn left(folder: PathBuf, id: String, begun: Begun, taken: Taken) -> Self {
-        let Begun { trees, only_gone, names, watched, .. } = begun;
+    /// The entry as a process that is gone left it.
+    pub(crate) fn recovered(folder: PathBuf, id: String, begun: BegunNote, taken: TakenNote) -> Self {
+        let BegunNote { trees, only_gone, names, watched, .. } = begun;
         let names = names.map(|(folder, names)| (folder.0, names));
         let repositories = taken.repositories;
         Self { trees, only_gone, names, watched, repositories, ..Self::new(folder, id) }
     }
 
-    /// The repositories of which there are copies while the line runs. With `programs`, what it leaves for git to run is
-    /// set aside.
-    pub fn watch(&mut self, watched: Watched, programs: bool) {
-        self.watched = Watched { programs, ..watched };
+    /// Sets the repositories of which there are copies while the line runs. With `programs`, what the line leaves for
+    /// git to run is set aside.
+    pub fn watch(&mut self, watched: WatchedRepositories, programs: bool) {
+        self.watched = WatchedRepositories { programs, ..watched };
     }
 
-    /// Writes down what is kept, so that it is found after the death of this process. The line may run then.
-    /// `scratch` names the copies of the tracker, where no session has them.
-    pub fn begin(&mut self, note: &Note, scratch: Option<String>) -> io::Result<()> {
-        let begun = Begun {
+    /// Records what is kept, so that it is found after the death of this process. Only then the line may run.
+    /// `scratch` names the copies of the tracker, if no session has them.
+    pub fn begin(&mut self, note: &LineOrigin, scratch: Option<String>) -> io::Result<()> {
+        let begun = BegunNote {
             note: note.clone(),
             trees: self.trees.clone(),
             only_gone: self.only_gone,
-            names: self.names.clone().map(|(folder, names)| (Folder(folder), names)),
+            names: self.names.clone().map(|(folder, names)| (RepositoryPath(folder), names)),
             scratch,
             watched: self.watched.clone(),
         };
-        self.begun = Some(begun::write(&self.folder, &begun)?);
+        self.begun = Some(unfinished::write(&self.folder, &begun)?);
         Ok(())
     }
 
-    /// The repositories were looked at once the process was gone.
-    pub(crate) fn settled(&self) {
+    /// Records that the repositories were settled after the death of the process.
+    pub(crate) fn mark_settled(&self) {
         self.write_taken(true);
     }
 
     fn write_taken(&self, settled: bool) {
         let repositories = self.repositories.clone();
-        let _ = begun::write_taken(&self.folder, &Taken { repositories, settled });
+        let _ = unfinished::write_taken(&self.folder, &TakenNote { repositories, settled });
     }
 
-    /// Keeps a file, or a folder with all that is in it. What is not there needs no keeping.
+    /// Keeps a file, or a folder with its content. A missing path needs no keeping.
     pub fn keep(&mut self, path: &Path) -> Result<(), NotKept> {
         let not = |why: String| NotKept { path: path.to_owned(), why };
         let found = match fs::symlink_metadata(path) {
@@ -379,26 +382,26 @@ impl Keeping {
         }
     }
 
-    /// For a line of which nobody knows what it does: a build may replace a large file each time.
-    pub fn only_gone(&mut self) {
+    /// Keeps only files that are gone. For a line with unknown effects: a build may replace a large file each time.
+    pub fn keep_only_gone(&mut self) {
         self.only_gone = true;
     }
 
-    /// After the line: takes over the copies of what it broke.
-    pub fn keep_repositories(&mut self, broken: &[Broken]) {
+    /// Takes over the copies of the repositories that the line broke.
+    pub fn keep_repositories(&mut self, broken: &[BrokenRepository]) {
         for one in broken {
             let to = self.folder.join(repository_name(self.repositories.len()));
             let left = match one.parts.as_slice() {
-                [] => repository::left(&one.copy, &one.path),
+                [] => repository::changed_files(&one.copy, &one.path),
                 parts => repository::left_parts(&one.path, parts),
             };
             self.repositories.push(KeptRepository { path: one.path.clone(), why: one.why.clone(), left });
-            // First, so that a copy which was moved is known after a kill.
+            // Recorded first, so that a moved copy is known after a kill.
             self.write_taken(false);
             let taken = match one.parts.as_slice() {
                 [] => fs::rename(&one.copy, &to),
-                // The rest is as it should be, and stays as it is.
-                parts => parts::take(&one.copy, parts, &to),
+                // The rest of the repository is whole, and stays as it is.
+                parts => lost_parts::move_parts(&one.copy, parts, &to),
             };
             if taken.is_err() {
                 self.repositories.pop();
@@ -408,7 +411,7 @@ impl Keeping {
 
     /// Keeps every commit that has a name in the repository around a folder.
     pub fn keep_names(&mut self, root: &Path) {
-        if let Some(names) = Names::look(root).filter(|names| names.pin(root, &self.id)) {
+        if let Some(names) = RefNames::read(root).filter(|names| names.pin(root, &self.id)) {
             self.names = Some((root.to_owned(), names));
         }
     }
@@ -432,7 +435,7 @@ impl Keeping {
                     let found = entry.metadata().map_err(words)?;
                     open.push((entry.path(), to.join(entry.file_name()), found));
                 }
-                // The mode is needed when it is put back; until then we have to get in.
+                // The mode is needed for the restore; until then we need access.
                 fs::set_permissions(&to, fs::Permissions::from_mode(found.mode() & 0o7777 | 0o700))
                     .map_err(words)?;
             } else if kind.is_symlink() {
@@ -452,11 +455,11 @@ impl Keeping {
         Ok(())
     }
 
-    /// After the line: keeps what is really lost, and writes it down. None if nothing is.
-    pub fn finish(mut self, note: Note, changes: Vec<Change>) -> io::Result<Option<Kept>> {
+    /// Keeps what is really lost after the line, and writes the entry. None if nothing is lost.
+    pub fn finish(mut self, note: LineOrigin, changes: Vec<Change>) -> io::Result<Option<QuarantineEntry>> {
         let mut refs = Vec::new();
         if let Some((root, names)) = self.names.take() {
-            refs = Names::look(&root).map(|now| names.lost(&now)).unwrap_or_default();
+            refs = RefNames::read(&root).map(|now| names.lost(&now)).unwrap_or_default();
             if refs.is_empty() {
                 refs::unpin(&root, &self.id);
             }
@@ -484,10 +487,10 @@ impl Keeping {
             return Ok(None);
         }
         let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        let Note { line, folder, session, call } = note;
+        let LineOrigin { line, folder, session, call } = note;
         let id = self.id.clone();
         let acts = Vec::new();
-        let kept = Kept {
+        let kept = QuarantineEntry {
             id,
             at,
             line,
@@ -504,11 +507,11 @@ impl Keeping {
         };
         let text = serde_json::to_vec_pretty(&kept).map_err(io::Error::other)?;
         fs::write(self.folder.join(ENTRY), text)?;
-        begun::remove(&self.folder);
+        unfinished::remove(&self.folder);
         Ok(Some(kept))
     }
 
-    /// Nothing ran: nothing is kept.
+    /// Discards the entry, because the line did not run.
     pub fn forget(self) {
         if let Some((root, _)) = &self.names {
             refs::unpin(root, &self.id);
@@ -522,7 +525,7 @@ pub(crate) fn repository_name(at: usize) -> String {
     format!("repository-{at}")
 }
 
-/// Drops the second names of what is still where it was. Gives how much is left: entries that are gone, and their bytes.
+/// Drops the second names of files that are still at their path. Returns the number of lost files and their bytes.
 fn drop_present(kept: &Path, path: &Path) -> (u64, u64) {
     let Ok(ours) = fs::symlink_metadata(kept) else { return (0, 0) };
     let theirs = fs::symlink_metadata(path).ok();
@@ -545,14 +548,14 @@ fn drop_present(kept: &Path, path: &Path) -> (u64, u64) {
         bytes += size;
     }
     if theirs.is_some_and(|theirs| theirs.is_dir()) {
-        // Only empty folders go; the others hold what is lost.
+        // Only empty folders go; the others hold lost files.
         let _ = fs::remove_dir(kept);
         return (files, bytes);
     }
     (files + 1, bytes)
 }
 
-/// Whether a copy is still the same as what it was made of.
+/// Tells whether a copy still equals the file that it was made from.
 fn is_copy(kept: &Path, path: &Path, ours: &fs::Metadata, theirs: &fs::Metadata) -> bool {
     if ours.file_type().is_symlink() {
         return fs::read_link(kept).ok() == fs::read_link(path).ok();
@@ -560,7 +563,7 @@ fn is_copy(kept: &Path, path: &Path, ours: &fs::Metadata, theirs: &fs::Metadata)
     ours.len() == theirs.len() && ours.dev() != theirs.dev() && fs::read(kept).ok() == fs::read(path).ok()
 }
 
-/// Also where folders in it may not be written.
+/// Removes a folder, even if folders in it are not writable.
 pub(crate) fn remove_tree(folder: &Path) -> io::Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => fs::remove_file(folder),

@@ -1,11 +1,12 @@
-//! Which files need no copy because git has their content.
+//! Selection of the files that need no copy because git has their content.
 //!
-//! The index says what `lstat` told of a file when git last compared it with its object. A file of which every part of that is
-//! the same, and that is older than the index, is the object, unless git converts on the way (line ends, `$Id$`, encodings,
-//! filters). For line ends and `$Id$` an unchanged file of the object's size is the object, because cleaning only ever removes
-//! bytes. Everything else that the index names is read and compared with the name of the object; what is not the object is
-//! copied. The index is read here, entry by entry: git takes a process for each question, each with the whole index in memory.
-//! Nothing of the repository is written, and nothing that it names is run.
+//! The index records the `lstat` of a file at the time when git last compared it with its object. A file with the
+//! same `lstat` that is older than the index is the object, unless git converts on the way (line ends, `$Id$`,
+//! encodings, filters). With line ends and `$Id$` an unchanged file of the object's size is the object, because
+//! cleaning only ever removes bytes. Every other file that the index names is read and compared with the name of the
+//! object; a file that differs from the object is copied. The index is read here, entry by entry: git needs a process
+//! for each query, each with the whole index in memory. Nothing in the repository is written, and nothing that it
+//! names is run.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -14,58 +15,58 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use lathe_git::{Content, IndexEntry, IndexFile, Repository, read_regular};
+use lathe_git::{ContentRules, IndexEntry, IndexFile, Repository, read_regular};
 
 use crate::beneath::split;
 use crate::git::Git;
 use crate::manifest::{Oids, from_hex, hex};
-use crate::stat::{Kind, Stat};
-use crate::walk::Seen;
+use crate::stat::{PathKind, Stat};
+use crate::walk::SeenPath;
 
-/// What git has of a file: the number of the object in [`Oids`].
+/// Git's knowledge of a file. The number is that of the object in [`Oids`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reference {
-    /// Nothing.
+    /// Git has nothing.
     None,
-    /// Its content.
+    /// The object is the file's content.
     Proven(u32),
-    /// Perhaps its content: what is there has to be read.
+    /// The object may be the file's content: the file has to be read.
     Likely(u32),
 }
 
-/// A repository and how it converts files, asked before it is known which files there are.
-pub(crate) struct Asked {
+/// A repository and its conversion settings, read before the list of files is known.
+pub(crate) struct ReferenceFinder {
     git: Git,
-    /// Line ends are converted in files without attributes.
+    /// True if line ends are converted in files without attributes.
     converts_all: bool,
-    /// Attributes of the user's or the system's convert.
+    /// True if attributes of the user or the system convert files.
     converts_some: bool,
 }
 
-/// The file of attributes in a folder.
+/// The name of attribute files.
 const ATTRIBUTES: &[u8] = b".gitattributes";
 
-/// Parts of the names of attributes that convert. A file with none of these in it converts nothing.
+/// Parts of the names of attributes that convert. A file without any of these converts nothing.
 const CONVERTING: [&[u8]; 6] = [b"filter", b"encoding", b"text", b"eol", b"crlf", b"ident"];
 
-/// Bytes of a file of attributes that are looked at, and such files of one tree.
+/// The maximum number of bytes read from an attribute file, and the maximum number of such files in one tree.
 const LONGEST: u64 = 1 << 20;
 const MOST_ATTRIBUTES: usize = 256;
 
-/// Nanoseconds by which a file has to be older than the index. Git itself counts in seconds where it was built so.
+/// The minimum age of a file before the index, in nanoseconds. Some builds of git record whole seconds.
 const OLDER: i64 = 1_000_000_000;
 
-impl Asked {
-    /// Asks the repository around a folder. None where there is none that can be used.
-    pub fn about(root: &Path) -> Option<Self> {
+impl ReferenceFinder {
+    /// Reads the settings of the repository around a folder. None if no repository can be used.
+    pub fn open(root: &Path) -> Option<Self> {
         let git = Git::at(root);
         let repository = git.repository()?;
         let keys = r"^core\.(autocrlf|eol|attributesfile)$";
-        let set = git.run(Content::User, &["config", "--null", "--get-regexp", keys], None);
+        let set = git.run(ContentRules::User, &["config", "--null", "--get-regexp", keys], None);
         let (mut autocrlf, mut eol, mut file) = (None, None, None);
         let set = set.unwrap_or_default();
         for setting in set.split(|byte| *byte == 0).filter(|setting| !setting.is_empty()) {
-            // A key alone means yes.
+            // A key without a value means true.
             let (key, value) = match setting.iter().position(|byte| *byte == b'\n') {
                 Some(at) => (&setting[..at], &setting[at + 1..]),
                 None => (setting, &b"true"[..]),
@@ -82,7 +83,7 @@ impl Asked {
             || eol.is_some_and(|value| !is_off(value, &[b"", b"lf", b"native"]));
         let of_user = match file {
             Some(file) if file.starts_with(b"/") => vec![PathBuf::from(OsStr::from_bytes(file))],
-            // Git knows what it stands for.
+            // Only git resolves such a path.
             Some(_) => return Some(Self { git, converts_all, converts_some: true }),
             None => user_files(),
         };
@@ -91,35 +92,35 @@ impl Asked {
         Some(Self { git, converts_all, converts_some })
     }
 
-    /// What git has of each file, in the order of `seen`, which is that of the paths.
-    pub fn references(&self, seen: &[Seen], oids: &mut Oids) -> Vec<Reference> {
+    /// Git's knowledge of each file, in the order of `seen`, which is the order of the paths.
+    pub fn references(&self, seen: &[SeenPath], oids: &mut Oids) -> Vec<Reference> {
         let mut all = vec![Reference::None; seen.len()];
         let Some(repository) = self.git.repository() else { return all };
         let Some(index) = repository.index_file() else { return all };
         let listed = match read_index(index, repository.prefix(), seen, &mut all, oids) {
-            Listed::Whole { hidden } => Some(hidden),
-            Listed::Split => self.by_git(seen, &mut all, oids).then_some(true),
-            Listed::Damaged => None,
+            IndexScan::Whole { hidden } => Some(hidden),
+            IndexScan::Split => self.list_by_git(seen, &mut all, oids).then_some(true),
+            IndexScan::Damaged => None,
         };
         let Some(hidden) = listed else { return vec![Reference::None; seen.len()] };
         let asks = hidden || self.converts_some || self.converts_all || tree_converts(repository, seen);
         if asks && self.converted(seen, &mut all, oids).is_none() {
-            // It cannot be known, so everything is read.
+            // Unknown, so every file is read.
             all.iter_mut().for_each(Reference::doubt);
         }
         all
     }
 
-    /// The same from git's own listing, which has what a split index shares with others.
-    fn by_git(&self, seen: &[Seen], all: &mut [Reference], oids: &mut Oids) -> bool {
+    /// Uses git's own listing, which includes the entries that a split index shares with others.
+    fn list_by_git(&self, seen: &[SeenPath], all: &mut [Reference], oids: &mut Oids) -> bool {
         let listed = || {
             let index = self.git.repository()?.index();
             let before = std::fs::metadata(&index).ok()?;
-            let files = self.git.run(Content::Bytes, &["ls-files", "-s", "-v", "-z"], None)?;
+            let files = self.git.run(ContentRules::Bytes, &["ls-files", "-s", "-v", "-z"], None)?;
             let arguments =
                 ["diff-files", "--name-only", "--relative", "--no-ext-diff", "--ignore-submodules=all", "-z"];
-            let dirty = self.git.run(Content::Bytes, &arguments, None)?;
-            // The two looks at the index must have seen the same one.
+            let dirty = self.git.run(ContentRules::Bytes, &arguments, None)?;
+            // Both commands must have read the same index.
             is_same(&before, &std::fs::metadata(&index).ok()?).then_some((files, dirty))
         };
         let Some((files, dirty)) = listed() else { return false };
@@ -134,8 +135,9 @@ impl Asked {
         true
     }
 
-    /// Doubts the files whose content may differ from their object although they are unchanged. None if git does not say.
-    fn converted(&self, seen: &[Seen], all: &mut [Reference], oids: &Oids) -> Option<()> {
+    /// Marks the files whose content may differ from their object although they are unchanged. None if git does not
+    /// answer.
+    fn converted(&self, seen: &[SeenPath], all: &mut [Reference], oids: &Oids) -> Option<()> {
         let proven: Vec<(usize, &[u8], u32)> = (all.iter().zip(seen).enumerate())
             .filter_map(|(at, (reference, one))| match reference {
                 Reference::Proven(number) => Some((at, &*one.rel, *number)),
@@ -151,8 +153,9 @@ impl Asked {
             paths.extend_from_slice(path);
             paths.push(0);
         }
-        // All attributes: then git writes nothing for the many files that have none, which is what takes its time.
-        let found = self.git.run(Content::User, &["check-attr", "-z", "--stdin", "--all"], Some(paths))?;
+        // Query all attributes: then git prints nothing for the many files without any, and printing is the slow
+        // part.
+        let found = self.git.run(ContentRules::User, &["check-attr", "-z", "--stdin", "--all"], Some(paths))?;
         let (mut excluded, mut measured) = (HashSet::new(), HashSet::new());
         let mut words = found.split(|byte| *byte == 0);
         while let (Some(path), Some(attribute), Some(value)) = (words.next(), words.next(), words.next()) {
@@ -174,7 +177,7 @@ impl Asked {
         Some(())
     }
 
-    /// Whether a pipe or a device is in the place of attributes of these files: git would wait for it.
+    /// Tells whether a pipe or a device replaces an attribute file of these paths: git would wait for it.
     fn would_wait<'a>(&self, paths: impl Iterator<Item = &'a [u8]>) -> bool {
         let Some(repository) = self.git.repository() else { return false };
         let folders: HashSet<&Path> = paths
@@ -188,8 +191,8 @@ impl Asked {
         folders.iter().any(is_odd)
     }
 
-    /// Those whose file has not the size of the object.
-    fn of_other_size(&self, files: &[(usize, &[u8], u32)], seen: &[Seen], oids: &Oids) -> Option<Vec<usize>> {
+    /// The files whose size differs from their object.
+    fn of_other_size(&self, files: &[(usize, &[u8], u32)], seen: &[SeenPath], oids: &Oids) -> Option<Vec<usize>> {
         if files.is_empty() {
             return Some(Vec::new());
         }
@@ -197,7 +200,7 @@ impl Asked {
         let asked: Vec<u8> =
             files.iter().flat_map(|(_, _, number)| [name(number), b"\n".to_vec()].concat()).collect();
         let sizes =
-            self.git.run(Content::Bytes, &["cat-file", "--batch-check=%(objectsize)"], Some(asked))?;
+            self.git.run(ContentRules::Bytes, &["cat-file", "--batch-check=%(objectsize)"], Some(asked))?;
         let is_other = |at: usize, size: &[u8]| {
             seen.get(at).is_none_or(|one| one.stat.size.to_string().as_bytes() != size)
         };
@@ -214,25 +217,25 @@ impl Reference {
     }
 }
 
-/// How an index was read.
-enum Listed {
-    /// `hidden`: it has attributes that are not where they were looked for.
+/// The results of reading an index.
+enum IndexScan {
+    /// `hidden`: the index has attribute files outside of the places that were checked.
     Whole {
         hidden: bool,
     },
-    /// Another file has the rest.
+    /// Another file has the rest of the index.
     Split,
     Damaged,
 }
 
-/// Lays an index beside the paths that were seen, which are ordered as it is.
+/// Merges an index with the seen paths, which have the same order.
 fn read_index(
     mut index: IndexFile,
     prefix: &Path,
-    seen: &[Seen],
+    seen: &[SeenPath],
     all: &mut [Reference],
     oids: &mut Oids,
-) -> Listed {
+) -> IndexScan {
     let mut prefix = prefix.as_os_str().as_bytes().to_vec();
     if !prefix.is_empty() {
         prefix.push(b'/');
@@ -243,14 +246,14 @@ fn read_index(
         let entry = match index.next_entry() {
             Ok(Some(entry)) => entry,
             Ok(None) => break,
-            Err(_) => return Listed::Damaged,
+            Err(_) => return IndexScan::Damaged,
         };
         let rel = entry.path.strip_prefix(&*prefix);
         if let Some(rel) = rel {
             while rest.next_if(|(one, _)| *one.rel < *rel).is_some() {}
         }
         match rest.peek_mut().filter(|(one, _)| rel == Some(&*one.rel)) {
-            Some((one, reference)) if entry.is_ordinary_file() && one.stat.kind() == Kind::File => {
+            Some((one, reference)) if entry.is_ordinary_file() && one.stat.kind() == PathKind::File => {
                 let number = oids.add(&entry.oid);
                 let is_same = is_unchanged(entry, &one.stat, written);
                 **reference = match number {
@@ -264,19 +267,19 @@ fn read_index(
         }
     }
     match index.is_split() {
-        Ok(false) => Listed::Whole { hidden },
-        Ok(true) => Listed::Split,
-        Err(_) => Listed::Damaged,
+        Ok(false) => IndexScan::Whole { hidden },
+        Ok(true) => IndexScan::Split,
+        Err(_) => IndexScan::Damaged,
     }
 }
 
-/// Tells whether a file is what git compared with its object, and so old that its times prove it.
+/// Tells whether a file is the one that git compared with its object, and so old that its times prove it.
 fn is_unchanged(entry: &IndexEntry, now: &Stat, written: i64) -> bool {
     const SECOND: i64 = 1_000_000_000;
     let known = &entry.stat;
     let is_time = |known: (u32, u32), now: i64| {
         let nanoseconds = u32::try_from(now.rem_euclid(SECOND)).unwrap_or_default();
-        // Seconds are kept in 32 bits, and who does not record the rest writes zero.
+        // Seconds are stored in 32 bits, and a build of git that does not record nanoseconds writes zero.
         known.0 == now.div_euclid(SECOND) as u32 && (known.1 == nanoseconds || known.1 == 0)
     };
     is_time(known.modified, now.modified)
@@ -287,7 +290,7 @@ fn is_unchanged(entry: &IndexEntry, now: &Stat, written: i64) -> bool {
         && now.modified < written.saturating_sub(OLDER)
 }
 
-/// Tells whether content has this name as an object of git's.
+/// Tells whether content has this object name in git.
 pub(crate) fn is_named(content: &[u8], oid: &[u8]) -> bool {
     let head = format!("blob {}\0", content.len());
     match oid.len() {
@@ -305,8 +308,9 @@ pub(crate) fn is_named(content: &[u8], oid: &[u8]) -> bool {
     }
 }
 
-/// Path and object of every file that is tracked in the ordinary way, from `ls-files -s -v -z`: `H 100644 <oid> 0\t<path>`.
-/// Other letters than `H` mean that git was told not to look at the file, or that it is in conflict.
+/// Path and object of every file that is tracked in the ordinary way, from `ls-files -s -v -z`: `H 100644 <oid>
+/// 0\t<path>`. Other letters than `H` mean that git was told to ignore changes of the file, or that it is in
+/// conflict.
 fn listed_files(listing: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     listing.split(|byte| *byte == 0).filter_map(|line| {
         let tab = line.iter().position(|byte| *byte == b'\t')?;
@@ -324,7 +328,7 @@ fn is_same(a: &Metadata, b: &Metadata) -> bool {
 }
 
 /// Tells whether attributes of the tree may convert.
-fn tree_converts(repository: &Repository, seen: &[Seen]) -> bool {
+fn tree_converts(repository: &Repository, seen: &[SeenPath]) -> bool {
     let mut files: Vec<PathBuf> = vec![repository.attributes()];
     let top = repository.top();
     let above = repository.folder().ancestors().skip(1).take_while(|folder| folder.starts_with(top));
@@ -334,7 +338,7 @@ fn tree_converts(repository: &Repository, seen: &[Seen]) -> bool {
     files.len() > MOST_ATTRIBUTES || files.iter().any(|file| converts(file))
 }
 
-/// Tells whether a file of attributes may convert. One that cannot be read may.
+/// Tells whether an attribute file may convert. An unreadable one may.
 fn converts(file: &Path) -> bool {
     match file.symlink_metadata() {
         Ok(found) if found.is_symlink() => true,
@@ -351,14 +355,14 @@ fn converts(file: &Path) -> bool {
     }
 }
 
-/// The files of attributes that git reads for every repository of a user.
+/// The attribute files that git reads for every repository of a user.
 fn user_files() -> Vec<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let home = variable("HOME").map(|home| home.join(".config"));
     variable("XDG_CONFIG_HOME").or(home).map(|folder| folder.join("git/attributes")).into_iter().collect()
 }
 
-/// The places where builds of git have the attributes of a system.
+/// The paths of system-wide attributes in different builds of git.
 fn system_files(program: &Path) -> Vec<PathBuf> {
     let real = program.canonicalize().unwrap_or_else(|_| program.to_owned());
     let around = |program: &Path| -> Vec<PathBuf> {

@@ -1,42 +1,42 @@
-//! What git names: branches, remote branches, stashes and HEAD. Files come back by copies of them; a commit comes back by a
-//! name, so before a line that may drop names each commit gets one under `refs/lathe/kept`, which is dropped again when
-//! nothing was lost.
+//! Names in git: branches, remote branches, tags, stashes and HEAD. Files are restored from copies; a commit is
+//! restored by a name. So before a line that may drop names each commit gets a name under `refs/lathe/kept`, which is
+//! dropped again if nothing was lost.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use lathe_git::Content;
+use lathe_git::ContentRules;
 use serde::{Deserialize, Serialize};
 
 use crate::git::Git;
 
-/// More names than this are not kept: a repository of that many is no work of one person.
+/// The maximum number of names that are kept: a repository with more is not the work of one person.
 const MOST: usize = 2_000;
 
-/// A name and the commit it had before a line, and has after it.
+/// A name, with its commit before and after a line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptRef {
     pub name: String,
     pub before: String,
-    /// None: the name is gone.
+    /// None if the name is gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
 }
 
-/// The names of a repository as they were.
+/// The names of a repository at one moment.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Names(BTreeMap<String, String>);
+pub(crate) struct RefNames(BTreeMap<String, String>);
 
-/// What a stash is called here, as it has only a number, which changes.
+/// The prefix for stashes here. Git gives a stash only a number, which changes.
 const STASH: &str = "stash ";
 
-impl Names {
-    /// As they are now. None where there is no repository.
-    pub(crate) fn look(root: &Path) -> Option<Self> {
+impl RefNames {
+    /// Reads the current names. None if there is no repository.
+    pub(crate) fn read(root: &Path) -> Option<Self> {
         let git = Git::at(root);
         let format = "--format=%(objectname) %(refname)";
         let all = text(git.run(
-            Content::Bytes,
+            ContentRules::Bytes,
             &["for-each-ref", format, "refs/heads", "refs/remotes", "refs/tags"],
             None,
         )?);
@@ -48,12 +48,12 @@ impl Names {
         };
         all.lines().for_each(|line| add(line, ""));
         let stashes = git.run(
-            Content::Bytes,
+            ContentRules::Bytes,
             &["log", "-g", "--no-show-signature", "--format=%H %H %gs", "refs/stash", "--"],
             None,
         );
         text(stashes.unwrap_or_default()).lines().for_each(|line| add(line, STASH));
-        if let Some(head) = git.run(Content::Bytes, &["rev-parse", "--verify", "-q", "HEAD"], None) {
+        if let Some(head) = git.run(ContentRules::Bytes, &["rev-parse", "--verify", "-q", "HEAD"], None) {
             add(&format!("{} HEAD", text(head).trim()), "");
         }
         Some(Self(names))
@@ -67,11 +67,11 @@ impl Names {
         let lines: Vec<String> =
             oids.iter().enumerate().map(|(at, oid)| format!("create {}/{at} {oid}\n", ours(id))).collect();
         Git::at(root)
-            .run(Content::Bytes, &["update-ref", "--stdin"], Some(lines.concat().into_bytes()))
+            .run(ContentRules::Bytes, &["update-ref", "--stdin"], Some(lines.concat().into_bytes()))
             .is_some()
     }
 
-    /// What is another now.
+    /// The names that lead elsewhere in `now`, or are gone.
     pub(crate) fn lost(&self, now: &Self) -> Vec<KeptRef> {
         let changed = self.0.iter().filter(|(name, oid)| now.0.get(*name) != Some(oid));
         changed
@@ -88,26 +88,26 @@ fn ours(id: &str) -> String {
     format!("refs/lathe/kept/{id}")
 }
 
-/// Drops the names of ours.
+/// Drops our names for an entry.
 pub(crate) fn unpin(root: &Path, id: &str) {
     let git = Git::at(root);
-    let found = git.run(Content::Bytes, &["for-each-ref", "--format=delete %(refname)", &ours(id)], None);
+    let found = git.run(ContentRules::Bytes, &["for-each-ref", "--format=delete %(refname)", &ours(id)], None);
     if let Some(lines) = found.filter(|lines| !lines.is_empty()) {
-        git.run(Content::Bytes, &["update-ref", "--stdin"], Some(lines));
+        git.run(ContentRules::Bytes, &["update-ref", "--stdin"], Some(lines));
     }
 }
 
-/// Drops the names of ours of an entry, if it has any.
-pub(crate) fn unpin_all(kept: &crate::Kept) {
+/// Drops our names for an entry, if it has any.
+pub(crate) fn unpin_all(kept: &crate::QuarantineEntry) {
     if !kept.refs.is_empty() {
         unpin(&kept.folder, &kept.id);
     }
 }
 
-/// Puts names back that are as the line left them. Gives what was put back, and what was not with the reason.
+/// Restores names that are still as the line left them. Returns the restored names, and the others with the reason.
 pub(crate) fn restore(root: &Path, refs: &[KeptRef]) -> (Vec<String>, Vec<(String, String)>) {
     let git = Git::at(root);
-    let Some(now) = Names::look(root) else { return (Vec::new(), Vec::new()) };
+    let Some(now) = RefNames::read(root) else { return (Vec::new(), Vec::new()) };
     let (mut done, mut left) = (Vec::new(), Vec::new());
     for kept in refs.iter().filter(|kept| kept.name != "HEAD") {
         let at = now.0.get(&kept.name);
@@ -122,12 +122,12 @@ pub(crate) fn restore(root: &Path, refs: &[KeptRef]) -> (Vec<String>, Vec<(Strin
         let put = match kept.name.strip_prefix(STASH) {
             Some(rest) => {
                 let about = rest.split_once(' ').map_or("kept by lathe", |(_, about)| about);
-                git.run(Content::Bytes, &["stash", "store", "-m", about, &kept.before], None)
+                git.run(ContentRules::Bytes, &["stash", "store", "-m", about, &kept.before], None)
             }
             None => {
                 let old = kept.after.as_deref().unwrap_or(&nothing);
                 git.run(
-                    Content::Bytes,
+                    ContentRules::Bytes,
                     &["update-ref", "-m", "lathe: undo", &kept.name, &kept.before, old],
                     None,
                 )
@@ -138,20 +138,20 @@ pub(crate) fn restore(root: &Path, refs: &[KeptRef]) -> (Vec<String>, Vec<(Strin
             None => left.push((kept.name.clone(), format!("git refused; it was {}", kept.before))),
         }
     }
-    // A branch that is checked out moved under the index, which then says the opposite of what was done.
+    // A branch that is checked out moved under the index, which now shows the reverse of the change.
     if refs.iter().any(|kept| kept.name == "HEAD") && !done.is_empty() {
-        git.run(Content::Bytes, &["read-tree", "HEAD"], None);
+        git.run(ContentRules::Bytes, &["read-tree", "HEAD"], None);
     }
     (done, left)
 }
 
-/// Takes names away again that are as they were put back. Gives what was done, and what was not with the reason.
-pub(crate) fn take_again(root: &Path, id: &str, refs: &[KeptRef]) -> (Vec<String>, Vec<(String, String)>) {
+/// Removes restored names that were not changed since. Returns the removed names, and the others with the reason.
+pub(crate) fn remove_restored(root: &Path, id: &str, refs: &[KeptRef]) -> (Vec<String>, Vec<(String, String)>) {
     let git = Git::at(root);
-    let Some(now) = Names::look(root) else { return (Vec::new(), Vec::new()) };
+    let Some(now) = RefNames::read(root) else { return (Vec::new(), Vec::new()) };
     let (mut done, mut left) = (Vec::new(), Vec::new());
     let known = refs.iter().map(|kept| (kept.name.clone(), kept.before.clone())).collect();
-    if !refs.is_empty() && !Names(known).pin(root, id) {
+    if !refs.is_empty() && !RefNames(known).pin(root, id) {
         left.extend(refs.iter().map(|kept| (kept.name.clone(), "git cannot keep its commit".to_owned())));
         return (done, left);
     }
@@ -166,13 +166,13 @@ pub(crate) fn take_again(root: &Path, id: &str, refs: &[KeptRef]) -> (Vec<String
         }
         let put = match (&kept.after, kept.name.starts_with(STASH)) {
             (_, true) => stash_of(&git, &kept.before)
-                .and_then(|number| git.run(Content::Bytes, &["stash", "drop", "-q", &number], None)),
+                .and_then(|number| git.run(ContentRules::Bytes, &["stash", "drop", "-q", &number], None)),
             (Some(after), false) => git.run(
-                Content::Bytes,
+                ContentRules::Bytes,
                 &["update-ref", "-m", "lathe: rewind", &kept.name, after, &kept.before],
                 None,
             ),
-            (None, false) => git.run(Content::Bytes, &["update-ref", "-d", &kept.name, &kept.before], None),
+            (None, false) => git.run(ContentRules::Bytes, &["update-ref", "-d", &kept.name, &kept.before], None),
         };
         match put {
             Some(_) => done.push(kept.name.clone()),
@@ -180,14 +180,14 @@ pub(crate) fn take_again(root: &Path, id: &str, refs: &[KeptRef]) -> (Vec<String
         }
     }
     if refs.iter().any(|kept| kept.name == "HEAD") && !done.is_empty() {
-        git.run(Content::Bytes, &["read-tree", "HEAD"], None);
+        git.run(ContentRules::Bytes, &["read-tree", "HEAD"], None);
     }
     (done, left)
 }
 
 /// The name by which git drops a stash.
 fn stash_of(git: &Git, commit: &str) -> Option<String> {
-    let all = text(git.run(Content::Bytes, &["log", "-g", "--format=%H %gd", "refs/stash", "--"], None)?);
+    let all = text(git.run(ContentRules::Bytes, &["log", "-g", "--format=%H %gd", "refs/stash", "--"], None)?);
     let mut lines = all.lines().filter_map(|line| line.split_once(' '));
     lines.find(|(oid, _)| *oid == commit).map(|(_, name)| name.to_owned())
 }

@@ -1,13 +1,14 @@
-//! Copies of repositories, so that a line which takes `.git` away takes nothing away.
+//! Copies of repositories, so that a line that removes `.git` loses nothing.
 //!
-//! Nobody can tell what a script or an expansion will delete, so before any line that is not known to be harmless the
-//! repository gets a second set of names, as the files of the quarantine do. Objects and packs never change in their place:
-//! a hard link keeps them and costs nothing. Everything else in `.git` is small and is copied. The copy stays from line to
-//! line and from session to session and describes itself: a copied file has the time of its original, and so has a folder
-//! of links, hence a look at an unchanged repository is a few hundred `lstat`s. What is so young that its time proves
-//! nothing gets no time, and is looked at again.
+//! The effects of a script or an expansion cannot be predicted, so before any line that is not known to be harmless
+//! the repository gets a second set of names, like the files of the quarantine. Objects and packs never change in
+//! place: a hard link keeps them and costs nothing. Everything else in `.git` is small and is copied. The copy stays
+//! from line to line and from session to session and describes itself: a copied file has the time of its original,
+//! and so has a folder of links, so checking an unchanged repository is a few hundred `lstat`s. A file that is too
+//! young for its time to prove anything gets no time, and is checked again.
 //!
-//! Rejected: `git bundle` and a second clone (both read every object), and a copy inside of `.git` (it goes with it).
+//! Rejected: `git bundle` and a second clone (both read every object), and a copy inside of `.git` (it would be
+//! removed with it).
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -19,27 +20,27 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lathe_protocol::Digest;
 
-use crate::begun::Watched;
+use crate::unfinished::WatchedRepositories;
 use crate::health;
-use crate::layout::{all, around, is_loose, led_to, repository_of};
-use crate::linked;
-use crate::named;
-use crate::parts;
+use crate::layout::{repository_paths, repository_around, is_loose, led_to, repository_of};
+use crate::linked_parts;
+use crate::outside_parts;
+use crate::lost_parts;
 use crate::programs::SetAside;
-use crate::putback::{PutBack, move_back};
+use crate::restore_files::{RestoreReport, move_to_place};
 use crate::quarantine::{NotKept, Quarantine, remove_tree};
 
-/// Entries of one repository that are looked at, and bytes that are copied of it.
+/// The maximum number of entries of one repository, and the maximum number of bytes copied from it.
 const MOST: u64 = 300_000;
 const MOST_COPIED: u64 = 2 << 30;
 
-/// Younger than this, the time of a file does not prove that it stayed the same.
+/// The age below which the time of a file does not prove that it stayed the same.
 const YOUNG: Duration = Duration::from_millis(100);
 
-/// The time since 1970 of what proves nothing. Git takes zero for proof, so it is not that.
+/// The time since 1970 that proves nothing. It is not zero, because git takes zero for proof.
 const UNPROVEN: Duration = Duration::from_secs(1);
 
-/// The folder of copies beside the entries of the quarantine.
+/// The folder of copies, next to the entries of the quarantine.
 pub(crate) const FOLDER: &str = ".repositories";
 
 /// The name of the copy in its folder.
@@ -51,7 +52,7 @@ pub struct Repositories {
     folder: PathBuf,
     copies: Vec<Copied>,
     not_kept: Vec<NotKept>,
-    /// The `.git` that the root belongs to, and the repository it leads to.
+    /// The `.git` that the root belongs to, and the repository that it leads to.
     around: Option<(PathBuf, PathBuf)>,
 }
 
@@ -60,85 +61,86 @@ pub struct Repositories {
 struct Copied {
     path: PathBuf,
     copy: PathBuf,
-    /// A file or a link that leads to no repository.
+    /// True for a file or a link that leads to no repository.
     loose: bool,
 }
 
 impl Copied {
-    fn broken(&self) -> Option<Broken> {
+    fn broken(&self) -> Option<BrokenRepository> {
         let (path, copy) = (self.path.clone(), self.copy.clone());
         if self.loose {
-            // A repository in its place may hold more than it did.
+            // A repository at this path may hold more than the file did.
             let (is_changed, now) = (!is_same(&copy, &path), path.symlink_metadata());
             let why = if now.is_ok() { "was changed" } else { "is gone" }.to_owned();
-            let broken = Broken { path, copy, why, parts: Vec::new() };
+            let broken = BrokenRepository { path, copy, why, parts: Vec::new() };
             return (is_changed && !now.is_ok_and(|now| now.is_dir())).then_some(broken);
         }
-        if let Some(why) = health::broken(&path, &copy) {
-            return Some(Broken { path, copy, why, parts: Vec::new() });
+        if let Some(why) = health::find_damage(&path, &copy) {
+            return Some(BrokenRepository { path, copy, why, parts: Vec::new() });
         }
         if !copy.is_dir() || !path.is_dir() {
             return None;
         }
-        let mut parts = parts::lost(&path, &copy);
+        let mut parts = lost_parts::find_lost(&path, &copy);
         let why = match parts.as_slice() {
             [] => return None,
             [one] => format!("has lost {one}"),
             [one, rest @ ..] => format!("has lost {one} and {} more", rest.len()),
         };
-        if parts::lead_nowhere(&path, &copy, &parts) {
+        if lost_parts::is_dangling(&path, &copy, &parts) {
             parts.clear();
         }
-        Some(Broken { path, copy, why, parts })
+        Some(BrokenRepository { path, copy, why, parts })
     }
 }
 
-/// A repository that was whole before a line.
+/// A repository that was whole before a line, and is damaged now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Broken {
+pub struct BrokenRepository {
     pub path: PathBuf,
-    /// Where the copy is.
+    /// The path of the copy.
     pub copy: PathBuf,
-    /// What is wrong with it, for people.
+    /// A description of the damage, for people.
     pub why: String,
-    /// What is gone or spoiled, where nothing else is wrong.
+    /// The lost or damaged parts, if the rest is whole.
     pub(crate) parts: Vec<String>,
 }
 
 impl Repositories {
-    /// `folder` is where copies lie.
+    /// `folder` is the folder of the copies.
     pub(crate) fn new(folder: PathBuf) -> Self {
         Self { folder, copies: Vec::new(), not_kept: Vec::new(), around: None }
     }
 
-    /// Before a line: brings the copies up to date. `found` are paths of `.git`; the one that a folder belongs to is found.
+    /// Updates the copies before a line. `found` are paths of `.git`; the repository around `root` is found in
+    /// addition.
     pub fn secure(&mut self, root: &Path, found: &[PathBuf]) {
         let known: Vec<Copied> = std::mem::take(&mut self.copies);
         self.not_kept.clear();
-        let around = around(root).and_then(|dot| Some((repository_of(&dot)?, dot)));
+        let around = repository_around(root).and_then(|dot| Some((repository_of(&dot)?, dot)));
         self.around = around.map(|(repository, dot)| (dot, repository)).or(self.around.take());
-        let in_use = self.folder.parent().map(|folder| Quarantine::new(folder.to_owned()).in_use());
+        let in_use = self.folder.parent().map(|folder| Quarantine::new(folder.to_owned()).unsettled_paths());
         let in_use = in_use.unwrap_or_default();
-        for path in all(root, found) {
+        for path in repository_paths(root, found) {
             let copy = self.copy_of(&path);
             let loose = is_loose(&path);
             let one = Copied { path: path.clone(), copy: copy.clone(), loose };
-            // A repository that broke since the last line keeps the copy it had, and so does one that a line of another
-            // process is breaking.
+            // A repository that broke since the last line keeps its earlier copy, and so does one that a line of
+            // another process is breaking.
             let was_whole = known.iter().any(|known| known.path == path) && copy.symlink_metadata().is_ok();
-            if (was_whole && health::broken(&path, &copy).is_some())
+            if (was_whole && health::find_damage(&path, &copy).is_some())
                 || (in_use.contains(&path) && one.broken().is_some())
             {
                 self.copies.push(one);
                 continue;
             }
-            match bring_up(&path, &copy) {
+            match update_copy(&path, &copy) {
                 Ok(true) => self.copies.push(one),
                 Ok(false) => {}
                 Err(error) => self.not_kept.push(NotKept { path, why: error.to_string() }),
             }
         }
-        // What is gone altogether is not found any more.
+        // Repositories that are gone are not found any more.
         let gone = known.into_iter().filter(|known| known.path.symlink_metadata().is_err());
         let gone: Vec<Copied> = gone.filter(|known| known.copy.symlink_metadata().is_ok()).collect();
         self.copies.extend(gone);
@@ -146,19 +148,19 @@ impl Repositories {
         self.copies.dedup_by(|a, b| a.path == b.path);
     }
 
-    /// Before a line, and before anything of git's is started: what killed lines left in the repositories of a folder is
-    /// settled, so that their copies are not brought up to date with it. Gives the programs that were set aside.
+    /// Settles the repositories in which killed lines left something, so that their copies are not updated with it.
+    /// To be called before a line, and before any git process is started. Returns the programs that were set aside.
     pub fn settle(&self, root: &Path) -> Vec<SetAside> {
         let Some(quarantine) = self.folder.parent() else { return Vec::new() };
-        let here = all(root, &[]);
+        let here = repository_paths(root, &[]);
         let is_around = |path: &Path| path.parent().is_some_and(|folder| root.starts_with(folder));
         let is_meant =
             |path: &Path| path.starts_with(root) || is_around(path) || here.iter().any(|one| one == path);
-        Quarantine::new(quarantine.to_owned()).settle_meant(is_meant)
+        Quarantine::new(quarantine.to_owned()).settle_where(is_meant)
     }
 
-    /// The copies of these, as far as there are any.
-    pub(crate) fn holding(mut self, watched: &Watched) -> Self {
+    /// Selects the copies of these repositories, as far as they exist.
+    pub(crate) fn with_copies_of(mut self, watched: &WatchedRepositories) -> Self {
         let held = watched.paths.iter().map(|path| {
             let loose = watched.loose.contains(path);
             Copied { path: path.clone(), copy: self.copy_of(path), loose }
@@ -168,23 +170,23 @@ impl Repositories {
     }
 
     /// Every repository of which there is a copy.
-    pub fn watched(&self) -> Watched {
+    pub fn watched(&self) -> WatchedRepositories {
         let loose = self.copies.iter().filter(|one| one.loose).map(|one| one.path.clone()).collect();
         let paths = self.copies.iter().map(|one| one.path.clone()).collect();
-        Watched { paths, loose, ..Watched::default() }
+        WatchedRepositories { paths, loose, ..WatchedRepositories::default() }
     }
 
     fn copy_of(&self, path: &Path) -> PathBuf {
         self.folder.join(Digest::of(path.as_os_str().as_encoded_bytes()).short()).join(COPY)
     }
 
-    /// After a line: what is no longer whole, those that hold others first.
-    pub fn broken(&self) -> Vec<Broken> {
+    /// The repositories that a line damaged, outer ones first.
+    pub fn broken(&self) -> Vec<BrokenRepository> {
         self.copies.iter().filter_map(Copied::broken).collect()
     }
 
-    /// Where the objects of the repository around the root are to be had, if not where git finds them.
-    pub fn objects(&self, broken: &[Broken]) -> Option<PathBuf> {
+    /// The folder with the objects of the repository around the root, if git does not find them itself.
+    pub fn objects_copy(&self, broken: &[BrokenRepository]) -> Option<PathBuf> {
         let (dot, repository) = self.around.as_ref()?;
         let mut broken = broken.iter().filter(|one| one.parts.is_empty());
         let copy = broken.clone().find(|one| one.path == *repository).map(|one| one.copy.clone());
@@ -196,13 +198,13 @@ impl Repositories {
         self.copies.iter().filter(|one| !one.loose).map(|one| (one.path.as_path(), one.copy.as_path()))
     }
 
-    /// Of which there is no copy, and why.
+    /// The repositories without a copy, with the reason.
     pub fn not_kept(&self) -> &[NotKept] {
         &self.not_kept
     }
 }
 
-/// Throws copies away that nobody looked at for some time. Gives how many.
+/// Removes copies that were not used for some time. Returns their number.
 pub(crate) fn collect(folder: &Path, limit: SystemTime, really: bool) -> u64 {
     let mut count = 0;
     for one in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -216,8 +218,9 @@ pub(crate) fn collect(folder: &Path, limit: SystemTime, really: bool) -> u64 {
     count
 }
 
-/// What a line left otherwise than it was, beside objects: path in the repository, and what tells it from any other.
-pub(crate) fn left(copy: &Path, path: &Path) -> BTreeMap<String, String> {
+/// The files that a line changed, except objects: the path in the repository, and a mark that tells the file from any
+/// other.
+pub(crate) fn changed_files(copy: &Path, path: &Path) -> BTreeMap<String, String> {
     let (mut left, mut open) = (BTreeMap::new(), vec![PathBuf::new()]);
     while let Some(rel) = open.pop() {
         for entry in fs::read_dir(copy.join(&rel)).into_iter().flatten().flatten() {
@@ -235,7 +238,8 @@ pub(crate) fn left(copy: &Path, path: &Path) -> BTreeMap<String, String> {
             }
         }
     }
-    // A file or a link in the place of a folder is the line's too; a folder in the place of a file may hold more than that.
+    // A file or a link that replaced a folder was left by the line too; a folder that replaced a file may hold more
+    // than that.
     if let (Ok(ours), Ok(theirs)) = (copy.symlink_metadata(), path.symlink_metadata())
         && (ours.is_file() || !theirs.is_dir())
         && !is_same(copy, path)
@@ -245,7 +249,7 @@ pub(crate) fn left(copy: &Path, path: &Path) -> BTreeMap<String, String> {
     left
 }
 
-/// What a line left in the place of these parts.
+/// The marks of these parts as a line left them.
 pub(crate) fn left_parts(path: &Path, parts: &[String]) -> BTreeMap<String, String> {
     let look = |part: &String| Some((part.clone(), mark(&path.join(part).symlink_metadata().ok()?)));
     parts.iter().filter_map(look).collect()
@@ -266,9 +270,9 @@ pub(crate) fn is_same(ours: &Path, theirs: &Path) -> bool {
     a.is_file() && b.is_file() && a.len() == b.len() && fs::read(ours).ok() == fs::read(theirs).ok()
 }
 
-/// Makes a repository again what it was: what is missing comes back, what the line left otherwise is replaced, and what
-/// somebody changed since then stays.
-pub(crate) fn put_back(copy: &Path, path: &Path, left: &BTreeMap<String, String>, back: &mut PutBack) {
+/// Restores a repository: missing files return, files that the line changed are replaced, and files that others
+/// changed since then stay.
+pub(crate) fn restore_repository(copy: &Path, path: &Path, left: &BTreeMap<String, String>, back: &mut RestoreReport) {
     let mut putting = Putting { copy, path, left, moved: 0, stayed: Vec::new() };
     putting.entry(Path::new(""));
     if putting.moved > 0 {
@@ -292,7 +296,7 @@ impl Putting<'_> {
         let Ok(kept) = ours.symlink_metadata() else { return };
         let now = theirs.symlink_metadata().ok();
         let moved = match now {
-            None => move_back(&ours, &theirs, &kept),
+            None => move_to_place(&ours, &theirs, &kept),
             Some(now) if kept.is_dir() && now.is_dir() => {
                 for entry in fs::read_dir(&ours).into_iter().flatten().flatten() {
                     self.entry(&rel.join(entry.file_name()));
@@ -304,9 +308,9 @@ impl Putting<'_> {
                 let _ = fs::remove_file(&ours);
                 return;
             }
-            // An object of the same name has the same content; a damaged one is replaced by it.
+            // An object with the same name has the same content; a damaged one is replaced.
             Some(now) if self.is_left(rel, &now) || rel.starts_with("objects") => {
-                clear(&theirs, Some(&now)).and_then(|()| move_back(&ours, &theirs, &kept))
+                clear(&theirs, Some(&now)).and_then(|()| move_to_place(&ours, &theirs, &kept))
             }
             Some(_) => {
                 self.stayed.push((theirs.display().to_string(), "somebody changed it meanwhile".to_owned()));
@@ -324,10 +328,10 @@ impl Putting<'_> {
     }
 }
 
-/// Makes the copy what the repository is. False where there is nothing to copy, or nothing that is whole.
-fn bring_up(path: &Path, copy: &Path) -> io::Result<bool> {
+/// Updates the copy to the state of the repository. Returns false if nothing is there, or nothing whole.
+fn update_copy(path: &Path, copy: &Path) -> io::Result<bool> {
     let Ok(found) = path.symlink_metadata() else { return Ok(false) };
-    // What was not whole before a line cannot be broken by it.
+    // A repository that was not whole before a line cannot be broken by it.
     if !health::is_repository(path) && (found.is_dir() || !(is_loose(path) || led_to(path).is_some())) {
         return Ok(false);
     }
@@ -336,27 +340,27 @@ fn bring_up(path: &Path, copy: &Path) -> io::Result<bool> {
     // Two sessions may work in one repository.
     let lock = fs::File::options().create(true).truncate(false).write(true).open(folder.join("lock"))?;
     lock.lock()?;
-    // When it was looked at last, for whoever throws old ones away.
+    // The time of the last use, for the removal of old copies.
     let _ = set_time(folder, SystemTime::now());
     let mut copying = Copying { now: SystemTime::now(), seen: 0, copied: 0 };
-    copying.entry(path, copy, How::Top)?;
-    named::keep(path, folder)?;
-    linked::keep(path, folder)?;
+    copying.entry(path, copy, CopyMode::Top)?;
+    outside_parts::keep(path, folder)?;
+    linked_parts::keep(path, folder)?;
     Ok(true)
 }
 
-/// How a folder is copied.
+/// The ways to copy a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum How {
+enum CopyMode {
     /// The repository itself.
     Top,
     Copy,
-    /// Names of git's, of which one may be called like a folder of objects.
+    /// A folder of git's names. One of them may be called like a folder of objects.
     Names,
     Link,
 }
 
-impl How {
+impl CopyMode {
     fn inside(self, name: &OsStr) -> Self {
         match (self, name.as_encoded_bytes()) {
             (Self::Top | Self::Copy, b"objects") => Self::Link,
@@ -368,8 +372,9 @@ impl How {
         }
     }
 
-    /// What is not part of the repository, but of somebody's work on it; a module has a copy of its own.
-    fn passes(self, name: &OsStr) -> bool {
+    /// Tells whether a file is skipped: it belongs to an operation in progress, or is a module, which has a copy of
+    /// its own.
+    fn skips(self, name: &OsStr) -> bool {
         let name = name.as_encoded_bytes();
         name.ends_with(b".lock")
             || (self == Self::Link && name.starts_with(b"tmp_"))
@@ -384,7 +389,7 @@ struct Copying {
 }
 
 impl Copying {
-    fn entry(&mut self, from: &Path, to: &Path, how: How) -> io::Result<()> {
+    fn entry(&mut self, from: &Path, to: &Path, how: CopyMode) -> io::Result<()> {
         self.seen += 1;
         if self.seen > MOST {
             return Err(io::Error::other(format!("it has more than {MOST} files")));
@@ -411,7 +416,7 @@ impl Copying {
         &mut self,
         from: &Path,
         to: &Path,
-        how: How,
+        how: CopyMode,
         found: &fs::Metadata,
         ours: Option<fs::Metadata>,
     ) -> io::Result<()> {
@@ -423,8 +428,8 @@ impl Copying {
                 None
             }
         };
-        // Nothing came or went, and there are no folders inside that could tell otherwise.
-        if how == How::Link && found.nlink() == 2 && ours.as_ref().is_some_and(|ours| same_time(found, ours))
+        // No entry came or went, and no subfolder could have changed.
+        if how == CopyMode::Link && found.nlink() == 2 && ours.as_ref().is_some_and(|ours| same_time(found, ours))
         {
             return Ok(());
         }
@@ -432,7 +437,7 @@ impl Copying {
         let Some(entries) = gone(fs::read_dir(from))? else { return Ok(()) };
         for entry in entries {
             let name = entry?.file_name();
-            if !how.passes(&name) {
+            if !how.skips(&name) {
                 let inside = how.inside(&name);
                 self.entry(&from.join(&name), &to.join(&name), inside)?;
                 present.insert(name);
@@ -448,14 +453,14 @@ impl Copying {
             fs::set_permissions(to, fs::Permissions::from_mode(found.mode() & 0o7777 | 0o700))?;
             owner(to, found);
         }
-        if how == How::Link { set_time(to, self.time(found)) } else { Ok(()) }
+        if how == CopyMode::Link { set_time(to, self.time(found)) } else { Ok(()) }
     }
 
     fn file(
         &mut self,
         from: &Path,
         to: &Path,
-        how: How,
+        how: CopyMode,
         found: &fs::Metadata,
         ours: Option<fs::Metadata>,
     ) -> io::Result<()> {
@@ -471,7 +476,7 @@ impl Copying {
             return Ok(());
         }
         clear(to, ours.as_ref())?;
-        if how == How::Link && fs::hard_link(from, to).is_ok() {
+        if how == CopyMode::Link && fs::hard_link(from, to).is_ok() {
             return Ok(());
         }
         self.copied += found.len();
@@ -482,10 +487,10 @@ impl Copying {
             return Ok(());
         }
         owner(to, found);
-        set_time(to, if how == How::Link { modified(found) } else { self.time(found) })
+        set_time(to, if how == CopyMode::Link { modified(found) } else { self.time(found) })
     }
 
-    /// The time of the original, unless it proves nothing yet.
+    /// The time of the original, or [`UNPROVEN`] if it proves nothing yet.
     fn time(&self, found: &fs::Metadata) -> SystemTime {
         let at = modified(found);
         let is_old = self.now.duration_since(at).is_ok_and(|age| age > YOUNG);
@@ -493,7 +498,7 @@ impl Copying {
     }
 }
 
-/// What another process took away between two looks is not there.
+/// None if another process removed the file since it was listed.
 fn gone<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(found) => Ok(Some(found)),
@@ -523,13 +528,13 @@ pub(crate) fn same_time(a: &fs::Metadata, b: &fs::Metadata) -> bool {
 fn set_time(path: &Path, at: SystemTime) -> io::Result<()> {
     match fs::File::open(path) {
         Ok(file) => file.set_times(fs::FileTimes::new().set_modified(at)),
-        // A file that nobody may read can be kept without its time: it is copied each time.
+        // A file without read permission is kept without its time: it is copied each time.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
         Err(error) => Err(error),
     }
 }
 
-/// Who runs as root keeps other people's repositories theirs.
+/// Keeps the owner of the original, which only root can set.
 fn owner(path: &Path, found: &fs::Metadata) {
     let _ = std::os::unix::fs::lchown(path, Some(found.uid()), Some(found.gid()));
 }

@@ -1,6 +1,6 @@
-//! What `lstat` and the attributes say of every path of a tree, in rows of one size.
+//! The `lstat` and the attributes of every path of a tree, in rows of one size.
 //!
-//! Rows are written once and then only read, so the sessions of a workspace in one process hold the same ones.
+//! Rows are written once and then only read, so the sessions of a workspace in one process share them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -9,30 +9,30 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use crate::attributes::Attributes;
-use crate::paths::{Crowded, Paths, Reader};
+use crate::paths::{Crowded, Paths, PathReader};
 use crate::stat::Stat;
 
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
     paths: Paths,
-    rows: Vec<Row>,
-    /// What many rows have in common.
+    rows: Vec<PathRow>,
+    /// The values that many rows share.
     classes: Vec<Class>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Row {
+struct PathRow {
     inode: u64,
     modified: i64,
     changed: i64,
-    /// The size, and below it the number of the class.
+    /// The size, and in the lowest bits the number of the class.
     size_and_class: u64,
 }
 
-/// Bits of the number of a class.
+/// The number of bits for the class number.
 const CLASS: u32 = 16;
 
-/// Kind and permissions, owner, and what else most files have in common.
+/// Kind and permissions, owner, and other values that most files share.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Class {
     mode: u32,
@@ -42,7 +42,7 @@ struct Class {
     attributes: Option<Arc<Attributes>>,
 }
 
-impl Row {
+impl PathRow {
     fn size(self) -> u64 {
         self.size_and_class >> CLASS
     }
@@ -57,20 +57,20 @@ impl Rows {
         self.rows.len()
     }
 
-    pub fn paths(&self) -> Reader<'_> {
+    pub fn paths(&self) -> PathReader<'_> {
         self.paths.from(0)
     }
 
-    pub fn paths_from(&self, at: usize) -> Reader<'_> {
+    pub fn paths_from(&self, at: usize) -> PathReader<'_> {
         self.paths.from(at)
     }
 
-    /// The number of a path; the error is that of the first one after it.
+    /// The number of a path. The error is the number of the first path after it.
     pub fn find(&self, rel: &[u8]) -> Result<usize, usize> {
         self.paths.find(rel)
     }
 
-    /// What is known of a row. All zeros for a row that there is not.
+    /// The `stat` of a row. All zeros for an unknown row.
     pub fn stat(&self, at: usize) -> Stat {
         let (inode, size, modified, changed) =
             self.rows.get(at).map_or((0, 0, 0, 0), |row| (row.inode, row.size(), row.modified, row.changed));
@@ -83,7 +83,7 @@ impl Rows {
         self.class(at)?.attributes.as_ref()
     }
 
-    /// Tells whether two rows of the same path are the same.
+    /// Tells whether two rows of the same path are equal.
     pub fn is_same(&self, at: usize, other: &Self, there: usize) -> bool {
         self.stat(at) == other.stat(there) && self.attributes(at) == other.attributes(there)
     }
@@ -92,7 +92,7 @@ impl Rows {
         self.classes.get(self.rows.get(at)?.class())
     }
 
-    /// How many paths are not the same in both, as far as they are no more than `most`.
+    /// The number of paths that differ between both, counted only to just above `most`.
     fn differing(&self, other: &Self, most: usize) -> usize {
         let (mut theirs, mut there) = (other.paths(), 0);
         let mut wanted = theirs.next();
@@ -116,13 +116,13 @@ impl Rows {
     }
 }
 
-/// The rows that are in use, by the folder they are of.
+/// The rows in use, by their folder.
 static IN_USE: Mutex<BTreeMap<PathBuf, Weak<Rows>>> = Mutex::new(BTreeMap::new());
 
-/// Of so many rows one may be another one, or it is not worth to share them.
+/// One in so many rows may differ; above that sharing is not worth it.
 const FEW: usize = 16;
 
-/// The rows that somebody holds of this folder, if they are much the same as these; else these, for others to share.
+/// The rows that are in use for this folder, if they are almost equal to these. Otherwise these, for others to share.
 pub(crate) fn shared(root: &Path, rows: &Arc<Rows>) -> Arc<Rows> {
     let held = IN_USE.lock().get(root).and_then(Weak::upgrade);
     if let Some(held) = held {
@@ -139,18 +139,18 @@ pub(crate) fn shared(root: &Path, rows: &Arc<Rows>) -> Arc<Rows> {
 
 /// Writes rows in the order of their paths.
 #[derive(Debug, Default)]
-pub(crate) struct Builder {
+pub(crate) struct RowsBuilder {
     rows: Rows,
     last: Vec<u8>,
     numbers: HashMap<Class, u16>,
 }
 
-impl Builder {
+impl RowsBuilder {
     pub fn reserve(&mut self, rows: usize) {
         self.rows.rows.reserve_exact(rows);
     }
 
-    /// Adds a row. One that has no place among the others is left out.
+    /// Adds a row. The error means that it does not fit, and was left out.
     pub fn push(
         &mut self,
         rel: &[u8],
@@ -161,7 +161,7 @@ impl Builder {
         let size = stat.size.checked_shl(CLASS).filter(|size| size >> CLASS == stat.size).ok_or(Crowded)?;
         self.rows.paths.push(rel, &mut self.last)?;
         let (modified, changed) = (stat.modified, stat.changed);
-        let row = Row { inode: stat.inode, modified, changed, size_and_class: size | u64::from(class) };
+        let row = PathRow { inode: stat.inode, modified, changed, size_and_class: size | u64::from(class) };
         self.rows.rows.push(row);
         Ok(())
     }

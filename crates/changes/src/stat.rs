@@ -1,4 +1,4 @@
-//! What `lstat` says of a path, as much of it as tells one state from another.
+//! The part of an `lstat` that tells one state of a path from another.
 
 use nix::sys::stat::FileStat;
 
@@ -9,14 +9,14 @@ pub(crate) const FOLDER_BITS: u32 = 0o040_000;
 const LINK_BITS: u32 = 0o120_000;
 
 /// Equal values mean an untouched file, unless it was touched in the same tick of the clock: see
-/// [`Entry::racy`](crate::manifest::Entry).
+/// [`ManifestEntry::racy`](crate::manifest::ManifestEntry).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stat {
     pub mode: u32,
     pub uid: u32,
     pub gid: u32,
-    /// The number of a file's names: through another one it may change without a word from the watcher. 1 for what is
-    /// no file.
+    /// The number of a file's names: the watcher does not report a change through another name. 1 for anything but a
+    /// file.
     pub names: u32,
     pub inode: u64,
     pub size: u64,
@@ -25,14 +25,14 @@ pub(crate) struct Stat {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum PathKind {
     File,
     Link,
     Folder,
     Special,
 }
 
-impl Kind {
+impl PathKind {
     /// Records of older versions have permissions only, and mean files.
     pub fn of(mode: u32) -> Self {
         match mode & TYPE_BITS {
@@ -55,7 +55,7 @@ impl Stat {
             mode,
             uid: found.st_uid,
             gid: found.st_gid,
-            names: if Kind::of(mode) == Kind::File {
+            names: if PathKind::of(mode) == PathKind::File {
                 u32::try_from(found.st_nlink).unwrap_or(u32::MAX)
             } else {
                 1
@@ -67,20 +67,20 @@ impl Stat {
         }
     }
 
-    pub fn kind(&self) -> Kind {
-        Kind::of(self.mode)
+    pub fn kind(&self) -> PathKind {
+        PathKind::of(self.mode)
     }
 
     /// Tells whether it has other names.
-    pub fn linked(&self) -> bool {
+    pub fn is_linked(&self) -> bool {
         self.names > 1
     }
 
-    /// Tells whether a look at content and attributes can be spared. The size of a folder and the time it was modified
-    /// only tell of its entries, which are looked at themselves.
-    pub fn same(&self, other: &Self) -> bool {
+    /// Tells whether content and attributes need not be read. The size and modification time of a folder depend only
+    /// on its entries, which are examined themselves.
+    pub fn is_same(&self, other: &Self) -> bool {
         match (self.kind(), other.kind()) {
-            (Kind::Folder, Kind::Folder) => {
+            (PathKind::Folder, PathKind::Folder) => {
                 let of = |stat: &Self| (stat.mode, stat.uid, stat.gid, stat.changed);
                 of(self) == of(other)
             }
@@ -89,9 +89,9 @@ impl Stat {
     }
 }
 
-/// The clock that files are stamped by. It may stand still for longer than a tick, while a machine is held back by its host;
-/// the precise clock goes on meanwhile, and a moment of that would pass a file for settled that is written again with the
-/// same stamp.
+/// The clock of time stamps in files. It may stand still for longer than a tick, while the host suspends a virtual
+/// machine. The precise clock runs on meanwhile: measured by it, a file would count as settled that is written again
+/// with the same stamp.
 #[cfg(target_os = "linux")]
 fn file_clock() -> Option<std::time::Duration> {
     let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_REALTIME_COARSE).ok()?;
@@ -103,13 +103,13 @@ fn file_clock() -> Option<std::time::Duration> {
     None
 }
 
-/// The moment from which on a time stamp proves nothing: the clock behind time stamps goes in ticks of up to 10 ms, and
-/// a file written twice in one tick looks untouched by its second writing.
+/// The moment from which a time stamp proves nothing: the clock of time stamps has ticks of up to 10 ms, and a file
+/// written twice in one tick looks untouched by the second write.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Since(i64);
 
 impl Since {
-    /// Nanoseconds that leave room for the tick, and for a file system with a coarse clock of its own.
+    /// Nanoseconds that allow for the tick, and for a file system with a coarse clock of its own.
     const MARGIN: i64 = 50_000_000;
 
     pub fn now() -> Self {
@@ -119,7 +119,7 @@ impl Since {
         Self(i64::try_from(now.as_nanos()).unwrap_or(i64::MAX).saturating_sub(Self::MARGIN))
     }
 
-    pub fn touched(self, stat: &Stat) -> bool {
+    pub fn is_racy(self, stat: &Stat) -> bool {
         stat.changed >= self.0
     }
 }

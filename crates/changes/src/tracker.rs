@@ -1,4 +1,4 @@
-//! The tree as it was before a line, kept up to date from line to line.
+//! The tree as it was before a line, kept current from line to line.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -11,41 +11,41 @@ use lathe_blobs::Blobs;
 use crate::beneath::{Rel, Root};
 use crate::book::Book;
 use crate::examine::{Candidate, Examine, Keep, Outcome, WORKERS};
-use crate::manifest::{Entry, Known, Manifest, Oids, Preimage};
-use crate::pack::{Packs, Place};
+use crate::manifest::{ManifestEntry, KnownEntry, Manifest, Oids, Preimage};
+use crate::pack::{Packs, CopyLocation};
 use crate::pledge::Pledges;
-use crate::references::{Asked, Reference};
+use crate::references::{ReferenceFinder, Reference};
 use crate::stat::Since;
-use crate::walk::{Seen, Walk};
-use crate::watch::{Depth, Watcher};
+use crate::walk::{SeenPath, Walk};
+use crate::watch::{Depth, TreeWatcher};
 use crate::{ChangesError, NotUndoable, TreeChange};
 
-/// How much is kept. What goes beyond is told as not undoable.
+/// Limits of what is kept. Changes beyond them are reported as not undoable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// The largest file. It is held in memory while it is looked at.
+pub struct TrackerLimits {
+    /// The largest file. It is held in memory while it is examined.
     pub file_bytes: u64,
-    /// All copies together, and all new content of one comparison.
+    /// The size of all copies together, and of all new content of one comparison.
     pub total_bytes: u64,
-    /// Files, links and folders.
+    /// The number of files, links and folders.
     pub files: usize,
 }
 
-impl Default for Limits {
+impl Default for TrackerLimits {
     fn default() -> Self {
         Self { file_bytes: 64 << 20, total_bytes: 2 << 30, files: 500_000 }
     }
 }
 
-/// Paths that are examined at once when the tree is secured.
+/// The number of paths examined at once when the tree is secured.
 const AT_ONCE: usize = 4096;
 
-/// Whether the kernel is asked what changed.
+/// Tells whether the kernel reports changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Watch {
     #[default]
     On,
-    /// Everything is looked at every time.
+    /// Every scan covers the whole tree.
     Off,
 }
 
@@ -53,26 +53,26 @@ pub enum Watch {
 pub struct TrackerOptions {
     /// The folder to track, absolute.
     pub root: PathBuf,
-    /// Where changed content is kept for good.
+    /// The permanent store of changed content.
     pub blobs: Blobs,
-    /// A private folder for copies, outside of the tree or in `exclude`. It is made if it is not there.
+    /// A private folder for copies, outside of the tree or in `exclude`. It is made if it does not exist.
     pub scratch: PathBuf,
-    pub limits: Limits,
+    pub limits: TrackerLimits,
     /// Absolute folders that are not tracked, like Lathe's home. `scratch` and the blobs never are.
     pub exclude: Vec<PathBuf>,
     pub watch: Watch,
 }
 
-/// What happened in the tree.
+/// The changes in the tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Compared {
     /// Ordered by path.
     pub changes: Vec<TreeChange>,
-    /// What changed beside, and cannot be brought back. Ordered by path.
+    /// Other changes, which cannot be undone. Ordered by path.
     pub not_undoable: Vec<NotUndoable>,
 }
 
-/// What there is, for people and the log.
+/// A summary of what is secured, for people and the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Secured {
     pub entries: usize,
@@ -80,11 +80,11 @@ pub struct Secured {
     pub by_reference: usize,
     /// Bytes copied.
     pub copied_bytes: u64,
-    /// Whether the watcher narrows the comparison.
+    /// True if the watcher narrows the comparison.
     pub watched: bool,
 }
 
-/// Knows the tree as it was, and finds what became of it.
+/// Knows the tree as it was, and finds what changed since.
 #[derive(Debug)]
 pub struct Tracker {
     pub(crate) options: TrackerOptions,
@@ -94,32 +94,32 @@ pub struct Tracker {
     pub(crate) manifest: Manifest,
     packs: Packs,
     oids: Oids,
-    pub(crate) watcher: Option<Watcher>,
-    /// Set while a look is under way: if it fails, the next one looks at everything.
+    pub(crate) watcher: Option<TreeWatcher>,
+    /// Set while a scan is in progress: if it fails, the next one covers everything.
     pub(crate) unsettled: bool,
-    /// A copy of the repository, if it is gone itself.
+    /// A copy of the repository, if the repository itself is gone.
     git_copy: Option<PathBuf>,
-    /// What a crash is recovered by. None before the first line.
+    /// The record for recovery after a crash. None before the first line.
     book: Option<Book>,
-    /// Whether packs and book were left by another process, and stay.
+    /// True if packs and book were left by another process, and stay.
     left: bool,
-    /// Entries that are other ones than the book says. It is told when the next line begins, because until then the
+    /// Entries that differ from the book. They are written to it when the next line begins, because until then the
     /// journal may not have the changes of the last one.
     pending: BTreeSet<Rel>,
     /// Copies that the book may still need.
-    released: Vec<Place>,
+    released: Vec<CopyLocation>,
 }
 
-/// What a line had changed when its process was killed.
+/// The changes of a line whose process was killed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recovered {
-    /// What the line was marked with when it began.
+    /// The mark that the line was given when it began.
     pub line: String,
     pub compared: Compared,
 }
 
-/// What the last line of a process that was killed has changed so far, by what the process left in `scratch`. None if no
-/// line had begun. The tree may be looked at as often as one likes: nothing is taken away but by [`Tracker::secure`].
+/// The changes so far of the last line of a killed process, computed from what the process left in `scratch`. None if
+/// no line had begun. This may be repeated: only [`Tracker::secure`] removes anything.
 pub fn recover(options: TrackerOptions) -> Result<Option<Recovered>, ChangesError> {
     let folder = tree_folder(&options.scratch);
     let failed = |source| ChangesError::Scratch { scratch: options.scratch.clone(), source };
@@ -147,7 +147,7 @@ pub fn recover(options: TrackerOptions) -> Result<Option<Recovered>, ChangesErro
     Ok(Some(Recovered { line, compared }))
 }
 
-/// What must be free where copies are kept before a line may run: room to write down what it changes.
+/// The minimum free space for copies before a line may run: room to record its changes.
 const ROOM: u64 = 8 << 20;
 
 // The numbers have other types on other systems.
@@ -157,28 +157,28 @@ fn room(folder: &Path) -> std::io::Result<u64> {
     Ok(u64::from(found.blocks_available()).saturating_mul(u64::from(found.fragment_size())))
 }
 
-/// Takes away what a killed process left in `scratch` and that was recovered, or is of no use.
+/// Removes what a killed process left in `scratch`, once it was recovered or is of no use.
 pub fn discard(scratch: &Path) {
     let _ = Book::discard(&tree_folder(scratch));
     Pledges::of(scratch).discard();
 }
 
-/// Where packs and book are: others keep things of a session beside them.
+/// The folder of packs and book. Other files of a session lie next to it.
 fn tree_folder(scratch: &Path) -> PathBuf {
     scratch.join("tree")
 }
 
-/// How much a look takes in.
+/// The extent of a scan.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Scope {
-    /// What the watcher tells of.
+pub(crate) enum ScanScope {
+    /// The paths that the watcher reports.
     Touched,
     Everything,
 }
 
 impl Tracker {
-    /// Makes sure that everything in the tree can be brought back, as far as the limits go. Takes seconds for a large
-    /// tree; the tree may change meanwhile: [`refresh`](Self::refresh) takes that over.
+    /// Secures everything in the tree, within the limits, so that it can be restored. Takes seconds for a large tree.
+    /// The tree may change meanwhile: [`refresh`](Self::refresh) adopts such changes.
     pub fn secure(options: TrackerOptions) -> Result<Self, ChangesError> {
         let since = Since::now();
         let root = Root::open(&options.root)?;
@@ -202,7 +202,7 @@ impl Tracker {
             options,
         };
         let (seen, asked) = std::thread::scope(|scope| {
-            let asked = scope.spawn(|| Asked::about(&tracker.root.path));
+            let asked = scope.spawn(|| ReferenceFinder::open(&tracker.root.path));
             let seen = tracker.walk().all();
             (seen, asked.join().ok().flatten())
         });
@@ -215,10 +215,11 @@ impl Tracker {
         Ok(tracker)
     }
 
-    /// Takes over what others changed since the last look, as the state before the next line. Returns their paths.
+    /// Adopts the changes that others made since the last scan as the state before the next line. Returns their
+    /// paths.
     pub fn refresh(&mut self) -> Result<Vec<PathBuf>, ChangesError> {
         let since = Since::now();
-        let candidates = self.look(Scope::Touched)?;
+        let candidates = self.scan(ScanScope::Touched)?;
         let outcomes = self.examine(Keep::Copies, since).run(&candidates)?;
         let changed = outcomes.iter().filter(|outcome| outcome.changed);
         let mut paths: Vec<PathBuf> = changed.map(|outcome| self.root.absolute(&outcome.rel)).collect();
@@ -227,7 +228,7 @@ impl Tracker {
         Ok(paths)
     }
 
-    /// The same for these paths alone, with the folders above them. What else is another stays for the next comparison.
+    /// Does the same for these paths alone, with the folders above them. Other changes stay for the next comparison.
     pub fn refresh_only(&mut self, paths: &[PathBuf]) -> Result<(), ChangesError> {
         let since = Since::now();
         let rels = paths.iter().filter_map(|path| path.strip_prefix(&self.root.path).ok());
@@ -237,8 +238,8 @@ impl Tracker {
             wanted.extend(above.map(|path| (Rel::from(path.as_os_str().as_bytes()), Depth::One)));
         }
         let only: BTreeSet<Rel> = wanted.keys().cloned().collect();
-        // What cannot be reached now is found by the next comparison too.
-        let Ok(candidates) = self.look_at(wanted) else { return Ok(()) };
+        // A path that cannot be reached now is found by the next comparison.
+        let Ok(candidates) = self.scan_paths(wanted) else { return Ok(()) };
         let mut outcomes = self.examine(Keep::Copies, since).run(&candidates)?;
         outcomes.retain(|outcome| only.contains(&outcome.rel));
         let unsettled = self.unsettled;
@@ -247,15 +248,15 @@ impl Tracker {
         Ok(())
     }
 
-    /// Writes down how the tree is now, which for a large one takes a while: ahead of the first line, so that it does not
-    /// have to wait for it.
-    pub fn keep(&mut self) -> Result<(), ChangesError> {
+    /// Writes the book ahead of the first line. For a large tree this takes a while, and the line would have to wait
+    /// for it.
+    pub fn write_book(&mut self) -> Result<(), ChangesError> {
         self.write_down(None)
     }
 
-    /// Makes durable how the tree is now, as the state before a line. To be called after [`refresh`](Self::refresh) or
+    /// Makes the current state durable as the state before a line. To be called after [`refresh`](Self::refresh) or
     /// [`secure`](Self::secure), before the line runs; `line` is its name for [`recover`].
-    pub fn begin(&mut self, line: &str) -> Result<(), ChangesError> {
+    pub fn begin_line(&mut self, line: &str) -> Result<(), ChangesError> {
         self.write_down(Some(line))
     }
 
@@ -265,12 +266,12 @@ impl Tracker {
             if line.is_some() && room(&folder)? < ROOM {
                 return Err(std::io::ErrorKind::StorageFull.into());
             }
-            // The book names places in the packs, so these are durable first.
+            // The book names locations in the packs, so the packs are made durable first.
             self.packs.sync()?;
             let book = match self.book.take().filter(|book| !book.has_outgrown()) {
                 Some(mut book) => {
                     let entries =
-                        self.pending.iter().map(|rel| (rel, self.manifest.get(rel).map(Known::entry)));
+                        self.pending.iter().map(|rel| (rel, self.manifest.get(rel).map(KnownEntry::entry)));
                     book.append(entries, &self.oids).map(|()| book)?
                 }
                 None => Book::write(&folder, &self.manifest, &self.oids)?,
@@ -290,42 +291,42 @@ impl Tracker {
         Ok(())
     }
 
-    /// Whether the last look failed: then the next one finds what that one should have found.
+    /// True if the last scan failed: then the next one finds the changes that it missed.
     pub fn is_unsettled(&self) -> bool {
         self.unsettled
     }
 
-    /// What changed since the last look. That becomes the state before the next line.
+    /// The changes since the last scan. The current state becomes the state before the next line.
     pub fn compare(&mut self) -> Result<Compared, ChangesError> {
-        self.compare_within(Scope::Touched)
+        self.compare_within(ScanScope::Touched)
     }
 
-    /// The same, with git's objects taken from a copy of the repository.
-    pub fn compare_with(&mut self, git_copy: Option<PathBuf>) -> Result<Compared, ChangesError> {
+    /// Does the same, with git's objects read from a copy of the repository.
+    pub fn compare_with_git_copy(&mut self, git_copy: Option<PathBuf>) -> Result<Compared, ChangesError> {
         self.git_copy = git_copy;
         let compared = self.compare();
         self.git_copy = None;
         compared
     }
 
-    /// Every `.git` in the tree, as far as it was looked at.
+    /// Every `.git` in the tree that was scanned.
     pub fn git_paths(&self) -> Vec<PathBuf> {
-        self.manifest.git().map(|rel| self.root.absolute(rel)).collect()
+        self.manifest.git_paths().map(|rel| self.root.absolute(rel)).collect()
     }
 
-    /// Tells whether one of these names may be another way to a file of the tree.
+    /// Tells whether one of these names may lead to a file of the tree by another path.
     pub fn is_alias(&self, names: &[&OsStr]) -> bool {
         self.manifest.is_alias(names)
     }
 
-    /// The same without trusting the watcher, for the end of a task. The watcher does not hear of writes through a
+    /// The changes without trust in the watcher, for the end of a task. The watcher does not report writes through a
     /// memory mapping that outlives its file descriptor, through a hard link that lies outside of the tree or came and
-    /// went since the last look, and by other machines on a shared file system. Any walk finds those.
+    /// went since the last scan, or by other machines on a shared file system. A walk finds them.
     pub fn full_check(&mut self) -> Result<Compared, ChangesError> {
-        self.compare_within(Scope::Everything)
+        self.compare_within(ScanScope::Everything)
     }
 
-    /// What in the tree cannot be brought back if a line changes it. Ordered by path.
+    /// The paths in the tree that cannot be restored if a line changes them. Ordered by path.
     pub fn not_undoable(&self) -> Vec<NotUndoable> {
         let mut found = Vec::new();
         self.manifest.visit(|rel, known| {
@@ -346,13 +347,13 @@ impl Tracker {
         }
     }
 
-    fn compare_within(&mut self, scope: Scope) -> Result<Compared, ChangesError> {
+    fn compare_within(&mut self, scope: ScanScope) -> Result<Compared, ChangesError> {
         let since = Since::now();
-        let candidates = self.look(scope)?;
+        let candidates = self.scan(scope)?;
         let batch = self.options.blobs.batch();
         let keep = Keep::Blobs { batch: &batch, taken: &AtomicU64::new(0) };
         let mut outcomes = self.examine(keep, since).run(&candidates)?;
-        // The changes name blobs, so these are durable first.
+        // The changes name blobs, so the blobs are made durable first.
         batch.finish()?;
         let mut compared = Compared::default();
         for outcome in &mut outcomes {
@@ -366,17 +367,17 @@ impl Tracker {
         Ok(compared)
     }
 
-    /// The first entries: references to git's objects where they hold, copies of the rest.
+    /// Writes the first entries: references to git's objects where they are proven, copies of the rest.
     fn fill(
         &mut self,
-        seen: Vec<Seen>,
+        seen: Vec<SeenPath>,
         references: Vec<Reference>,
         since: Since,
     ) -> Result<(), ChangesError> {
         let mut builder = Manifest::with_room(seen.len());
         let mut rest = seen.into_iter().zip(references).peekable();
         while rest.peek().is_some() {
-            // Of a tree that git has nothing of only so many paths are held besides the entries.
+            // This bounds the number of paths held besides the entries, even if git has nothing of the tree.
             let mut references = Vec::new();
             let mut candidates = Vec::new();
             while candidates.len() < AT_ONCE
@@ -384,10 +385,10 @@ impl Tracker {
             {
                 let is_small = one.stat.size <= self.options.limits.file_bytes;
                 match reference {
-                    // A file touched since git was asked may not be what git saw.
-                    Reference::Proven(number) if is_small && !since.touched(&one.stat) => {
+                    // A file touched since git was queried may differ from what git read.
+                    Reference::Proven(number) if is_small && !since.is_racy(&one.stat) => {
                         let (stat, attributes) = (one.stat, one.attributes);
-                        let entry = Entry { stat, racy: false, pre: Preimage::Git(number), attributes };
+                        let entry = ManifestEntry { stat, racy: false, pre: Preimage::Git(number), attributes };
                         match candidates.is_empty() {
                             true => builder.push(&one.rel, entry),
                             false => references.push((one.rel, entry)),
@@ -421,7 +422,7 @@ impl Tracker {
                 Some(Preimage::Pack(place)) => Some(*place),
                 _ => None,
             };
-            if let Some(Entry { pre: Preimage::Pack(place), .. }) = self.manifest.set(&outcome.rel, entry)
+            if let Some(ManifestEntry { pre: Preimage::Pack(place), .. }) = self.manifest.set(&outcome.rel, entry)
                 && kept != Some(place)
             {
                 self.released.push(place);
@@ -439,9 +440,9 @@ impl Tracker {
         self.packs.settle().map_err(|source| ChangesError::Scratch { scratch: scratch(), source })
     }
 
-    /// A watcher that does not see every folder is of no use.
+    /// Drops a watcher that does not see every folder, because it is of no use.
     pub(crate) fn check_watcher(&mut self) {
-        if self.watcher.as_ref().is_some_and(|watcher| !watcher.sees()) {
+        if self.watcher.as_ref().is_some_and(|watcher| !watcher.is_complete()) {
             self.watcher = None;
         }
     }
@@ -474,7 +475,7 @@ impl Tracker {
 }
 
 impl Drop for Tracker {
-    /// Whoever ends in order needs copies no more.
+    /// A process that ends in order needs the copies no longer.
     fn drop(&mut self) {
         if !self.left {
             let _ = Book::discard(&tree_folder(&self.options.scratch));
@@ -482,9 +483,9 @@ impl Drop for Tracker {
     }
 }
 
-pub(crate) fn start_watcher(watch: Watch) -> Option<Watcher> {
+pub(crate) fn start_watcher(watch: Watch) -> Option<TreeWatcher> {
     match watch {
-        Watch::On => Watcher::start(),
+        Watch::On => TreeWatcher::start(),
         Watch::Off => None,
     }
 }
@@ -492,7 +493,7 @@ pub(crate) fn start_watcher(watch: Watch) -> Option<Watcher> {
 fn make_packs(options: &TrackerOptions) -> std::io::Result<Packs> {
     use std::os::unix::fs::DirBuilderExt as _;
     let folder = tree_folder(&options.scratch);
-    // What a process left that was killed was recovered, or is of no use.
+    // Leftovers of a killed process were recovered, or are of no use.
     Book::discard(&folder)?;
     std::fs::DirBuilder::new().mode(0o700).recursive(true).create(&folder)?;
     Packs::new(&folder, WORKERS, options.limits.total_bytes)
@@ -501,7 +502,7 @@ fn make_packs(options: &TrackerOptions) -> std::io::Result<Packs> {
 fn excluded(options: &TrackerOptions) -> Vec<Rel> {
     let own = [options.scratch.as_path(), options.blobs.dir()];
     let all = options.exclude.iter().map(PathBuf::as_path).chain(own);
-    // As they are written and as they are: either may go through a link that the other does not.
+    // Both as written and as resolved: either may go through a link that the other does not.
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let real_root = real(&options.root);
     let beneath = all.flat_map(|path| {

@@ -1,8 +1,8 @@
-//! Every path of the tree with what `lstat` says of it.
+//! Traversal of the tree: every path with its `lstat`.
 //!
-//! Two threads take folders from one list. A folder is watched before it is read, so that whatever comes after the
-//! reading is told by the watcher. What a folder is, tracked or not, is decided when it is first met and kept: a
-//! `CACHEDIR.TAG` that a line puts into a tracked folder must not make the files in it look deleted.
+//! Two threads take folders from one list. A folder is watched before it is read, so that the watcher reports
+//! everything that happens after the reading. The decision to track a folder is made once and kept: a `CACHEDIR.TAG`
+//! that a line puts into a tracked folder must not make the files in it look deleted.
 
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::Arc;
@@ -11,33 +11,33 @@ use nix::dir::Dir;
 use nix::errno::Errno;
 use parking_lot::{Condvar, Mutex};
 
-use crate::Why;
+use crate::NotUndoableReason;
 use crate::attributes::Attributes;
 use crate::beneath::{Rel, Root, is_git, join, lstat_at, split};
-use crate::manifest::{Known, Manifest};
-use crate::stat::{Kind, Stat};
-use crate::watch::Watcher;
+use crate::manifest::{KnownEntry, Manifest};
+use crate::stat::{PathKind, Stat};
+use crate::watch::TreeWatcher;
 
-/// Folders whose content is made from something else, by the name that tools give them.
+/// Folders whose content can be made again, by the names that tools give them.
 const MADE_AGAIN: [&[u8]; 5] = [b"node_modules", b"__pycache__", b".venv", b".tox", b".gradle"];
 
 #[derive(Debug, Clone)]
-pub(crate) struct Seen {
+pub(crate) struct SeenPath {
     pub rel: Rel,
     pub stat: Stat,
-    /// Why it is not looked into.
-    pub skipped: Option<Why>,
-    /// None where they are as they were, or may not be read.
+    /// The reason why it is not entered.
+    pub skipped: Option<NotUndoableReason>,
+    /// None if they are unchanged, or cannot be read.
     pub attributes: Option<Arc<Attributes>>,
 }
 
 pub(crate) struct Walk<'a> {
     pub root: &'a Root,
     pub manifest: &'a Manifest,
-    pub watcher: Option<&'a Watcher>,
-    /// Folders that are kept out.
+    pub watcher: Option<&'a TreeWatcher>,
+    /// Excluded folders.
     pub excluded: &'a [Rel],
-    /// The most entries there may be.
+    /// The maximum number of entries.
     pub limit: usize,
 }
 
@@ -45,19 +45,19 @@ pub(crate) struct Walk<'a> {
 struct List {
     folders: Vec<(Rel, Option<Stat>)>,
     busy: usize,
-    seen: Vec<Seen>,
+    seen: Vec<SeenPath>,
 }
 
 impl Walk<'_> {
     /// The whole tree, ordered by path.
-    pub fn all(&self) -> Vec<Seen> {
+    pub fn all(&self) -> Vec<SeenPath> {
         self.run(Rel::default(), None, self.limit)
     }
 
-    /// A path and everything inside it, ordered by path. Nothing there is an empty list.
-    pub fn from(&self, rel: &[u8]) -> Result<Vec<Seen>, Errno> {
+    /// A path and everything inside it, ordered by path. An empty list if nothing is at the path.
+    pub fn from(&self, rel: &[u8]) -> Result<Vec<SeenPath>, Errno> {
         let Some(stat) = self.root.lstat(rel)? else { return Ok(Vec::new()) };
-        Ok(match self.sort_out(rel.into(), stat) {
+        Ok(match self.classify(rel.into(), stat) {
             Ok(seen) => vec![self.with_attributes(seen)],
             Err((rel, stat)) => {
                 let mut inside = 0;
@@ -68,67 +68,67 @@ impl Walk<'_> {
         })
     }
 
-    /// One path, not what is inside it.
-    pub fn only(&self, rel: &[u8]) -> Result<Option<Seen>, Errno> {
+    /// One path, without its content.
+    pub fn single(&self, rel: &[u8]) -> Result<Option<SeenPath>, Errno> {
         let Some(stat) = self.root.lstat(rel)? else { return Ok(None) };
-        Ok(Some(match self.sort_out(rel.into(), stat) {
+        Ok(Some(match self.classify(rel.into(), stat) {
             Ok(seen) => self.with_attributes(seen),
-            Err((rel, stat)) => self.with_attributes(Seen { rel, stat, skipped: None, attributes: None }),
+            Err((rel, stat)) => self.with_attributes(SeenPath { rel, stat, skipped: None, attributes: None }),
         }))
     }
 
-    /// What needs no look inside; a folder that does comes back as the error.
-    fn sort_out(&self, rel: Rel, stat: Stat) -> Result<Seen, (Rel, Stat)> {
+    /// Finishes a path that need not be entered. A folder to enter is returned as the error.
+    fn classify(&self, rel: Rel, stat: Stat) -> Result<SeenPath, (Rel, Stat)> {
         let (_, name) = split(&rel);
         let skipped = if is_git(name) {
-            Some(Why::Git)
-        } else if stat.kind() != Kind::Folder {
+            Some(NotUndoableReason::Git)
+        } else if stat.kind() != PathKind::Folder {
             None
         } else if let Some(known) = self.manifest.get(&rel) {
             match known.why_skipped() {
                 Some(why) => Some(why),
-                None if known.stat().kind() == Kind::Folder => return Err((rel, stat)),
-                None => self.rule(&rel, name),
+                None if known.stat().kind() == PathKind::Folder => return Err((rel, stat)),
+                None => self.skip_reason(&rel, name),
             }
         } else {
-            self.rule(&rel, name)
+            self.skip_reason(&rel, name)
         };
         match (skipped, stat.kind()) {
-            (None, Kind::Folder) => Err((rel, stat)),
-            (skipped, _) => Ok(Seen { rel, stat, skipped, attributes: None }),
+            (None, PathKind::Folder) => Err((rel, stat)),
+            (skipped, _) => Ok(SeenPath { rel, stat, skipped, attributes: None }),
         }
     }
 
-    fn with_attributes(&self, seen: Seen) -> Seen {
+    fn with_attributes(&self, seen: SeenPath) -> SeenPath {
         let (parent, name) = split(&seen.rel);
         let folder = self.root.open_folder(parent).ok();
         let attributes = folder.and_then(|folder| self.attributes(&seen, folder.as_fd(), name));
-        Seen { attributes, ..seen }
+        SeenPath { attributes, ..seen }
     }
 
-    /// The attributes of what may be another thing than before.
-    fn attributes(&self, seen: &Seen, folder: BorrowedFd<'_>, name: &[u8]) -> Option<Arc<Attributes>> {
-        let is_known = |known: Known<'_>| {
+    /// The attributes of a path that may have changed. None for an unchanged one.
+    fn attributes(&self, seen: &SeenPath, folder: BorrowedFd<'_>, name: &[u8]) -> Option<Arc<Attributes>> {
+        let is_known = |known: KnownEntry<'_>| {
             let stat = known.stat();
-            !known.racy() && stat.same(&seen.stat) && stat.names == seen.stat.names
+            !known.is_racy() && stat.is_same(&seen.stat) && stat.names == seen.stat.names
         };
         let known = seen.skipped.is_some() || self.manifest.get(&seen.rel).is_some_and(is_known);
         if known { None } else { Attributes::read(folder, name, &seen.stat) }
     }
 
-    fn rule(&self, rel: &Rel, name: &[u8]) -> Option<Why> {
+    fn skip_reason(&self, rel: &Rel, name: &[u8]) -> Option<NotUndoableReason> {
         if self.excluded.contains(rel) {
-            Some(Why::Excluded)
+            Some(NotUndoableReason::Excluded)
         } else if MADE_AGAIN.contains(&name) {
-            Some(Why::Cache)
+            Some(NotUndoableReason::Cache)
         } else {
             None
         }
     }
 
-    /// `limit` is how many entries may be found.
-    fn run(&self, rel: Rel, stat: Option<Stat>, limit: usize) -> Vec<Seen> {
-        // A thread costs more than the walk of a small subtree; only the whole tree is known to be worth it.
+    /// `limit` is the maximum number of entries to find.
+    fn run(&self, rel: Rel, stat: Option<Stat>, limit: usize) -> Vec<SeenPath> {
+        // A thread costs more than the walk of a small subtree. Only the whole tree is known to be worth it.
         let threads = if stat.is_none() { 2 } else { 1 };
         let list = Mutex::new(List { folders: vec![(rel, stat)], ..List::default() });
         let ready = Condvar::new();
@@ -164,33 +164,33 @@ impl Walk<'_> {
         }
     }
 
-    /// One folder, what is in it, and the folders to go on with. Only the root has no `stat`, and no place in the list
-    /// unless it is skipped.
-    fn folder(&self, rel: Rel, stat: Option<Stat>, room: usize) -> (Vec<Seen>, Vec<(Rel, Option<Stat>)>) {
+    /// Lists one folder: the entries in it and itself, and the folders to enter next. Only the root has no `stat`; it
+    /// is not in the list unless it is skipped.
+    fn folder(&self, rel: Rel, stat: Option<Stat>, room: usize) -> (Vec<SeenPath>, Vec<(Rel, Option<Stat>)>) {
         if let Some(watcher) = self.watcher {
             watcher.add(&self.root.folder_path(&rel), &rel);
         }
-        let skip = |rel: Rel, why: Why| {
+        let skip = |rel: Rel, why: NotUndoableReason| {
             let stat = stat.or_else(|| {
                 let folder = self.root.open_folder(&rel).ok()?;
                 lstat_at(folder.as_fd(), b".").ok()
             });
-            let seen = stat.map(|stat| Seen { rel, stat, skipped: Some(why), attributes: None });
+            let seen = stat.map(|stat| SeenPath { rel, stat, skipped: Some(why), attributes: None });
             (seen.into_iter().collect(), Vec::new())
         };
         let (folder, names) = match self.names(&rel) {
             Ok(read) => read,
-            // It was there a moment ago, and is no folder any more: the watcher tells, or the next walk.
+            // It existed a moment ago, and is not a folder any more: the watcher or the next walk reports that.
             Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => return (Vec::new(), Vec::new()),
-            Err(_) => return skip(rel, Why::Unreadable),
+            Err(_) => return skip(rel, NotUndoableReason::Unreadable),
         };
         let is_new =
-            stat.is_some() && self.manifest.get(&rel).is_none_or(|known| known.stat().kind() != Kind::Folder);
+            stat.is_some() && self.manifest.get(&rel).is_none_or(|known| known.stat().kind() != PathKind::Folder);
         if is_new && names.iter().any(|name| **name == *b"CACHEDIR.TAG") {
-            return skip(rel, Why::Cache);
+            return skip(rel, NotUndoableReason::Cache);
         }
         if names.len() > room {
-            return skip(rel, Why::TooMany);
+            return skip(rel, NotUndoableReason::TooMany);
         }
         let mut seen = Vec::with_capacity(names.len() + 1);
         let mut folders = Vec::new();
@@ -198,20 +198,20 @@ impl Walk<'_> {
             let stat = match lstat_at(folder.as_fd(), &name) {
                 Ok(stat) => stat,
                 Err(Errno::ENOENT) => continue,
-                // A folder that may be listed but not entered.
-                Err(_) => return skip(rel, Why::Unreadable),
+                // A folder that can be listed but not entered.
+                Err(_) => return skip(rel, NotUndoableReason::Unreadable),
             };
-            match self.sort_out(join(&rel, &name), stat) {
+            match self.classify(join(&rel, &name), stat) {
                 Ok(one) => {
                     let attributes = self.attributes(&one, folder.as_fd(), &name);
-                    seen.push(Seen { attributes, ..one });
+                    seen.push(SeenPath { attributes, ..one });
                 }
                 Err((rel, stat)) => folders.push((rel, Some(stat))),
             }
         }
         seen.extend(stat.map(|stat| {
-            let one = Seen { rel, stat, skipped: None, attributes: None };
-            Seen { attributes: self.attributes(&one, folder.as_fd(), b"."), ..one }
+            let one = SeenPath { rel, stat, skipped: None, attributes: None };
+            SeenPath { attributes: self.attributes(&one, folder.as_fd(), b"."), ..one }
         }));
         (seen, folders)
     }

@@ -1,31 +1,31 @@
-//! Which paths have to be looked at after a line.
+//! Watches the tree for paths to scan after a line.
 //!
-//! Inotify on every tracked folder. It is only ever trusted to narrow: whenever it may have missed something (its queue
-//! ran over, the limit of watches is reached, two paths lead to one folder), everything is looked at. The events wait in
-//! the kernel until they are asked for; no thread of ours is needed. What it cannot tell is written in
-//! [`Tracker::full_check`](crate::Tracker::full_check).
+//! Inotify watches every tracked folder. It is only trusted to narrow the scan: whenever it may have missed something
+//! (its queue overflowed, the limit of watches is reached, two paths lead to one folder), everything is scanned. The
+//! events wait in the kernel until they are read; no thread of ours is needed. The changes that it cannot report are
+//! listed in [`Tracker::full_check`](crate::Tracker::full_check).
 
 use std::collections::BTreeMap;
 
 use crate::beneath::Rel;
 
-/// How far a look at a path has to go.
+/// The depth of a scan at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Depth {
     /// The path alone.
     One,
-    /// A folder came or went: everything inside too.
+    /// A folder came or went: the path and everything inside it.
     Tree,
 }
 
 #[derive(Debug)]
 pub(crate) enum Touched {
     Paths(BTreeMap<Rel, Depth>),
-    /// Nobody knows. The watcher has to be replaced.
+    /// The changes are unknown. The watcher has to be replaced.
     Unknown,
 }
 
-pub(crate) use system::Watcher;
+pub(crate) use system::TreeWatcher;
 
 #[cfg(target_os = "linux")]
 mod system {
@@ -44,7 +44,7 @@ mod system {
     const COMES_OR_GOES: Flag =
         Flag::IN_CREATE.union(Flag::IN_DELETE).union(Flag::IN_MOVED_FROM).union(Flag::IN_MOVED_TO);
 
-    /// `IN_MODIFY` tells of a file that is still open, `IN_CLOSE_WRITE` of one written through a mapping.
+    /// `IN_MODIFY` reports a file that is still open, `IN_CLOSE_WRITE` one written through a mapping.
     const ALL: Flag = COMES_OR_GOES
         .union(Flag::IN_ATTRIB)
         .union(Flag::IN_MODIFY)
@@ -53,16 +53,16 @@ mod system {
         .union(Flag::IN_DONT_FOLLOW);
 
     #[derive(Debug)]
-    pub(crate) struct Watcher {
+    pub(crate) struct TreeWatcher {
         inotify: Inotify,
         folders: Mutex<HashMap<WatchDescriptor, Rel>>,
-        /// One folder was met under two paths.
+        /// One folder was found under two paths.
         doubtful: AtomicBool,
         /// A folder could not be watched.
         blind: AtomicBool,
     }
 
-    impl Watcher {
+    impl TreeWatcher {
         pub fn start() -> Option<Self> {
             let inotify = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK).ok()?;
             Some(Self { inotify, folders: Mutex::default(), doubtful: false.into(), blind: false.into() })
@@ -77,21 +77,22 @@ mod system {
                         self.doubtful.store(true, Ordering::Relaxed);
                     }
                 }
-                // It is gone, or no folder any more: the folder above tells. One that cannot be read is skipped.
+                // The folder is gone, or is not a folder any more: the folder above reports that. An unreadable one
+                // is skipped.
                 Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP | Errno::EACCES) => {}
                 Err(_) => self.blind.store(true, Ordering::Relaxed),
             }
         }
 
-        /// Whether it sees every folder.
-        pub fn sees(&self) -> bool {
+        /// Tells whether it sees every folder.
+        pub fn is_complete(&self) -> bool {
             !self.blind.load(Ordering::Relaxed)
         }
 
-        /// What happened since the last time.
+        /// The changes since the last call.
         pub fn drain(&self) -> Touched {
             let mut paths = BTreeMap::new();
-            let mut known = !self.doubtful.load(Ordering::Relaxed) && self.sees();
+            let mut known = !self.doubtful.load(Ordering::Relaxed) && self.is_complete();
             loop {
                 match self.inotify.read_events() {
                     Ok(events) => {
@@ -107,7 +108,7 @@ mod system {
             if known { Touched::Paths(paths) } else { Touched::Unknown }
         }
 
-        /// False if the event says that something was missed.
+        /// Returns false if the event means that something was missed.
         fn take(&self, event: InotifyEvent, paths: &mut BTreeMap<Rel, Depth>) -> bool {
             if event.mask.intersects(Flag::IN_Q_OVERFLOW | Flag::IN_UNMOUNT) {
                 return false;
@@ -117,13 +118,14 @@ mod system {
                 folders.remove(&event.wd);
                 return true;
             }
-            // A watch that was given up below; or a word about the folder itself, of which the folder above tells too.
+            // A watch that was removed below, or an event about the folder itself, which the folder above reports
+            // too.
             let (Some(folder), Some(name)) = (folders.get(&event.wd), &event.name) else { return true };
             let rel = join(folder, name.as_bytes());
             let is_folder = event.mask.contains(Flag::IN_ISDIR);
             if is_folder && event.mask.contains(Flag::IN_MOVED_FROM) {
-                // From here on these watches would tell of paths that are not there. Where the folder went to it is
-                // new, and gets new ones.
+                // These watches would report paths that no longer exist. At its new path the folder is a new one, and
+                // gets new watches.
                 folders.retain(|watch, path| {
                     let gone = **path == *rel || is_inside(path, &rel);
                     if gone {
@@ -141,7 +143,7 @@ mod system {
     }
 }
 
-/// Elsewhere everything is looked at.
+/// On other systems everything is scanned.
 #[cfg(not(target_os = "linux"))]
 mod system {
     use std::path::Path;
@@ -150,16 +152,16 @@ mod system {
     use crate::beneath::Rel;
 
     #[derive(Debug)]
-    pub(crate) struct Watcher;
+    pub(crate) struct TreeWatcher;
 
-    impl Watcher {
+    impl TreeWatcher {
         pub fn start() -> Option<Self> {
             None
         }
 
         pub fn add(&self, _path: &Path, _rel: &Rel) {}
 
-        pub fn sees(&self) -> bool {
+        pub fn is_complete(&self) -> bool {
             false
         }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lathe_host::{Host, Session, TrajectoryFile, run_report_since};
+use lathe_host::{Host, OpenSession, TrajectoryFile, run_report_since};
 use lathe_protocol::{
     Actor, ApprovalAsked, CallId, Command, CommandBody, CommandId, EventStream, Fact, Question,
     ReceiptAnswer, Seq, SessionId, Update,
@@ -12,12 +12,12 @@ use lathe_protocol::{
 use lathe_protocol::{Arguments, Block, Proposal, Raw};
 use tokio::time::Instant;
 
-use crate::approval;
+use crate::terminal::approval;
 use crate::exit::Exit;
-use crate::output::Output;
-use crate::question::{Lines, ask};
-use crate::stops::Stops;
-use crate::term;
+use crate::terminal::output::RunOutput;
+use crate::terminal::question::{Lines, ask};
+use crate::terminal::stops::Stops;
+use crate::terminal;
 
 /// What became of a command.
 pub(crate) enum Performed {
@@ -30,7 +30,7 @@ pub(crate) enum Performed {
 
 /// Files a run leaves behind, as the user named them.
 #[derive(Default)]
-pub(crate) struct Files {
+pub(crate) struct RunFiles {
     pub(crate) patch: Option<PathBuf>,
     pub(crate) trajectory: Option<PathBuf>,
 }
@@ -38,10 +38,10 @@ pub(crate) struct Files {
 /// Gives a session its command, shows what happens until the run ends, and closes it.
 pub(crate) async fn work(
     host: &Host,
-    session: Session,
+    session: OpenSession,
     body: CommandBody,
-    mut output: Output,
-    files: Files,
+    mut output: RunOutput,
+    files: RunFiles,
 ) -> Exit {
     let mut stops = Stops::listen();
     output.opening(&session);
@@ -79,7 +79,7 @@ pub(crate) async fn work(
     if let Some(path) = &files.patch {
         match write_patch(host, &id, path, &mut stops).await {
             Err(exit) => return exit,
-            Ok(()) if output.is_text() => term::out(&format!("Patch saved to: {}\n", path.display())),
+            Ok(()) if output.is_text() => terminal::out(&format!("Patch saved to: {}\n", path.display())),
             Ok(()) => {}
         }
     }
@@ -94,11 +94,11 @@ pub(crate) async fn work(
 }
 
 /// A trajectory that cannot be written is said; the run and its journal are as good without it.
-pub(crate) async fn finish_trajectory(trajectory: TrajectoryFile, output: &Output) {
+pub(crate) async fn finish_trajectory(trajectory: TrajectoryFile, output: &RunOutput) {
     match trajectory.finish().await {
-        Ok(path) if output.is_text() => term::out(&format!("Trajectory saved to: {}\n", path.display())),
+        Ok(path) if output.is_text() => terminal::out(&format!("Trajectory saved to: {}\n", path.display())),
         Ok(_) => {}
-        Err(error) => term::err(&format!("warning: the trajectory cannot be written: {error}\n")),
+        Err(error) => terminal::err(&format!("warning: the trajectory cannot be written: {error}\n")),
     }
 }
 
@@ -115,9 +115,9 @@ async fn write_patch(host: &Host, id: &SessionId, path: &Path, stops: &mut Stops
 /// waits for none.
 pub(crate) async fn show_last_summaries(
     host: &Host,
-    session: &Session,
+    session: &OpenSession,
     updates: &mut dyn EventStream,
-    output: &mut Output,
+    output: &mut RunOutput,
     (exit, ended): (Exit, Seq),
     stops: &mut Stops,
 ) {
@@ -149,9 +149,9 @@ pub(crate) async fn show_last_summaries(
 /// answers what is asked; a signal at a question stops the run like a signal anywhere else.
 pub(crate) async fn perform(
     host: &Host,
-    session: &Session,
+    session: &OpenSession,
     updates: &mut dyn EventStream,
-    output: &mut Output,
+    output: &mut RunOutput,
     body: CommandBody,
     (mut person, stops): (Option<&mut Lines>, &mut Stops),
 ) -> Performed {
@@ -204,7 +204,7 @@ pub(crate) async fn perform(
                         };
                         let receipt = session.handle().submit(command(body)).await;
                         let ReceiptAnswer::Refused { reason } = receipt.answer else { break };
-                        term::err(&format!("{}\n", term::clean(&reason)));
+                        terminal::err(&format!("{}\n", terminal::clean(&reason)));
                         if !edited {
                             break;
                         }
@@ -232,13 +232,13 @@ pub(crate) async fn perform(
 }
 
 /// Shows an update of a session that is open here.
-async fn show(output: &mut Output, update: &Update, session: &Session) {
+async fn show(output: &mut RunOutput, update: &Update, session: &OpenSession) {
     // The model is told in the result of the call; the person once, whatever the output.
     if let Update::Event(event) = update
         && matches!(event.fact, Fact::CallFinished(_))
     {
         for words in session.unread_ignore_files() {
-            term::err(&format!("warning: {}\n", term::clean(&words)));
+            terminal::err(&format!("warning: {}\n", terminal::clean(&words)));
         }
     }
     output.update(update, session.handle()).await;
@@ -301,7 +301,7 @@ const CLOSING: Duration = Duration::from_secs(30);
 
 /// Ends a session; says what was wrong, if something was. How its run ended is in its journal by now, so a session that does
 /// not close in time changes nothing about that: its supervisor ends what it started.
-pub(crate) async fn close(session: Session, stops: &mut Stops) -> Option<Exit> {
+pub(crate) async fn close(session: OpenSession, stops: &mut Stops) -> Option<Exit> {
     let mut closing = std::pin::pin!(tokio::time::timeout(CLOSING, session.close()));
     let closed = loop {
         tokio::select! {
@@ -313,7 +313,7 @@ pub(crate) async fn close(session: Session, stops: &mut Stops) -> Option<Exit> {
         Ok(Ok(())) => None,
         Ok(Err(error)) => Some(Exit::host(&error)),
         Err(_) => {
-            term::err(
+            terminal::err(
                 "warning: the session did not close in time; what it started is ended with this process\n",
             );
             None

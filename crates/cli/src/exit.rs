@@ -7,7 +7,7 @@ use lathe_host::{HostError, PROVIDERS};
 use lathe_protocol::Ending;
 
 use crate::advice::with_advice;
-use crate::term;
+use crate::terminal;
 
 /// How the program ends. The numbers are fixed: scripts rely on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,28 +60,28 @@ impl Exit {
     }
 
     pub(crate) fn failed(message: &str) -> Self {
-        term::err(&format!("error: {message}\n"));
+        terminal::err(&format!("error: {message}\n"));
         Exit::Failed
     }
 
     /// Something the system allows too little of.
     pub(crate) fn limits(reason: &str) -> Self {
-        term::err(&format!("error[limits]: {reason}\n"));
+        terminal::err(&format!("error[limits]: {reason}\n"));
         Exit::Failed
     }
 
     pub(crate) fn wrong_usage(message: &str) -> Self {
-        term::err(&format!("error[usage]: {message}\n"));
+        terminal::err(&format!("error[usage]: {message}\n"));
         Exit::Usage
     }
 
     /// Says what is wrong and gives the code that goes with it.
     pub(crate) fn host(error: &HostError) -> Self {
         if matches!(error, HostError::NoModel) {
-            term::err(&no_model());
+            terminal::err(&no_model());
             return Exit::Usage;
         }
-        term::err(&format!("error[{}]: {}\n", error.code(), term::clean(&with_advice(error))));
+        terminal::err(&format!("error[{}]: {}\n", error.code(), terminal::clean(&with_advice(error))));
         match error {
             error if error.is_disk_full() => Exit::DiskFull,
             HostError::InsideSession { .. } => Exit::Denied,
@@ -153,13 +153,13 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
         .into();
     }
     let text = error.render();
-    let color = term::is_terminal();
+    let color = terminal::is_terminal();
     let text = if color { text.ansi().to_string() } else { text.to_string() };
     if error.use_stderr() {
-        term::err(&text);
+        terminal::err(&text);
         return Exit::Usage.into();
     }
-    term::out(&text);
+    terminal::out(&text);
     Exit::Done.into()
 }
 
@@ -236,7 +236,7 @@ pub(crate) fn report_panic(info: &std::panic::PanicHookInfo<'_>) {
         Ok(()) => format!("A report is in {}.", path.display()),
         Err(_) => report,
     };
-    term::err(&format!(
+    terminal::err(&format!(
         "error[panic]: Lathe met a fault of its own and had to stop. {place}\nThe session is safe: go on with `lathe resume`.\n"
     ));
 }

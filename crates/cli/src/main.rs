@@ -1,34 +1,14 @@
 //! The binary `lathe`: arguments and wiring.
 
 mod advice;
-mod approval;
 mod args;
 mod commands;
 mod connect;
 mod drive;
-mod editor;
 mod exit;
-mod graph;
 mod inside;
-mod interactive;
-mod models;
-mod options;
-mod output;
-mod policy;
-mod quarantine;
-mod question;
-mod rewind;
-mod run;
-mod serve;
-mod settings;
-mod shell;
-mod show;
-mod stops;
 mod task;
-mod term;
-mod travel;
-mod trust;
-mod upkeep;
+mod terminal;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -44,7 +24,7 @@ fn main() -> ExitCode {
     if let [_, only] = arguments.as_slice()
         && (only == "--version" || only == "-V")
     {
-        term::out(concat!("lathe ", env!("CARGO_PKG_VERSION"), "\n"));
+        terminal::out(concat!("lathe ", env!("CARGO_PKG_VERSION"), "\n"));
         return ExitCode::SUCCESS;
     }
     let cli = match Cli::try_parse_from(arguments) {
@@ -59,7 +39,7 @@ fn main() -> ExitCode {
     }
     // One thread is enough for one session, and starts sooner; a server has many.
     let runtime = match cli.command {
-        args::Command::Serve(_) => tokio::runtime::Builder::new_multi_thread().enable_all().build(),
+        args::CliCommand::Serve(_) => tokio::runtime::Builder::new_multi_thread().enable_all().build(),
         _ => tokio::runtime::Builder::new_current_thread().enable_all().build(),
     };
     let code = match runtime {
@@ -71,7 +51,7 @@ fn main() -> ExitCode {
         }
         Err(error) => Exit::failed(&format!("the runtime cannot be started: {error}")),
     };
-    match (term::lost_output(), code) {
+    match (terminal::lost_output(), code) {
         (Some(reason), Exit::Done) => {
             Exit::failed(&format!("standard output cannot be written: {reason}")).into()
         }

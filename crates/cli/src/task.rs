@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lathe_host::is_image;
 
-use crate::term;
+use crate::terminal;
 
 /// Bytes taken of standard input or of one file.
 const LARGEST: u64 = 1 << 20;
@@ -47,7 +47,7 @@ pub(crate) fn read(input: &TaskInput<'_>) -> Result<Task, String> {
     for name in names {
         let path = input.folder.join(name);
         if !path.is_file() {
-            term::err(&format!("warning: @{name} is no file here; it is left as it stands\n"));
+            terminal::err(&format!("warning: @{name} is no file here; it is left as it stands\n"));
         } else if is_image(&path) {
             text.push_str(&format!("\n\n[The image {name} goes with the task.]"));
             images.push(path);
@@ -93,7 +93,7 @@ fn piped() -> Result<Option<String>, String> {
     let (sender, receiver) = mpsc::channel::<()>();
     let notice = std::thread::spawn(move || {
         if receiver.recv_timeout(Duration::from_secs(1)) == Err(mpsc::RecvTimeoutError::Timeout) {
-            term::err(
+            terminal::err(
                 "reading standard input until it ends (close it with < /dev/null if it is not meant)\n",
             );
         }

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use lathe_protocol::nearest;
 use serde_json::Value as Json;
 
-use crate::part::Part;
-use crate::problem::{Fault, Origin, Problem, Source};
-use crate::schema::{Field, Shape, fields, fixed_keys};
+use crate::part::ConfigPart;
+use crate::problem::{ConfigFault, Origin, Problem, ValueSource};
+use crate::schema::{Field, ValueShape, fields, fixed_keys};
 use crate::secret::Secret;
-use crate::tree::{Entry, Node, Path, Value, spell, under};
+use crate::tree::{TreeEntry, Node, KeyPath, TreeValue, spell, under};
 
 /// A value and where it stands. It may be a key in clear, so it cannot be printed.
 #[derive(Clone)]
@@ -18,27 +18,27 @@ pub(crate) struct Leaf {
     pub(crate) origin: Origin,
 }
 
-pub(crate) type Leaves = BTreeMap<Path, Leaf>;
+pub(crate) type Leaves = BTreeMap<KeyPath, Leaf>;
 
-/// How a value is read.
+/// The strictness with which a value is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reading {
+pub(crate) enum ReadingStrictness {
     /// Our own files: a value has exactly its type.
     Exact,
-    /// Everybody else: variables are all text, and Python takes `1` for true.
+    /// All other sources: variables are all text, and Python takes `1` for true.
     Lenient,
 }
 
-/// Whom a tree speaks for.
+/// The author of a tree.
 #[derive(Clone, Copy)]
 pub(crate) enum Speaker<'a> {
     User,
     /// Not everything may be said.
     Project {
-        /// What to do instead.
+        /// The advice about what to do instead.
         instead: &'static str,
         /// Entries that may be said all the same.
-        trusted: &'a [Part],
+        trusted: &'a [ConfigPart],
     },
 }
 
@@ -47,7 +47,7 @@ impl Speaker<'_> {
         matches!(self, Speaker::User)
     }
 
-    /// What a project is told to do instead of what it may not say.
+    /// The advice for a project that may not set a key.
     pub(crate) fn instead(self) -> Option<&'static str> {
         match self {
             Speaker::User => None,
@@ -60,12 +60,12 @@ pub(crate) struct Checked {
     pub(crate) leaves: Leaves,
     pub(crate) problems: Vec<Problem>,
     /// Entries that count with trust only.
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<ConfigPart>,
     /// Secrets among what is left out, each with its name. They are hidden all the same.
     pub(crate) unread: Vec<(String, Secret)>,
 }
 
-pub(crate) fn check(tree: &Node, source: &Source, reading: Reading, speaker: Speaker<'_>) -> Checked {
+pub(crate) fn check(tree: &Node, source: &ValueSource, reading: ReadingStrictness, speaker: Speaker<'_>) -> Checked {
     let mut checker = Checker {
         source,
         reading,
@@ -79,48 +79,48 @@ pub(crate) fn check(tree: &Node, source: &Source, reading: Reading, speaker: Spe
         },
     };
     match &tree.value {
-        Value::Table(entries) => checker.table(entries, fields(), ""),
-        Value::Null => {}
+        TreeValue::Table(entries) => checker.table(entries, fields(), ""),
+        TreeValue::Null => {}
         _ => checker.wrong("the file", "a table", tree.kind(), None, tree.line),
     }
     checker.checked
 }
 
 struct Checker<'a> {
-    source: &'a Source,
-    reading: Reading,
+    source: &'a ValueSource,
+    reading: ReadingStrictness,
     speaker: Speaker<'a>,
-    path: Path,
+    path: KeyPath,
     checked: Checked,
 }
 
 impl Checker<'_> {
     /// `said` is the table as the file spells it.
-    fn table(&mut self, entries: &[Entry], fields: &'static [Field], said: &str) {
+    fn table(&mut self, entries: &[TreeEntry], fields: &'static [Field], said: &str) {
         for entry in entries {
             let key = spelled(entry, said);
             let Some(field) = fields.iter().find(|field| field.key == entry.key) else {
                 let meant = meant(&entry.key, fields);
-                self.problem(Fault::UnknownKey { key, meant }, entry.line);
+                self.problem(ConfigFault::UnknownKey { key, meant }, entry.line);
                 continue;
             };
             if field.not_yet {
                 // Others write down what they do not use.
-                if self.reading == Reading::Exact || !entry.node.is_empty() {
-                    self.problem(Fault::NotYet(key), entry.line);
+                if self.reading == ReadingStrictness::Exact || !entry.node.is_empty() {
+                    self.problem(ConfigFault::NotYet(key), entry.line);
                 }
                 unread_secrets(&entry.node, &field.shape, &entry.key, &mut self.checked.unread);
                 continue;
             }
             if let (Speaker::Project { instead, trusted }, Some(reason)) = (self.speaker, &field.user_only) {
-                if let (true, Shape::Map(values), Value::Table(entries)) =
+                if let (true, ValueShape::Map(values), TreeValue::Table(entries)) =
                     (field.by_trust, &field.shape, &entry.node.value)
                 {
                     self.by_trust(&entry.key, entries, values, trusted);
                     continue;
                 }
                 let reason = format!("{reason}; {instead}");
-                self.problem(Fault::Refused { key, reason }, entry.line);
+                self.problem(ConfigFault::Refused { key, reason }, entry.line);
                 continue;
             }
             self.value(entry, &field.shape, &key);
@@ -128,9 +128,9 @@ impl Checker<'_> {
     }
 
     /// Entries of a project's file, of which only the trusted ones count.
-    fn by_trust(&mut self, table: &str, entries: &[Entry], values: &'static Shape, trusted: &[Part]) {
+    fn by_trust(&mut self, table: &str, entries: &[TreeEntry], values: &'static ValueShape, trusted: &[ConfigPart]) {
         for entry in entries {
-            let part = Part {
+            let part = ConfigPart {
                 table: table.to_owned(),
                 name: entry.key.clone(),
                 value: entry.node.to_json(),
@@ -145,28 +145,28 @@ impl Checker<'_> {
         }
     }
 
-    fn value(&mut self, entry: &Entry, shape: &'static Shape, said: &str) {
-        if matches!(entry.node.value, Value::Null) && self.reading == Reading::Lenient {
+    fn value(&mut self, entry: &TreeEntry, shape: &'static ValueShape, said: &str) {
+        if matches!(entry.node.value, TreeValue::Null) && self.reading == ReadingStrictness::Lenient {
             return;
         }
         self.path.push(entry.key.clone());
         match (shape, &entry.node.value) {
-            (Shape::Table(fields), Value::Table(entries)) => self.table(entries, fields, said),
-            (Shape::Map(values), Value::Table(entries)) => {
+            (ValueShape::Table(fields), TreeValue::Table(entries)) => self.table(entries, fields, said),
+            (ValueShape::Map(values), TreeValue::Table(entries)) => {
                 for inner in entries {
                     self.value(inner, values, &spelled(inner, said));
                 }
             }
-            (Shape::Table(_) | Shape::Map(_), _) => {
+            (ValueShape::Table(_) | ValueShape::Map(_), _) => {
                 self.wrong(said, &shape.expected(), entry.node.kind(), None, entry.line);
             }
             (
-                Shape::Text { .. }
-                | Shape::Bool
-                | Shape::Integer { .. }
-                | Shape::Number { .. }
-                | Shape::Choice(_)
-                | Shape::List(_),
+                ValueShape::Text { .. }
+                | ValueShape::Bool
+                | ValueShape::Integer { .. }
+                | ValueShape::Number { .. }
+                | ValueShape::Choice(_)
+                | ValueShape::List(_),
                 _,
             ) => match fit(shape, &entry.node, self.reading) {
                 Ok(value) => {
@@ -183,7 +183,7 @@ impl Checker<'_> {
     }
 
     fn wrong(&mut self, key: &str, expected: &str, found: &str, meant: Option<String>, line: Option<u32>) {
-        let fault = Fault::WrongValue {
+        let fault = ConfigFault::WrongValue {
             key: key.to_owned(),
             expected: expected.to_owned(),
             found: found.to_owned(),
@@ -192,23 +192,23 @@ impl Checker<'_> {
         self.problem(fault, line);
     }
 
-    fn problem(&mut self, fault: Fault, line: Option<u32>) {
+    fn problem(&mut self, fault: ConfigFault, line: Option<u32>) {
         self.checked.problems.push(Problem { source: self.source.clone(), line, fault });
     }
 }
 
 /// Collects the secrets of a value that nothing reads.
-fn unread_secrets(node: &Node, shape: &Shape, name: &str, found: &mut Vec<(String, Secret)>) {
+fn unread_secrets(node: &Node, shape: &ValueShape, name: &str, found: &mut Vec<(String, Secret)>) {
     match (shape, &node.value) {
-        (Shape::Text { secret: true }, Value::Text(text)) => {
+        (ValueShape::Text { secret: true }, TreeValue::Text(text)) => {
             found.push((name.to_uppercase(), Secret::new(text.clone())));
         }
-        (Shape::Map(values), Value::Table(entries)) => {
+        (ValueShape::Map(values), TreeValue::Table(entries)) => {
             for entry in entries {
                 unread_secrets(&entry.node, values, &entry.key, found);
             }
         }
-        (Shape::Table(fields), Value::Table(entries)) => {
+        (ValueShape::Table(fields), TreeValue::Table(entries)) => {
             for entry in entries {
                 if let Some(field) = fields.iter().find(|field| field.key == entry.key) {
                     unread_secrets(&entry.node, &field.shape, &entry.key, found);
@@ -219,7 +219,7 @@ fn unread_secrets(node: &Node, shape: &Shape, name: &str, found: &mut Vec<(Strin
     }
 }
 
-fn spelled(entry: &Entry, table: &str) -> String {
+fn spelled(entry: &TreeEntry, table: &str) -> String {
     match &entry.said {
         Some(said) => said.clone(),
         None => under(table, &entry.key),
@@ -241,21 +241,21 @@ struct Misfit {
     meant: Option<String>,
 }
 
-fn fit(shape: &Shape, node: &Node, reading: Reading) -> Result<Json, Misfit> {
-    let lenient = reading == Reading::Lenient;
+fn fit(shape: &ValueShape, node: &Node, reading: ReadingStrictness) -> Result<Json, Misfit> {
+    let lenient = reading == ReadingStrictness::Lenient;
     let misfit = |found: String, meant: Option<String>| Misfit { line: node.line, found, meant };
     let wrong_type = || misfit(node.kind().to_owned(), None);
     match shape {
-        Shape::Text { .. } => match &node.value {
-            Value::Text(text) => Ok(Json::String(text.clone())),
-            Value::Integer(number) if lenient => Ok(Json::String(number.to_string())),
-            Value::Float(number) if lenient => Ok(Json::String(number.to_string())),
+        ValueShape::Text { .. } => match &node.value {
+            TreeValue::Text(text) => Ok(Json::String(text.clone())),
+            TreeValue::Integer(number) if lenient => Ok(Json::String(number.to_string())),
+            TreeValue::Float(number) if lenient => Ok(Json::String(number.to_string())),
             _ => Err(wrong_type()),
         },
-        Shape::Bool => match &node.value {
-            Value::Bool(value) => Ok(Json::Bool(*value)),
-            Value::Integer(number @ 0..=1) if lenient => Ok(Json::Bool(*number == 1)),
-            Value::Text(text) if lenient => match truth(text) {
+        ValueShape::Bool => match &node.value {
+            TreeValue::Bool(value) => Ok(Json::Bool(*value)),
+            TreeValue::Integer(number @ 0..=1) if lenient => Ok(Json::Bool(*number == 1)),
+            TreeValue::Text(text) if lenient => match truth(text) {
                 Some(value) => Ok(Json::Bool(value)),
                 None => {
                     let meant = nearest(text, ["true", "false"]).map(str::to_owned);
@@ -264,19 +264,19 @@ fn fit(shape: &Shape, node: &Node, reading: Reading) -> Result<Json, Misfit> {
             },
             _ => Err(wrong_type()),
         },
-        Shape::Integer { least, most } => match integer(&node.value, lenient) {
+        ValueShape::Integer { least, most } => match integer(&node.value, lenient) {
             Some(number) if (*least..=*most).contains(&number) => Ok(number.into()),
             Some(number) => Err(misfit(number.to_string(), None)),
             None => Err(wrong_type()),
         },
-        Shape::Number { least, most } => match number(&node.value, lenient) {
+        ValueShape::Number { least, most } => match number(&node.value, lenient) {
             Some(number) if (*least..=*most).contains(&number) => Ok(number.into()),
             Some(number) => Err(misfit(number.to_string(), None)),
-            None if matches!(&node.value, Value::Float(_)) => Err(misfit("not finite".to_owned(), None)),
+            None if matches!(&node.value, TreeValue::Float(_)) => Err(misfit("not finite".to_owned(), None)),
             None => Err(wrong_type()),
         },
-        Shape::Choice(words) => {
-            let Value::Text(text) = &node.value else {
+        ValueShape::Choice(words) => {
+            let TreeValue::Text(text) = &node.value else {
                 return Err(wrong_type());
             };
             let same = |word: &&String| *word == text || (lenient && word.eq_ignore_ascii_case(text));
@@ -288,8 +288,8 @@ fn fit(shape: &Shape, node: &Node, reading: Reading) -> Result<Json, Misfit> {
                 }
             }
         }
-        Shape::List(items) => match &node.value {
-            Value::List(nodes) => {
+        ValueShape::List(items) => match &node.value {
+            TreeValue::List(nodes) => {
                 let fitted: Result<Vec<Json>, Misfit> =
                     nodes.iter().map(|node| fit(items, node, reading)).collect();
                 fitted.map(Json::Array).map_err(|misfit| Misfit {
@@ -299,7 +299,7 @@ fn fit(shape: &Shape, node: &Node, reading: Reading) -> Result<Json, Misfit> {
             }
             _ => Err(wrong_type()),
         },
-        Shape::Map(_) | Shape::Table(_) => Err(wrong_type()),
+        ValueShape::Map(_) | ValueShape::Table(_) => Err(wrong_type()),
     }
 }
 
@@ -312,22 +312,22 @@ fn truth(text: &str) -> Option<bool> {
     }
 }
 
-fn integer(value: &Value, lenient: bool) -> Option<i64> {
+fn integer(value: &TreeValue, lenient: bool) -> Option<i64> {
     match value {
-        Value::Integer(number) => Some(*number),
-        Value::Float(number) if lenient && number.fract() == 0.0 && number.abs() < 1e15 => {
+        TreeValue::Integer(number) => Some(*number),
+        TreeValue::Float(number) if lenient && number.fract() == 0.0 && number.abs() < 1e15 => {
             Some(*number as i64)
         }
-        Value::Text(text) if lenient => text.trim().parse().ok(),
+        TreeValue::Text(text) if lenient => text.trim().parse().ok(),
         _ => None,
     }
 }
 
-fn number(value: &Value, lenient: bool) -> Option<f64> {
+fn number(value: &TreeValue, lenient: bool) -> Option<f64> {
     let number = match value {
-        Value::Integer(number) => Some(*number as f64),
-        Value::Float(number) => Some(*number),
-        Value::Text(text) if lenient => text.trim().parse().ok(),
+        TreeValue::Integer(number) => Some(*number as f64),
+        TreeValue::Float(number) => Some(*number),
+        TreeValue::Text(text) if lenient => text.trim().parse().ok(),
         _ => None,
     };
     number.filter(|number| number.is_finite())
@@ -337,8 +337,8 @@ fn number(value: &Value, lenient: bool) -> Option<f64> {
 mod tests {
     use super::*;
 
-    fn said(json: serde_json::Value, reading: Reading) -> (Vec<(String, Json)>, Vec<String>) {
-        let source = Source::Flag("--x".to_owned());
+    fn said(json: serde_json::Value, reading: ReadingStrictness) -> (Vec<(String, Json)>, Vec<String>) {
+        let source = ValueSource::Flag("--x".to_owned());
         let checked = check(&Node::from(&json), &source, reading, Speaker::User);
         (
             checked.leaves.iter().map(|(path, leaf)| (spell(path), leaf.value.clone())).collect(),
@@ -346,7 +346,7 @@ mod tests {
         )
     }
 
-    fn one(key: &str, value: serde_json::Value, reading: Reading) -> Result<Json, String> {
+    fn one(key: &str, value: serde_json::Value, reading: ReadingStrictness) -> Result<Json, String> {
         let (table, key) = key.split_once('.').unwrap();
         let (leaves, problems) = said(serde_json::json!({table: {key: value}}), reading);
         match problems.into_iter().next() {
@@ -357,7 +357,7 @@ mod tests {
 
     #[test]
     fn our_files_say_exactly_what_they_mean() {
-        use Reading::Exact;
+        use ReadingStrictness::Exact;
         assert_eq!(one("run.line_seconds", 3.into(), Exact), Ok(3.into()));
         assert_eq!(one("model.temperature", 1.into(), Exact), Ok(1.0.into()));
         for (key, value, problem) in [
@@ -408,7 +408,7 @@ mod tests {
 
     #[test]
     fn others_are_understood_where_it_is_clear() {
-        use Reading::Lenient;
+        use ReadingStrictness::Lenient;
         for (key, value, read) in [
             ("run.line_seconds", Json::from("3"), Json::from(3)),
             ("run.line_seconds", 40.0.into(), 40.into()),
@@ -438,7 +438,7 @@ mod tests {
             "model": 3,
         });
         assert_eq!(
-            said(tree, Reading::Exact).1,
+            said(tree, ReadingStrictness::Exact).1,
             [
                 "unknown key `modle`; did you mean `model`?",
                 "unknown key `line_seconds`; did you mean `run.line_seconds`?",

@@ -1,6 +1,6 @@
 //! The reference of every key, made from the schema.
 
-use crate::schema::{Field, Shape, fields};
+use crate::schema::{Field, ValueShape, fields};
 use crate::tree::under;
 
 const INTRODUCTION: &str = "# Configuration
@@ -37,22 +37,22 @@ pub fn documentation() -> String {
     text
 }
 
-fn is_table(shape: &Shape) -> bool {
-    matches!(shape, Shape::Table(_) | Shape::Map(_))
+fn is_table(shape: &ValueShape) -> bool {
+    matches!(shape, ValueShape::Table(_) | ValueShape::Map(_))
 }
 
 fn section(text: &mut String, field: &Field) {
     let (header, fields) = match &field.shape {
-        Shape::Table(fields) => (field.key.clone(), fields.as_slice()),
-        Shape::Map(values) => match &**values {
-            Shape::Table(fields) => (under(&field.key, "NAME"), fields.as_slice()),
-            Shape::Text { .. }
-            | Shape::Bool
-            | Shape::Integer { .. }
-            | Shape::Number { .. }
-            | Shape::Choice(_)
-            | Shape::List(_)
-            | Shape::Map(_) => {
+        ValueShape::Table(fields) => (field.key.clone(), fields.as_slice()),
+        ValueShape::Map(values) => match &**values {
+            ValueShape::Table(fields) => (under(&field.key, "NAME"), fields.as_slice()),
+            ValueShape::Text { .. }
+            | ValueShape::Bool
+            | ValueShape::Integer { .. }
+            | ValueShape::Number { .. }
+            | ValueShape::Choice(_)
+            | ValueShape::List(_)
+            | ValueShape::Map(_) => {
                 text.push_str(&format!("\n## `[{}]`\n\n{}\n\n", field.key, field.doc));
                 text.push_str(&who(field));
                 text.push_str(&format!("Every value is {}.\n", kind(values)));
@@ -69,7 +69,7 @@ fn section(text: &mut String, field: &Field) {
     rows(text, &header, fields.iter(), field.user_only.as_ref(), field.by_trust);
 }
 
-/// Who may set a table, where that is not everybody.
+/// The restriction on who may set a table, if there is one.
 fn who(field: &Field) -> String {
     match (&field.user_only, field.by_trust) {
         (None, _) => String::new(),
@@ -114,17 +114,17 @@ fn rows<'a>(
     }
 }
 
-fn kind(shape: &Shape) -> String {
+fn kind(shape: &ValueShape) -> String {
     match shape {
-        Shape::Text { secret: false } => "text".to_owned(),
-        Shape::Text { secret: true } => "secret text".to_owned(),
-        Shape::Choice(words) => {
+        ValueShape::Text { secret: false } => "text".to_owned(),
+        ValueShape::Text { secret: true } => "secret text".to_owned(),
+        ValueShape::Choice(words) => {
             let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
             words.join(", ")
         }
-        Shape::List(items) => format!("list of {}", kind(items)),
-        Shape::Map(values) => format!("table of {}", kind(values)),
-        Shape::Bool | Shape::Integer { .. } | Shape::Number { .. } | Shape::Table(_) => {
+        ValueShape::List(items) => format!("list of {}", kind(items)),
+        ValueShape::Map(values) => format!("table of {}", kind(values)),
+        ValueShape::Bool | ValueShape::Integer { .. } | ValueShape::Number { .. } | ValueShape::Table(_) => {
             shape.expected().trim_start_matches("a ").to_owned()
         }
     }

@@ -1,23 +1,23 @@
-//! Endpoints of a Trae file that nobody named and the user trusts.
+//! Endpoints of a Trae file that was not named and that the user trusts.
 //!
-//! The user trusts such a file to say which model is asked and where. Trust does not hand it a key: a key is sent to an
-//! address of the file only if it stands in the same file, or in the `.env` beside it.
+//! The user trusts such a file to say which model is asked and where. Trust does not hand it a key: a key is sent to
+//! an address of the file only if it stands in the same file, or in the `.env` next to it.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::merge::Layer;
-use crate::problem::Source;
+use crate::problem::ValueSource;
 use crate::secret::Secret;
 use crate::sections::ModelSection;
-use crate::tree::{Entry, Node, Value};
+use crate::tree::{TreeEntry, Node, TreeValue};
 
-/// A Trae file that nobody named and the user trusts, as it was read.
+/// A Trae file that was not named and that the user trusts, as it was read.
 #[derive(Clone, Copy)]
 pub struct TrustedTrae<'a> {
     pub path: &'a Path,
     pub text: &'a str,
-    /// The keys of the `.env` beside it, each with the name of its provider.
+    /// The keys of the `.env` next to it, each with the name of its provider.
     pub keys: &'a [(String, Secret)],
 }
 
@@ -30,7 +30,7 @@ pub struct ForeignEndpoints {
 
 impl ForeignEndpoints {
     /// Reads what one source says. An address that the owner names too is the owner's.
-    pub(crate) fn of(layers: &[Layer], foreign: &Source, owners: &[String]) -> Self {
+    pub(crate) fn of(layers: &[Layer], foreign: &ValueSource, owners: &[String]) -> Self {
         let mut found = Self::default();
         for layer in layers.iter().filter(|layer| layer.source == *foreign) {
             for (path, leaf) in &layer.leaves {
@@ -71,15 +71,16 @@ impl ForeignEndpoints {
     }
 }
 
-/// Gives the providers of a mapped Trae file the keys of the `.env` beside it, which Trae prefers to those in the file.
+/// Gives the providers of a mapped Trae file the keys of the `.env` next to it, which Trae prefers to those in the
+/// file.
 pub(crate) fn add_keys(tree: &mut Node, keys: &[(String, Secret)]) {
-    let Value::Table(sections) = &mut tree.value else { return };
+    let TreeValue::Table(sections) = &mut tree.value else { return };
     for section in sections.iter_mut().filter(|section| section.key == "providers") {
-        let Value::Table(providers) = &mut section.node.value else { continue };
+        let TreeValue::Table(providers) = &mut section.node.value else { continue };
         for provider in providers {
-            let Value::Table(members) = &mut provider.node.value else { continue };
+            let TreeValue::Table(members) = &mut provider.node.value else { continue };
             let kind = members.iter().find_map(|member| match &member.node.value {
-                Value::Text(text) if member.key == "provider" => Some(text.clone()),
+                TreeValue::Text(text) if member.key == "provider" => Some(text.clone()),
                 _ => None,
             });
             let kind = kind.unwrap_or_else(|| provider.key.clone());
@@ -87,7 +88,7 @@ pub(crate) fn add_keys(tree: &mut Node, keys: &[(String, Secret)]) {
                 continue;
             };
             members.retain(|member| member.key != "api_key");
-            members.push(Entry::new("api_key", Node::text(key.expose())));
+            members.push(TreeEntry::new("api_key", Node::text(key.expose())));
         }
     }
 }

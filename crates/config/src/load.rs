@@ -5,18 +5,18 @@ use std::path::{Path, PathBuf};
 
 use lathe_protocol::Toolset;
 
-use crate::check::{Checked, Leaf, Leaves, Reading, Speaker, check};
+use crate::check::{Checked, Leaf, Leaves, ReadingStrictness, Speaker, check};
 use crate::foreign::{ForeignEndpoints, TrustedTrae, add_keys};
 use crate::format::{Misread, ProjectFiles, parse_json, parse_toml, parse_yaml, read};
 use crate::merge::{Layer, Variables, merge, object, origins};
-use crate::part::Part;
-use crate::problem::{ConfigErrors, Fault, Origin, Problem, Source};
+use crate::part::ConfigPart;
+use crate::problem::{ConfigErrors, ConfigFault, Origin, Problem, ValueSource};
 use crate::schema::fixed_keys;
 use crate::secret::Secret;
 use crate::sections::Settings;
 use crate::show::flatten;
 use crate::trae;
-use crate::tree::{Entry, Node, Value, spell, under};
+use crate::tree::{TreeEntry, Node, TreeValue, spell, under};
 
 const TRAE_VARIABLE: &str = "TRAE_CONFIG_FILE";
 const FOR_A_PROJECT: &str = "set it in your own file, by a variable or by a flag";
@@ -28,23 +28,23 @@ const TOOL_LISTS: [[&str; 2]; 3] = [["tools", "exclude"], ["tools", "allowed"], 
 /// Says what is wrong with an entry of a list of tools; the names are those of field domains.
 pub type CheckTool = dyn Fn(&str, &BTreeSet<String>) -> Result<(), String>;
 
-/// What there is to read. A file that is named here need not exist, except `config_file`.
+/// The sources to read. A file that is named here need not exist, except `config_file`.
 pub struct Inputs<'a> {
     /// `$LATHE_HOME/config.toml`.
     pub user_file: Option<PathBuf>,
     /// `.lathe/config.toml` of the project.
     pub project_file: Option<PathBuf>,
-    /// What `--config-file` names: a Trae file, or one of ours if it ends in `.toml`.
+    /// The file of `--config-file`: a Trae file, or one of ours if it ends in `.toml`.
     pub config_file: Option<NamedFile<'a>>,
-    /// Where a Trae file stands that nobody named: `trae_config.yaml` in the working folder. It counts as the project's.
+    /// A Trae file that was not named: `trae_config.yaml` in the working folder. It counts as the project's.
     pub trae_file: Option<PathBuf>,
-    /// The same file, if the user trusts it: then it says all that a named one says, but its addresses get no key from
-    /// anywhere else.
+    /// The same file, if the user trusts it. It may then set everything that a named one may set, but its addresses
+    /// get no key from any other source.
     pub trusted_trae: Option<TrustedTrae<'a>>,
     /// The folder that the project's files are read in.
     pub project: &'a ProjectFiles,
     /// Entries of the project's file that the user trusts.
-    pub trusted: &'a [Part],
+    pub trusted: &'a [ConfigPart],
     pub env: &'a dyn Fn(&str) -> Option<String>,
     /// Names of the providers whose `<NAME>_API_KEY` is their key.
     pub known_providers: &'a [&'a str],
@@ -53,10 +53,10 @@ pub struct Inputs<'a> {
     pub flags: Vec<Flag>,
 }
 
-/// A configuration file that somebody named.
+/// A configuration file that the user named.
 #[derive(Debug, Clone, Copy)]
 pub enum NamedFile<'a> {
-    /// The user's own words: the file is opened here, wherever its links lead.
+    /// A file of the user's own choice: it is opened through its links.
     Path(&'a Path),
     /// A file that was opened, checked and read already. Its name is not opened again.
     Read { path: &'a Path, text: &'a str },
@@ -70,7 +70,7 @@ impl<'a> NamedFile<'a> {
     }
 
     /// The text of this file. No other file is opened for one that was read already.
-    fn text(self, asked: &Path) -> Result<Option<String>, Fault> {
+    fn text(self, asked: &Path) -> Result<Option<String>, ConfigFault> {
         match self {
             Self::Path(_) => read(asked),
             Self::Read { path, text } => Ok((asked == path).then(|| text.to_owned())),
@@ -109,7 +109,7 @@ pub struct Config {
     pub origins: BTreeMap<String, Origin>,
     pub warnings: Vec<Problem>,
     /// Entries of the project's file that count with trust only, trusted or not.
-    pub parts: Vec<Part>,
+    pub parts: Vec<ConfigPart>,
     /// Secrets in sections that nothing reads, each with its name.
     unread: Vec<(String, Secret)>,
 }
@@ -122,11 +122,11 @@ impl Config {
     }
 }
 
-/// Reads and merges everything. All errors are told at once.
+/// Reads and merges everything. All errors are reported at once.
 pub fn load(inputs: Inputs<'_>) -> Result<Config, ConfigErrors> {
     let mut loader = Loader::default();
     if let Some(path) = &inputs.user_file {
-        loader.own_file(path, &read, Source::User(path.clone()), Speaker::User);
+        loader.own_file(path, &read, ValueSource::User(path.clone()), Speaker::User);
     }
     loader.trae_or_named(&inputs);
     if let Some(path) = &inputs.project_file
@@ -134,7 +134,7 @@ pub fn load(inputs: Inputs<'_>) -> Result<Config, ConfigErrors> {
     {
         let free = loader.not_the_users(path, inputs.trusted);
         let speaker = Speaker::Project { instead: FOR_A_PROJECT, trusted: &free };
-        loader.own_file(path, &|path| inputs.project.read(path), Source::Project(path.clone()), speaker);
+        loader.own_file(path, &|path| inputs.project.read(path), ValueSource::Project(path.clone()), speaker);
     }
     loader.variables(inputs.env);
     loader.flags(&inputs.flags);
@@ -162,7 +162,7 @@ pub fn load(inputs: Inputs<'_>) -> Result<Config, ConfigErrors> {
             let mut origins = origins(&leaves);
             origins.extend(traes_toolset.map(|origin| ("run.toolset".to_owned(), origin)));
             for (key, _) in flatten(&settings) {
-                origins.entry(key).or_insert(Origin { source: Source::Default, line: None });
+                origins.entry(key).or_insert(Origin { source: ValueSource::Default, line: None });
             }
             Ok(Config { settings, origins, warnings, parts: loader.parts, unread: loader.unread })
         }
@@ -170,10 +170,10 @@ pub fn load(inputs: Inputs<'_>) -> Result<Config, ConfigErrors> {
     }
 }
 
-/// Gives the user of a Trae file Trae's tools, unless somebody names a toolset. Its origin is the file.
+/// Gives the user of a Trae file Trae's tools, unless a toolset is named. Its origin is the file.
 fn traes_toolset(settings: &mut Settings, leaves: &Leaves) -> Option<Origin> {
     let leaf = |key: &str| leaves.iter().find(|(path, _)| spell(path) == key).map(|(_, leaf)| leaf);
-    let is_traes = |leaf: &&Leaf| matches!(leaf.origin.source, Source::Trae(_));
+    let is_traes = |leaf: &&Leaf| matches!(leaf.origin.source, ValueSource::Trae(_));
     let said = leaf("run.tools").or_else(|| leaf("model.provider")).filter(is_traes);
     let origin = said.filter(|_| leaf("run.toolset").is_none())?.origin.clone();
     settings.run.toolset = Toolset::Trae;
@@ -186,7 +186,7 @@ fn unusable(settings: &Settings, leaves: &Leaves, known_providers: &[&str]) -> V
     let mut found = Vec::new();
     let mut tell = |leaf: &Leaf, key: &str, why: String| {
         let Origin { source, line } = leaf.origin.clone();
-        found.push(Problem { source, line, fault: Fault::Tool { key: key.to_owned(), why } });
+        found.push(Problem { source, line, fault: ConfigFault::Tool { key: key.to_owned(), why } });
     };
     let kind = settings.provider_kind().unwrap_or_default();
     let is_known = known_providers.iter().any(|known| known.eq_ignore_ascii_case(kind));
@@ -197,7 +197,7 @@ fn unusable(settings: &Settings, leaves: &Leaves, known_providers: &[&str]) -> V
         let why = format!("`{kind}` is not a provider that Lathe knows, so it needs a base_url");
         tell(leaf, "model.provider", why);
     }
-    if let Some(tools) = leaf("run.tools").filter(|leaf| matches!(leaf.origin.source, Source::Trae(_)))
+    if let Some(tools) = leaf("run.tools").filter(|leaf| matches!(leaf.origin.source, ValueSource::Trae(_)))
         && settings.tools.discovery_command.is_some()
         && !settings.run.tools.iter().flatten().any(|name| name.starts_with("discovered_tool"))
     {
@@ -217,17 +217,17 @@ fn same_file(path: &Path, other: Option<&Path>) -> bool {
 }
 
 /// Tells all that a foreign file says and nothing reads in one line.
-fn in_one_line(problems: Vec<Problem>, source: &Source) -> Vec<Problem> {
+fn in_one_line(problems: Vec<Problem>, source: &ValueSource) -> Vec<Problem> {
     let mut left_out = Vec::new();
     let mut others = Vec::new();
     for problem in problems {
         match problem.fault {
-            Fault::NotYet(key) => left_out.push(key),
+            ConfigFault::NotYet(key) => left_out.push(key),
             _ => others.push(problem),
         }
     }
     if !left_out.is_empty() {
-        others.push(Problem { source: source.clone(), line: None, fault: Fault::LeftOut(left_out) });
+        others.push(Problem { source: source.clone(), line: None, fault: ConfigFault::LeftOut(left_out) });
     }
     others
 }
@@ -243,23 +243,23 @@ fn once(problems: Vec<Problem>) -> Vec<Problem> {
     once
 }
 
-/// A way to read a file; none, if there is no such file.
-type Read<'a> = dyn Fn(&Path) -> Result<Option<String>, Fault> + 'a;
+/// A way to read a file; none if there is no such file.
+type FileReadFn<'a> = dyn Fn(&Path) -> Result<Option<String>, ConfigFault> + 'a;
 
 #[derive(Default)]
 struct Loader {
     layers: Vec<Layer>,
     errors: Vec<Problem>,
     warnings: Vec<Problem>,
-    parts: Vec<Part>,
+    parts: Vec<ConfigPart>,
     unread: Vec<(String, Secret)>,
     /// The Trae file that is trusted and not named.
-    foreign: Option<Source>,
+    foreign: Option<ValueSource>,
 }
 
 impl Loader {
     /// The parts whose name the user has not taken: a project adds to what is there and replaces nothing.
-    fn not_the_users(&mut self, project: &Path, trusted: &[Part]) -> Vec<Part> {
+    fn not_the_users(&mut self, project: &Path, trusted: &[ConfigPart]) -> Vec<ConfigPart> {
         let mut free = Vec::new();
         for part in trusted {
             let mut known = self.layers.iter().flat_map(|layer| layer.leaves.keys());
@@ -267,12 +267,12 @@ impl Loader {
                 free.push(part.clone());
                 continue;
             }
-            let fault = Fault::Refused {
+            let fault = ConfigFault::Refused {
                 key: under(&part.table, &part.name),
                 reason: "your own file has one of this name".to_owned(),
             };
             self.warnings.push(Problem {
-                source: Source::Project(project.to_owned()),
+                source: ValueSource::Project(project.to_owned()),
                 line: part.line,
                 fault,
             });
@@ -296,9 +296,9 @@ impl Loader {
                 for entry in leaf.value.as_array().into_iter().flatten().filter_map(|entry| entry.as_str()) {
                     let Err(why) = check(entry, &fields) else { continue };
                     let Origin { source, line } = leaf.origin.clone();
-                    let fault = Fault::Tool { key: path.join("."), why };
+                    let fault = ConfigFault::Tool { key: path.join("."), why };
                     // What Trae has and Lathe has not cannot be corrected in a file of Trae's.
-                    let is_traes = matches!(source, Source::Trae(_));
+                    let is_traes = matches!(source, ValueSource::Trae(_));
                     let told = if is_traes { &mut warnings } else { &mut errors };
                     told.push(Problem { source, line, fault });
                 }
@@ -308,16 +308,16 @@ impl Loader {
         self.warnings.extend(warnings);
     }
 
-    fn layer(&mut self, source: Source, leaves: Leaves) {
+    fn layer(&mut self, source: ValueSource, leaves: Leaves) {
         self.layers.push(Layer { source, leaves, made_for: None, project: None });
     }
 
-    fn error(&mut self, source: &Source, line: Option<u32>, fault: Fault) {
+    fn error(&mut self, source: &ValueSource, line: Option<u32>, fault: ConfigFault) {
         self.errors.push(Problem { source: source.clone(), line, fault });
     }
 
     /// A file in our format. Returns whether it is there.
-    fn own_file(&mut self, path: &Path, read: &Read<'_>, source: Source, speaker: Speaker<'_>) -> bool {
+    fn own_file(&mut self, path: &Path, read: &FileReadFn<'_>, source: ValueSource, speaker: Speaker<'_>) -> bool {
         let text = match read(path) {
             Ok(Some(text)) => text,
             Ok(None) => return false,
@@ -328,7 +328,7 @@ impl Loader {
         };
         match parse_toml(&text) {
             Ok(tree) => {
-                let checked = check(&tree, &source, Reading::Exact, speaker);
+                let checked = check(&tree, &source, ReadingStrictness::Exact, speaker);
                 self.take_strictly(source, checked);
                 if let Some(last) = self.layers.last_mut() {
                     last.project = speaker.instead();
@@ -344,8 +344,8 @@ impl Loader {
     }
 
     /// Every problem is an error but that of a project that asks for too much.
-    fn take_strictly(&mut self, source: Source, checked: Checked) {
-        let is_refusal = |problem: &Problem| matches!(problem.fault, Fault::Refused { .. });
+    fn take_strictly(&mut self, source: ValueSource, checked: Checked) {
+        let is_refusal = |problem: &Problem| matches!(problem.fault, ConfigFault::Refused { .. });
         let (refusals, errors): (Vec<_>, Vec<_>) = checked.problems.into_iter().partition(is_refusal);
         self.warnings.extend(refusals);
         self.parts.extend(checked.parts);
@@ -368,18 +368,18 @@ impl Loader {
                 let own = path.extension().is_some_and(|end| end == "toml");
                 let read = |path: &Path| file.text(path);
                 let found = if own {
-                    self.own_file(path, &read, Source::User(path.to_owned()), Speaker::User)
+                    self.own_file(path, &read, ValueSource::User(path.to_owned()), Speaker::User)
                 } else {
                     self.trae_file(path, &read, Speaker::User, &[])
                 };
                 if !found {
-                    self.error(&Source::Trae(path.to_owned()), None, Fault::ConfigFileNotFound { named_by });
+                    self.error(&ValueSource::Trae(path.to_owned()), None, ConfigFault::ConfigFileNotFound { named_by });
                 }
             }
             (None, Some(file), _) => {
                 let text = |asked: &Path| Ok((asked == file.path).then(|| file.text.to_owned()));
                 self.trae_file(file.path, &text, Speaker::User, file.keys);
-                self.foreign = Some(Source::Trae(file.path.to_owned()));
+                self.foreign = Some(ValueSource::Trae(file.path.to_owned()));
             }
             (None, None, Some(path)) => {
                 let speaker = Speaker::Project { instead: FOR_A_TRAE_FILE, trusted: &[] };
@@ -389,11 +389,11 @@ impl Loader {
         }
     }
 
-    /// Returns whether there is such a file, or its older form. `keys` are those of the `.env` beside it.
+    /// Returns true if such a file, or its older form, exists. `keys` are those of the `.env` next to it.
     fn trae_file(
         &mut self,
         path: &Path,
-        read: &Read<'_>,
+        read: &FileReadFn<'_>,
         speaker: Speaker<'_>,
         keys: &[(String, Secret)],
     ) -> bool {
@@ -403,14 +403,14 @@ impl Loader {
             (None, Some(json)) => {
                 let Some(text) = read(&json).transpose() else { return false };
                 self.warnings.push(Problem {
-                    source: Source::Trae(path.to_owned()),
+                    source: ValueSource::Trae(path.to_owned()),
                     line: None,
-                    fault: Fault::JsonInstead(json.clone()),
+                    fault: ConfigFault::JsonInstead(json.clone()),
                 });
                 (json, text)
             }
         };
-        let source = Source::Trae(path.clone());
+        let source = ValueSource::Trae(path.clone());
         let mapped = match read_trae(&path, text, &source) {
             Ok(mapped) => mapped,
             Err(Misread { line, fault }) => trae::Mapped {
@@ -428,7 +428,7 @@ impl Loader {
         }
         if unusable {
             if !speaker.is_user() {
-                self.warnings.push(Problem { source, line: None, fault: Fault::Ignored });
+                self.warnings.push(Problem { source, line: None, fault: ConfigFault::Ignored });
             }
             return true;
         }
@@ -436,11 +436,11 @@ impl Loader {
         add_keys(&mut tree, keys);
         // What a project calls its models counts for nothing, and its agent's model is in `model` already.
         if !speaker.is_user()
-            && let Value::Table(entries) = &mut tree.value
+            && let TreeValue::Table(entries) = &mut tree.value
         {
             entries.retain(|entry| entry.key != "models");
         }
-        let checked = check(&tree, &source, Reading::Lenient, speaker);
+        let checked = check(&tree, &source, ReadingStrictness::Lenient, speaker);
         self.unread.extend(checked.unread);
         self.warnings.extend(in_one_line(checked.problems, &source));
         self.layers.push(Layer {
@@ -458,7 +458,7 @@ impl Loader {
             let Some(value) = env(variable).filter(|value| !value.is_empty()) else {
                 continue;
             };
-            let source = Source::Environment(variable.clone());
+            let source = ValueSource::Environment(variable.clone());
             let parts: Vec<&str> = path.iter().map(String::as_str).collect();
             self.said_once(source, &parts, Node::text(value));
         }
@@ -466,17 +466,17 @@ impl Loader {
 
     fn flags(&mut self, flags: &[Flag]) {
         for flag in flags {
-            let source = Source::Flag(flag.flag.clone());
+            let source = ValueSource::Flag(flag.flag.clone());
             let parts: Vec<&str> = flag.key.split('.').collect();
             self.said_once(source, &parts, Node::from(&flag.value));
         }
     }
 
-    /// A layer of one value, joined to the one before if that is of the same rank: what was said
-    /// together, such as a provider and its model, is looked at together.
-    fn said_once(&mut self, source: Source, path: &[&str], value: Node) {
-        let tree = path.iter().rev().fold(value, |node, part| Node::table(vec![Entry::new(*part, node)]));
-        let checked = check(&tree, &source, Reading::Lenient, Speaker::User);
+    /// A layer of one value, joined to the previous one if that has the same rank: values that were given together,
+    /// such as a provider and its model, are judged together.
+    fn said_once(&mut self, source: ValueSource, path: &[&str], value: Node) {
+        let tree = path.iter().rev().fold(value, |node, part| Node::table(vec![TreeEntry::new(*part, node)]));
+        let checked = check(&tree, &source, ReadingStrictness::Lenient, Speaker::User);
         self.errors.extend(checked.problems);
         match self.layers.last_mut() {
             Some(last) if std::mem::discriminant(&last.source) == std::mem::discriminant(&source) => {
@@ -493,7 +493,7 @@ impl Loader {
             Err(error) => {
                 let key = error.path().to_string();
                 let origin = origins(leaves).remove(&key);
-                let fault = Fault::WrongValue {
+                let fault = ConfigFault::WrongValue {
                     key,
                     expected: "a value that fits".to_owned(),
                     found: "another".to_owned(),
@@ -501,7 +501,7 @@ impl Loader {
                 };
                 let (source, line) = match origin {
                     Some(origin) => (origin.source, origin.line),
-                    None => (Source::Default, None),
+                    None => (ValueSource::Default, None),
                 };
                 self.error(&source, line, fault);
                 None
@@ -510,7 +510,7 @@ impl Loader {
     }
 }
 
-fn read_trae(path: &Path, text: Result<String, Fault>, source: &Source) -> Result<trae::Mapped, Misread> {
+fn read_trae(path: &Path, text: Result<String, ConfigFault>, source: &ValueSource) -> Result<trae::Mapped, Misread> {
     let text = text.map_err(|fault| Misread { line: None, fault })?;
     Ok(if path.extension().is_some_and(|end| end == "json") {
         trae::map_legacy(&parse_json(&text)?, source)

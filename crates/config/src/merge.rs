@@ -11,26 +11,26 @@ use lathe_protocol::plain_address;
 use serde_json::{Map, Value as Json};
 
 use crate::check::{Leaf, Leaves};
-use crate::problem::{Fault, Origin, Problem, Source};
+use crate::problem::{ConfigFault, Origin, Problem, ValueSource};
 use crate::schema::fixed_keys;
-use crate::tree::{Path, spell};
+use crate::tree::{KeyPath, spell};
 
-/// What one source said.
+/// The values of one source.
 pub(crate) struct Layer {
-    pub(crate) source: Source,
+    pub(crate) source: ValueSource,
     pub(crate) leaves: Leaves,
     /// For a Trae file whose provider was refused: the provider its model belongs to.
     pub(crate) made_for: Option<String>,
-    /// For a project's layer: what its author is told to do instead of what is refused.
+    /// For a project's layer: the advice to its author about what to do instead of what is refused.
     pub(crate) project: Option<&'static str>,
 }
 
-/// What the environment says, and which providers have variables of their own there.
+/// The values of the environment, and the providers that have variables of their own there.
 pub(crate) struct Variables<'a> {
     pub(crate) env: &'a dyn Fn(&str) -> Option<String>,
     pub(crate) known_providers: &'a [&'a str],
     /// The Trae file that is trusted and not named.
-    pub(crate) foreign: Option<&'a Source>,
+    pub(crate) foreign: Option<&'a ValueSource>,
 }
 
 impl Variables<'_> {
@@ -45,13 +45,13 @@ const ENDPOINT: [&str; 4] = ["base_url", "api_key", "api_version", "key_variable
 /// Every layer in one, the lowest first.
 pub(crate) fn merge(layers: &[Layer], variables: &Variables<'_>, warnings: &mut Vec<Problem>) -> Leaves {
     let mut merged = Leaves::new();
-    // What the user's own files allow, below whatever a project says.
+    // The limits of the user's own files, which apply below any value of a project.
     let projects = layers.iter().position(|layer| layer.project.is_some());
     let users = projects.and_then(|first| layers.get(..first)).unwrap_or_default();
     let allowed = if users.is_empty() { Leaves::new() } else { merge(users, variables, &mut Vec::new()) };
     // Named models and providers first: a layer may name what a higher one describes.
     for layer in layers {
-        let is_model = |path: &Path| path.first().is_some_and(|table| table == "model");
+        let is_model = |path: &KeyPath| path.first().is_some_and(|table| table == "model");
         let rest = layer.leaves.iter().filter(|(path, _)| !is_model(path));
         let mut rest: Leaves = rest.map(|(path, leaf)| (path.clone(), leaf.clone())).collect();
         refuse_more(&allowed, layer, &mut rest, warnings);
@@ -80,13 +80,14 @@ fn refuse_more(users: &Leaves, layer: &Layer, own: &mut Leaves, warnings: &mut V
         warnings.push(Problem {
             source: layer.source.clone(),
             line: leaf.origin.line,
-            fault: Fault::Refused { key: spell(&path), reason },
+            fault: ConfigFault::Refused { key: spell(&path), reason },
         });
         own.remove(&path);
     }
 }
 
-/// Whether a value is not within another: a larger number, a switch that is off, an entry that a list lacks, another text.
+/// Tells whether a value exceeds another: a larger number, a switch that is off, an entry that a list lacks, another
+/// text.
 fn asks_for_more(value: &Json, allowed: &Json) -> bool {
     match (value, allowed) {
         (Json::Number(value), Json::Number(allowed)) => {
@@ -100,7 +101,7 @@ fn asks_for_more(value: &Json, allowed: &Json) -> bool {
 
 /// The keys of entries that name a variable. They belong to the entry, as a key that is written there does.
 fn named_keys(merged: &mut Leaves, variables: &Variables<'_>) {
-    let entries: Vec<(Path, Leaf)> = merged
+    let entries: Vec<(KeyPath, Leaf)> = merged
         .iter()
         .filter(|(path, _)| {
             matches!(path.as_slice(), [table, _, key]
@@ -163,7 +164,7 @@ fn merge_model(
     variables: &Variables<'_>,
     warnings: &mut Vec<Problem>,
 ) {
-    let is_model = |path: &Path| path.first().is_some_and(|table| table == "model");
+    let is_model = |path: &KeyPath| path.first().is_some_and(|table| table == "model");
     let said = layer.leaves.iter().filter(|(path, _)| is_model(path));
     let mut said: Leaves = said.map(|(path, leaf)| (path.clone(), leaf.clone())).collect();
     if let (Some(made_for), Some(chosen)) = (&layer.made_for, text(merged, &["model", "provider"]))
@@ -173,7 +174,7 @@ fn merge_model(
             warnings.push(Problem {
                 source: layer.source.clone(),
                 line: name.origin.line,
-                fault: Fault::Refused {
+                fault: ConfigFault::Refused {
                     key: "model".to_owned(),
                     reason: format!("it is a model of {made_for}, and your provider is {chosen}"),
                 },
@@ -193,13 +194,13 @@ fn merge_model(
     {
         let reason = format!("a project may not choose an entry of your `models`; {instead}");
         let line = own.get("name").and_then(|leaf| leaf.origin.line);
-        let fault = Fault::Refused { key: "model.name".to_owned(), reason };
+        let fault = ConfigFault::Refused { key: "model.name".to_owned(), reason };
         warnings.push(Problem { source: layer.source.clone(), line, fault });
         own.remove("name");
     }
     // A name under `models` stands for all that is written there. Trae's names are resolved already,
     // and what it calls a model may be the name of another entry.
-    if !matches!(layer.source, Source::Trae(_))
+    if !matches!(layer.source, ValueSource::Trae(_))
         && let Some(name) = own.get("name").and_then(|leaf| leaf.value.as_str())
     {
         let mut entry = below(merged, &["models", name]);
@@ -233,7 +234,7 @@ fn merge_model(
     {
         for part in ENDPOINT {
             let path = path(&["model", part]);
-            // A variable or flag speaks of whichever provider is chosen; a file of its own.
+            // A variable or flag is about the chosen provider, a file about its own.
             if merged.get(&path).is_some_and(|leaf| leaf.origin.source.is_file()) {
                 merged.remove(&path);
             }
@@ -253,8 +254,8 @@ fn merge_model(
     }
 }
 
-/// In the older Trae file a provider and its model are one entry: whoever chooses another provider means
-/// that entry, with its model and all its parameters.
+/// In the older Trae file a provider and its model are one entry: choosing another provider selects that entry, with
+/// its model and all its parameters.
 fn legacy_entry(merged: &Leaves, own: &BTreeMap<String, Leaf>) -> Option<BTreeMap<String, Leaf>> {
     let provider = own.get("provider")?;
     let name = provider.value.as_str()?;
@@ -265,13 +266,13 @@ fn legacy_entry(merged: &Leaves, own: &BTreeMap<String, Leaf>) -> Option<BTreeMa
     entry.values().any(|leaf| is_legacy(&leaf.origin.source)).then_some(entry)
 }
 
-fn is_legacy(source: &Source) -> bool {
-    matches!(source, Source::Trae(path) if path.extension().is_some_and(|end| end == "json"))
+fn is_legacy(source: &ValueSource) -> bool {
+    matches!(source, ValueSource::Trae(path) if path.extension().is_some_and(|end| end == "json"))
 }
 
-/// `<PROVIDER>_API_KEY` and `<PROVIDER>_BASE_URL` of the chosen provider come before every file. Only a provider that Lathe
-/// knows, or that the user describes under `providers`, has a key there: `STRIPE_API_KEY` belongs to another program,
-/// whatever else is called `stripe`.
+/// `<PROVIDER>_API_KEY` and `<PROVIDER>_BASE_URL` of the chosen provider come before every file. Only a provider that
+/// Lathe knows, or that the user describes under `providers`, has a key there: `STRIPE_API_KEY` belongs to another
+/// program, even if an entry is called `stripe`.
 fn provider_variables(merged: &mut Leaves, variables: &Variables<'_>, warnings: &mut Vec<Problem>) {
     let Some(provider) = text(merged, &["model", "provider"]) else {
         return;
@@ -304,12 +305,12 @@ fn provider_variables(merged: &mut Leaves, variables: &Variables<'_>, warnings: 
             Some((variable, value))
         });
         if let Some(foreign) = foreign {
-            let elsewhere = said.map(|(variable, _)| Source::Environment(variable));
+            let elsewhere = said.map(|(variable, _)| ValueSource::Environment(variable));
             keep_own_key(merged, &provider, &foreign, elsewhere, warnings);
             continue;
         }
         if let Some((variable, value)) = said {
-            let origin = Origin { source: Source::Environment(variable), line: None };
+            let origin = Origin { source: ValueSource::Environment(variable), line: None };
             let value = value.into();
             merged.insert(path, Leaf { value, origin });
         }
@@ -318,7 +319,7 @@ fn provider_variables(merged: &mut Leaves, variables: &Variables<'_>, warnings: 
 
 /// A trusted Trae file and the address of it that is asked.
 struct ForeignAddress {
-    source: Source,
+    source: ValueSource,
     address: String,
 }
 
@@ -333,7 +334,7 @@ fn keep_own_key(
     merged: &mut Leaves,
     provider: &str,
     foreign: &ForeignAddress,
-    elsewhere: Option<Source>,
+    elsewhere: Option<ValueSource>,
     warnings: &mut Vec<Problem>,
 ) {
     let chosen = path(&["model", "api_key"]);
@@ -353,7 +354,7 @@ fn keep_own_key(
              file with --config-file",
             foreign.address, foreign.source
         );
-        let fault = Fault::Refused { key: "model.api_key".to_owned(), reason };
+        let fault = ConfigFault::Refused { key: "model.api_key".to_owned(), reason };
         warnings.push(Problem { source, line, fault });
     }
 }
@@ -366,12 +367,12 @@ fn variable(provider: &str, suffix: &str) -> String {
     format!("{name}_{suffix}")
 }
 
-/// Whether the user describes a provider of this name.
+/// Tells whether the user describes a provider of this name.
 fn users_own(merged: &Leaves, provider: &str) -> bool {
     !below(merged, &["providers", provider]).is_empty()
 }
 
-/// What a provider is, by its entry.
+/// The kind of a provider, by its entry.
 fn kind(merged: &Leaves, provider: &str) -> String {
     text(merged, &["providers", provider, "provider"]).unwrap_or_else(|| provider.to_owned())
 }
@@ -390,7 +391,7 @@ fn text(leaves: &Leaves, key: &[&str]) -> Option<String> {
     leaves.get(&path(key))?.value.as_str().map(str::to_owned)
 }
 
-fn path(parts: &[&str]) -> Path {
+fn path(parts: &[&str]) -> KeyPath {
     parts.iter().map(|part| (*part).to_owned()).collect()
 }
 
@@ -419,7 +420,7 @@ fn put(table: &mut Map<String, Json>, path: &[String], value: &Json) {
     }
 }
 
-/// Where each value came from, by its whole key.
+/// The origin of each value, by its whole key.
 pub(crate) fn origins(leaves: &Leaves) -> BTreeMap<String, Origin> {
     let origins = leaves.iter().map(|(path, leaf)| (spell(path), leaf.origin.clone()));
     origins.collect()

@@ -1,14 +1,14 @@
 //! Options as surfaces offer them: a row for each key that a flag or a request for a run may set.
 //!
-//! The rows are made from the schema, so an option is defined once, beside its field. The command line makes its flags, its
-//! help and its completions of them, the server its members and their description.
+//! The rows are made from the schema, so an option is defined once, next to its field. The command line makes its
+//! flags, help and completions from them, the server its members and their description.
 
 use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
 use crate::load::Flag;
-use crate::schema::{Field, Shape, fixed_keys};
+use crate::schema::{Field, ValueShape, fixed_keys};
 
 /// An option that is set by a flag, by a member of a request, or by both.
 pub struct OptionRow {
@@ -148,14 +148,14 @@ fn row(key: String, field: &'static Field) -> Option<OptionRow> {
 impl OptionRow {
     pub fn form(&self) -> OptionForm {
         match &self.field.shape {
-            Shape::Bool => OptionForm::Switch,
-            Shape::Integer { .. } | Shape::Number { .. } => OptionForm::Number,
-            Shape::Choice(words) => {
+            ValueShape::Bool => OptionForm::Switch,
+            ValueShape::Integer { .. } | ValueShape::Number { .. } => OptionForm::Number,
+            ValueShape::Choice(words) => {
                 let help = self.field.choice_help.iter().cloned().chain(std::iter::repeat(String::new()));
                 OptionForm::Words(words.iter().cloned().zip(help).collect())
             }
-            Shape::List(_) => OptionForm::List,
-            Shape::Text { .. } | Shape::Map(_) | Shape::Table(_) => OptionForm::Text,
+            ValueShape::List(_) => OptionForm::List,
+            ValueShape::Text { .. } | ValueShape::Map(_) | ValueShape::Table(_) => OptionForm::Text,
         }
     }
 
@@ -167,18 +167,18 @@ impl OptionRow {
         }
     }
 
-    /// Says what a value of a request must be, if this one is of another type. Its range is not looked at.
+    /// Says what type a value of a request must have, if this one has another. Its range is not checked.
     pub fn accepts(&self, value: &Value) -> Result<(), String> {
         let fits = match &self.field.shape {
-            Shape::Bool => value.is_boolean(),
-            Shape::Integer { .. } => value.is_u64(),
-            Shape::Number { .. } => value.is_number(),
-            Shape::Choice(words) => {
+            ValueShape::Bool => value.is_boolean(),
+            ValueShape::Integer { .. } => value.is_u64(),
+            ValueShape::Number { .. } => value.is_number(),
+            ValueShape::Choice(words) => {
                 value.as_str().is_some_and(|word| words.iter().any(|known| known == word))
             }
-            Shape::List(_) => value.as_array().is_some_and(|items| items.iter().all(Value::is_string)),
-            Shape::Text { .. } => value.is_string(),
-            Shape::Map(_) | Shape::Table(_) => value.is_object(),
+            ValueShape::List(_) => value.as_array().is_some_and(|items| items.iter().all(Value::is_string)),
+            ValueShape::Text { .. } => value.is_string(),
+            ValueShape::Map(_) | ValueShape::Table(_) => value.is_object(),
         };
         if fits { Ok(()) } else { Err(self.field.shape.expected()) }
     }
@@ -207,17 +207,17 @@ impl MemberRow {
     /// The JSON schema of the member.
     pub fn schema(&self, row: &OptionRow) -> Value {
         let kind = match &row.field.shape {
-            Shape::Bool => json!({ "type": ["boolean", "null"] }),
-            Shape::Integer { least, .. } => {
+            ValueShape::Bool => json!({ "type": ["boolean", "null"] }),
+            ValueShape::Integer { least, .. } => {
                 json!({ "type": ["integer", "null"], "minimum": (*least).max(0) })
             }
-            Shape::Number { .. } => json!({ "type": ["number", "null"] }),
-            Shape::Choice(words) => {
+            ValueShape::Number { .. } => json!({ "type": ["number", "null"] }),
+            ValueShape::Choice(words) => {
                 let words: Vec<Value> = words.iter().map(|word| json!(word)).chain([Value::Null]).collect();
                 json!({ "enum": words })
             }
-            Shape::List(_) => json!({ "type": ["array", "null"], "items": { "type": "string" } }),
-            Shape::Text { .. } | Shape::Map(_) | Shape::Table(_) => json!({ "type": ["string", "null"] }),
+            ValueShape::List(_) => json!({ "type": ["array", "null"], "items": { "type": "string" } }),
+            ValueShape::Text { .. } | ValueShape::Map(_) | ValueShape::Table(_) => json!({ "type": ["string", "null"] }),
         };
         let mut schema: Value = kind;
         let admin = if self.admin { " For admins." } else { "" };

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 
-use crate::check::{Reading, Speaker, check};
+use crate::check::{ReadingStrictness, Speaker, check};
 use crate::format::{ProjectFiles, parse_toml};
-use crate::problem::{Fault, Problem, Source};
+use crate::problem::{ConfigFault, Problem, ValueSource};
 
 /// One entry of `[check]` or one `[field.NAME]`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Part {
+pub struct ConfigPart {
     /// `check` or `field`.
     pub table: String,
     pub name: String,
@@ -19,9 +19,9 @@ pub struct Part {
     pub line: Option<u32>,
 }
 
-impl Part {
-    /// Whether it says the same, wherever in the file it stands.
-    pub(crate) fn is_same(&self, other: &Part) -> bool {
+impl ConfigPart {
+    /// Tells whether two parts say the same, regardless of their lines in the file.
+    pub(crate) fn is_same(&self, other: &ConfigPart) -> bool {
         (&self.table, &self.name, &self.value) == (&other.table, &other.name, &other.value)
     }
 
@@ -31,15 +31,15 @@ impl Part {
     }
 }
 
-/// The parts of a project's file; none if there is no file. What is wrong elsewhere in it does not matter here.
-pub fn project_parts(path: &Path, files: &ProjectFiles) -> Result<Vec<Part>, Box<Problem>> {
-    let source = Source::Project(path.to_owned());
-    let problem = |line: Option<u32>, fault: Fault| Box::new(Problem { source: source.clone(), line, fault });
+/// The parts of a project's file; none if there is no file. Faults elsewhere in it do not matter here.
+pub fn project_parts(path: &Path, files: &ProjectFiles) -> Result<Vec<ConfigPart>, Box<Problem>> {
+    let source = ValueSource::Project(path.to_owned());
+    let problem = |line: Option<u32>, fault: ConfigFault| Box::new(Problem { source: source.clone(), line, fault });
     let Some(text) = files.read(path).map_err(|fault| problem(None, fault))? else { return Ok(Vec::new()) };
     let tree = parse_toml(&text).map_err(|misreads| {
         let first = misreads.into_iter().next();
-        let (line, fault) = first.map_or((None, Fault::Ignored), |misread| (misread.line, misread.fault));
+        let (line, fault) = first.map_or((None, ConfigFault::Ignored), |misread| (misread.line, misread.fault));
         problem(line, fault)
     })?;
-    Ok(check(&tree, &source, Reading::Exact, Speaker::Project { instead: "", trusted: &[] }).parts)
+    Ok(check(&tree, &source, ReadingStrictness::Exact, Speaker::Project { instead: "", trusted: &[] }).parts)
 }

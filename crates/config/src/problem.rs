@@ -1,19 +1,19 @@
-//! Where a value came from, and what was wrong with it.
+//! Origins of values, and what was wrong with them.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// Who said a value.
+/// The source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
+pub enum ValueSource {
     Default,
     /// The user's `config.toml`, or a TOML file named on the command line.
     User(PathBuf),
     /// The project's `.lathe/config.toml`.
     Project(PathBuf),
-    /// A `trae_config.yaml` or `trae_config.json`, whoever it counts for.
+    /// A `trae_config.yaml` or `trae_config.json`, of the user or the project.
     Trae(PathBuf),
     /// The name of a variable.
     Environment(String),
@@ -21,24 +21,24 @@ pub enum Source {
     Flag(String),
 }
 
-impl Source {
+impl ValueSource {
     pub(crate) fn is_file(&self) -> bool {
         match self {
-            Source::User(_) | Source::Project(_) | Source::Trae(_) => true,
-            Source::Default | Source::Environment(_) | Source::Flag(_) => false,
+            ValueSource::User(_) | ValueSource::Project(_) | ValueSource::Trae(_) => true,
+            ValueSource::Default | ValueSource::Environment(_) | ValueSource::Flag(_) => false,
         }
     }
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for ValueSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Source::Default => f.write_str("default"),
-            Source::User(path) => write!(f, "user file {}", path.display()),
-            Source::Project(path) => write!(f, "project file {}", path.display()),
-            Source::Trae(path) => write!(f, "Trae file {}", path.display()),
-            Source::Environment(variable) => write!(f, "variable {variable}"),
-            Source::Flag(flag) => write!(f, "flag {flag}"),
+            ValueSource::Default => f.write_str("default"),
+            ValueSource::User(path) => write!(f, "user file {}", path.display()),
+            ValueSource::Project(path) => write!(f, "project file {}", path.display()),
+            ValueSource::Trae(path) => write!(f, "Trae file {}", path.display()),
+            ValueSource::Environment(variable) => write!(f, "variable {variable}"),
+            ValueSource::Flag(flag) => write!(f, "flag {flag}"),
         }
     }
 }
@@ -46,7 +46,7 @@ impl fmt::Display for Source {
 /// A source, and for a file the line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
-    pub source: Source,
+    pub source: ValueSource,
     pub line: Option<u32>,
 }
 
@@ -60,9 +60,9 @@ impl fmt::Display for Origin {
     }
 }
 
-/// What is wrong. No message contains a secret: neither values of secret keys nor source lines are shown.
+/// The kinds of faults. No message contains a secret: neither values of secret keys nor source lines are shown.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum Fault {
+pub enum ConfigFault {
     #[error("cannot be read: {0}")]
     Unreadable(String),
     #[error("is larger than {0} KiB, which no configuration is")]
@@ -87,7 +87,7 @@ pub enum Fault {
     /// One of Trae's own messages about its file.
     #[error("{0}")]
     Trae(String),
-    /// A foreign file that nobody named cannot stop a run.
+    /// A foreign file that was not named cannot stop a run.
     #[error("the file is ignored, because it cannot be used and nobody named it")]
     Ignored,
     #[error("YAML config not found, using JSON config: {}", .0.display())]
@@ -111,29 +111,29 @@ fn did_you_mean(meant: &Option<String>) -> String {
 /// A [`Fault`] and where it stands. It is an error or a warning by the list it is in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    pub source: Source,
+    pub source: ValueSource,
     pub line: Option<u32>,
-    pub fault: Fault,
+    pub fault: ConfigFault,
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // These two begin with Trae's words, exactly; scripts may look for them.
         match (&self.fault, &self.source) {
-            (Fault::JsonInstead(_), _) => return write!(f, "{}", self.fault),
-            (Fault::ConfigFileNotFound { named_by }, Source::Trae(path)) => {
+            (ConfigFault::JsonInstead(_), _) => return write!(f, "{}", self.fault),
+            (ConfigFault::ConfigFileNotFound { named_by }, ValueSource::Trae(path)) => {
                 return write!(f, "{}\n  {} is not there; {named_by} names it", self.fault, path.display());
             }
             _ => {}
         }
         match (&self.source, self.line) {
-            (Source::User(path) | Source::Project(path) | Source::Trae(path), Some(line)) => {
+            (ValueSource::User(path) | ValueSource::Project(path) | ValueSource::Trae(path), Some(line)) => {
                 write!(f, "{}:{line}: ", path.display())?;
             }
-            (Source::User(path) | Source::Project(path) | Source::Trae(path), None) => {
+            (ValueSource::User(path) | ValueSource::Project(path) | ValueSource::Trae(path), None) => {
                 write!(f, "{}: ", path.display())?;
             }
-            (Source::Default | Source::Environment(_) | Source::Flag(_), _) => {
+            (ValueSource::Default | ValueSource::Environment(_) | ValueSource::Flag(_), _) => {
                 write!(f, "{}: ", self.source)?
             }
         }

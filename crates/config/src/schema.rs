@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 use crate::sections::Settings;
 
-pub(crate) enum Shape {
+pub(crate) enum ValueShape {
     Text {
         secret: bool,
     },
@@ -21,23 +21,23 @@ pub(crate) enum Shape {
         most: f64,
     },
     Choice(Vec<String>),
-    List(Box<Shape>),
+    List(Box<ValueShape>),
     /// Names of the user's own, each with the same shape.
-    Map(Box<Shape>),
+    Map(Box<ValueShape>),
     Table(Vec<Field>),
 }
 
 pub(crate) struct Field {
     pub(crate) key: String,
-    pub(crate) shape: Shape,
+    pub(crate) shape: ValueShape,
     pub(crate) doc: String,
     pub(crate) default: Option<Json>,
     pub(crate) variable: Option<String>,
-    /// Why a project's file may not set it.
+    /// The reason why a project's file may not set it.
     pub(crate) user_only: Option<String>,
-    /// Whether a project's file may set entries of it that the user trusts.
+    /// True if a project's file may set entries of it that the user trusts.
     pub(crate) by_trust: bool,
-    /// Whether a project's file may only narrow what the user allows.
+    /// True if a project's file may only narrow what the user allows.
     pub(crate) narrow_only: bool,
     /// True if nothing reads it in this version.
     pub(crate) not_yet: bool,
@@ -69,43 +69,43 @@ pub(crate) fn fields() -> &'static [Field] {
             SchemaSettings::default().with(|settings| settings.inline_subschemas = true).into_generator();
         let schema = generator.into_root_schema_for::<Settings>();
         match shape(schema.as_value()) {
-            Shape::Table(fields) => fields,
+            ValueShape::Table(fields) => fields,
             _ => Vec::new(),
         }
     })
 }
 
-fn shape(schema: &Json) -> Shape {
+fn shape(schema: &Json) -> ValueShape {
     if let Some(choices) = choices(schema) {
-        return Shape::Choice(choices);
+        return ValueShape::Choice(choices);
     }
-    // `Option<T>` of a choice is `anyOf: [T, null]`; of anything else a second type.
+    // `Option<T>` of a choice is `anyOf: [T, null]`; of any other type it is a second type.
     if let Some(Json::Array(members)) = schema.get("anyOf") {
         let member = members.iter().find(|member| type_of(member) != Some("null"));
-        return member.map_or(Shape::Text { secret: false }, shape);
+        return member.map_or(ValueShape::Text { secret: false }, shape);
     }
     match type_of(schema) {
-        Some("boolean") => Shape::Bool,
-        Some("integer") => Shape::Integer {
+        Some("boolean") => ValueShape::Bool,
+        Some("integer") => ValueShape::Integer {
             least: schema.get("minimum").and_then(Json::as_i64).unwrap_or(i64::MIN),
             most: most(schema),
         },
-        Some("number") => Shape::Number {
+        Some("number") => ValueShape::Number {
             least: schema.get("minimum").and_then(Json::as_f64).unwrap_or(f64::MIN),
             most: schema.get("maximum").and_then(Json::as_f64).unwrap_or(f64::MAX),
         },
         Some("array") => {
-            let items = schema.get("items").map_or(Shape::Text { secret: false }, shape);
-            Shape::List(Box::new(items))
+            let items = schema.get("items").map_or(ValueShape::Text { secret: false }, shape);
+            ValueShape::List(Box::new(items))
         }
         Some("object") => match (schema.get("properties"), schema.get("additionalProperties")) {
             (Some(Json::Object(properties)), _) => {
-                Shape::Table(properties.iter().map(|(key, schema)| field(key, schema)).collect())
+                ValueShape::Table(properties.iter().map(|(key, schema)| field(key, schema)).collect())
             }
-            (_, Some(values)) => Shape::Map(Box::new(shape(values))),
-            (_, None) => Shape::Table(Vec::new()),
+            (_, Some(values)) => ValueShape::Map(Box::new(shape(values))),
+            (_, None) => ValueShape::Table(Vec::new()),
         },
-        _ => Shape::Text { secret: schema.get("x-secret") == Some(&Json::Bool(true)) },
+        _ => ValueShape::Text { secret: schema.get("x-secret") == Some(&Json::Bool(true)) },
     }
 }
 
@@ -184,17 +184,17 @@ fn most(schema: &Json) -> i64 {
     schema.get("maximum").and_then(Json::as_i64).unwrap_or(by_format)
 }
 
-impl Shape {
+impl ValueShape {
     /// For messages: what a value must be.
     pub(crate) fn expected(&self) -> String {
         match self {
-            Shape::Text { .. } => "text".to_owned(),
-            Shape::Bool => "true or false".to_owned(),
-            Shape::Integer { least, most } => bounded("a whole number", least, most, *most < u32::MAX.into()),
-            Shape::Number { least, most } => bounded("a number", least, most, *most < f64::MAX),
-            Shape::Choice(words) => format!("one of {}", words.join(", ")),
-            Shape::List(items) => format!("a list ({} each)", items.expected()),
-            Shape::Map(_) | Shape::Table(_) => "a table".to_owned(),
+            ValueShape::Text { .. } => "text".to_owned(),
+            ValueShape::Bool => "true or false".to_owned(),
+            ValueShape::Integer { least, most } => bounded("a whole number", least, most, *most < u32::MAX.into()),
+            ValueShape::Number { least, most } => bounded("a number", least, most, *most < f64::MAX),
+            ValueShape::Choice(words) => format!("one of {}", words.join(", ")),
+            ValueShape::List(items) => format!("a list ({} each)", items.expected()),
+            ValueShape::Map(_) | ValueShape::Table(_) => "a table".to_owned(),
         }
     }
 }
@@ -210,14 +210,14 @@ pub(crate) fn fixed_keys() -> Vec<(Vec<String>, &'static Field)> {
             let mut path = table.to_vec();
             path.push(field.key.clone());
             match &field.shape {
-                Shape::Table(inner) => walk(&path, inner, found),
-                Shape::Text { .. }
-                | Shape::Bool
-                | Shape::Integer { .. }
-                | Shape::Number { .. }
-                | Shape::Choice(_)
-                | Shape::List(_)
-                | Shape::Map(_) => found.push((path, field)),
+                ValueShape::Table(inner) => walk(&path, inner, found),
+                ValueShape::Text { .. }
+                | ValueShape::Bool
+                | ValueShape::Integer { .. }
+                | ValueShape::Number { .. }
+                | ValueShape::Choice(_)
+                | ValueShape::List(_)
+                | ValueShape::Map(_) => found.push((path, field)),
             }
         }
     }
@@ -235,9 +235,9 @@ mod tests {
         let field = fields.iter().find(|field| field.key == head).expect(path);
         match (&field.shape, rest) {
             (_, "") => field,
-            (Shape::Table(inner), rest) => at(inner, rest),
-            (Shape::Map(inner), rest) => match &**inner {
-                Shape::Table(inner) => at(inner, rest),
+            (ValueShape::Table(inner), rest) => at(inner, rest),
+            (ValueShape::Map(inner), rest) => match &**inner {
+                ValueShape::Table(inner) => at(inner, rest),
                 _ => panic!("{path}"),
             },
             _ => panic!("{path}"),
@@ -268,7 +268,7 @@ mod tests {
         for (path, is_secret) in [("model.api_key", true), ("providers.api_key", true), ("model.name", false)]
         {
             let shape = &at(fields(), path).shape;
-            assert_eq!(matches!(shape, Shape::Text { secret: true }), is_secret, "{path}");
+            assert_eq!(matches!(shape, ValueShape::Text { secret: true }), is_secret, "{path}");
         }
     }
 

@@ -1,18 +1,15 @@
-//! Every option there is. A doc comment here is the help text of the reference.
+//! Every option. A doc comment here is the help text of the reference.
 //!
-//! Each section moves to the crate that uses it when that crate first reads it, and only
-//! [`Settings`], their composition, stays.
+//! Next to a field stand `x-env`, the variable that sets it, and who may set it: `x-user-only` is the reason why a
+//! project's file may not, `x-by-trust` says that it may with the user's trust in each entry, and `x-narrow-only`
+//! that it may only narrow what the user allows (a smaller number, `false`, a shorter list, a text where the user
+//! gives none). The forms that surfaces offer stand there too: `x-flag` is its flag with the name of the value,
+//! `x-short` the short form, `x-trae` Trae's short form of two letters, `x-on` the commands that have the flag,
+//! `x-flag-help` a help text other than the doc comment, `x-unit` the form of a number, `x-member` its name in a
+//! request for a run, and `x-admin` marks a member that only admins may give. `options.rs` makes rows of these.
 //!
-//! Beside a field stand `x-env`, the variable that sets it, and who may set it: `x-user-only` is the reason why a
-//! project's file may not, `x-by-trust` says that it may with the user's trust in each entry, and `x-narrow-only` that it
-//! may only narrow what the user allows (a smaller number, `false`, a shorter list, a text where the user gives none).
-//! The forms that surfaces offer stand there too: `x-flag` is its flag with the name of the value, `x-short` the short form,
-//! `x-trae` Trae's short form of two letters, `x-on` the commands that have the flag, `x-flag-help` other words than the doc
-//! comment's, `x-unit` the form of a number, `x-member` its name in a request for a run, and `x-admin` marks a member that
-//! only admins may give. `options.rs` makes rows of these.
-//!
-//! `x-not-yet` stands beside what nothing reads in this version: it is refused by name. Whoever gives such a key its reader
-//! takes the mark away; `readers.rs` among the tests of the command line compares both with the code.
+//! `x-not-yet` marks a key that nothing reads in this version: it is refused by name. Remove the mark when the key
+//! gets its reader; `readers.rs` among the tests of the command line compares the marks with the code.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -43,14 +40,14 @@ const WITH_MODEL: &str = "run interactive resume serve doctor show-config";
 pub struct Settings {
     /// The model that works on the task.
     pub model: ModelSection,
-    /// How a run goes.
+    /// The course of a run.
     pub run: RunSection,
     /// Short summaries of the steps.
     pub lakeview: LakeviewSection,
     /// Reviews of edits by a judge.
     #[schemars(extend("x-user-only" = ASKED))]
     pub review: ReviewSection,
-    /// Documents beside the workspace, for `online_doc_tool`.
+    /// Online documents, for `online_doc_tool`.
     #[schemars(extend("x-user-only" = ENDPOINT))]
     pub online: OnlineSection,
     /// Servers whose tools the model is given, by name.
@@ -67,10 +64,10 @@ pub struct Settings {
     pub models: BTreeMap<String, ModelSection>,
     /// Tools that are not Lathe's own, and tools that are left out.
     pub tools: ToolsSection,
-    /// Commands that look at a file after a tool changed it, by glob, as `"*.py" = "mypy {file}"`. `{file}` is each changed file, `{files}` all of them. What a command says now and did not say before is told to the model with the change.
+    /// Commands that check a file after a tool changed it, by glob, as `"*.py" = "mypy {file}"`. `{file}` is each changed file, `{files}` all of them. The model gets, with the change, what a command reports now and did not report before.
     #[schemars(extend("x-user-only" = PROGRAM, "x-by-trust" = true))]
     pub check: BTreeMap<String, String>,
-    /// Values that are kept from the model, the journal and screens, beside those that Lathe finds by itself.
+    /// Values that are kept from the model, the journal and screens, in addition to those that Lathe finds by itself.
     pub secrets: SecretsSection,
     /// Domains of field commands, by name: `field:NAME:TOOL` in the shell, and tools of the model.
     #[schemars(extend("x-user-only" = PROGRAM, "x-by-trust" = true))]
@@ -80,11 +77,11 @@ pub struct Settings {
     pub foreign: ForeignEndpoints,
 }
 
-/// What is a secret, by your word. Each value becomes `«secret:NAME»` wherever it would be shown.
+/// Secrets that you name. Each value becomes `«secret:NAME»` in everything that is shown.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SecretsSection {
-    /// Environment variables whose values are secrets, whatever they are called.
+    /// Environment variables whose values are secrets, under any name.
     #[schemars(extend("x-user-only" = HIDDEN))]
     pub variables: Vec<String>,
     /// Files of secrets: each line is one, or `NAME=value`. A relative path begins at Lathe's folder.
@@ -99,7 +96,7 @@ pub struct SecretsSection {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct FieldSection {
-    /// What the domain is for, in a few words.
+    /// The purpose of the domain, in a few words.
     pub about: String,
     /// JSON file of function-calling schemas, in the form of any provider. A relative path begins at Lathe's folder, in a project's file at the project.
     pub tools: PathBuf,
@@ -116,11 +113,11 @@ impl Default for FieldSection {
     }
 }
 
-/// Which model, where it is, and how it is asked.
+/// The model, its address, and the parameters of its requests.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ModelSection {
-    /// Who serves the model: a name under `providers`, a provider Lathe knows, or any name with a `base_url`.
+    /// The provider: a name under `providers`, a provider Lathe knows, or any name with a `base_url`.
     #[schemars(extend(
         "x-env" = "LATHE_PROVIDER", "x-user-only" = ENDPOINT,
         "x-flag" = "--provider PROVIDER", "x-short" = "p", "x-on" = WITH_MODEL, "x-member" = "provider",
@@ -154,13 +151,13 @@ pub struct ModelSection {
     /// Version of the interface, where the provider wants one (Azure).
     #[schemars(extend("x-user-only" = ENDPOINT))]
     pub api_version: Option<String>,
-    /// How freely the model answers. The provider decides if left out.
+    /// The randomness of answers. The provider decides if left out.
     #[schemars(range(min = 0.0, max = 2.0))]
     pub temperature: Option<f64>,
     /// Share of the likeliest words to choose from. The provider decides if left out.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub top_p: Option<f64>,
-    /// How many of the likeliest words to choose from. The provider decides if left out.
+    /// The number of likeliest words to choose from. The provider decides if left out.
     pub top_k: Option<u32>,
     /// Tokens of one answer at most.
     #[schemars(range(min = 1), extend("x-narrow-only" = true))]
@@ -168,9 +165,9 @@ pub struct ModelSection {
     /// Tokens of one answer at most, thinking included. It comes before `max_tokens`.
     #[schemars(range(min = 1), extend("x-narrow-only" = true))]
     pub max_completion_tokens: Option<u32>,
-    /// Whether one answer may hold several calls. The provider decides if left out.
+    /// Allow several calls in one answer. The provider decides if left out.
     pub parallel_tool_calls: Option<bool>,
-    /// How often a failed request is tried again.
+    /// The number of retries of a failed request.
     #[schemars(extend("x-narrow-only" = true, "default" = ModelSection::RETRIES))]
     pub max_retries: Option<u32>,
     /// Seconds of silence after which an answer counts as broken and is asked for again.
@@ -185,16 +182,15 @@ pub struct ModelSection {
     /// Tokens the model may think for before it answers, where that must be asked for (Anthropic).
     #[schemars(range(min = 1024), extend("x-user-only" = ALLOWED))]
     pub thinking_tokens: Option<u32>,
-    /// Whether Anthropic's own `bash` and text editor are used for the tools of those names (toolset `trae`).
+    /// Use Anthropic's own `bash` and text editor for the tools of those names (toolset `trae`).
     #[schemars(extend("default" = false))]
     pub provider_tools: Option<bool>,
-    /// Whether the model can call tools. If not, they are described to it in words.
+    /// The model can call tools. If not, they are described to it in words.
     #[schemars(extend("default" = true))]
     pub supports_tool_calling: Option<bool>,
-    /// Whether the model takes images. If not, none is sent, and the model is told of each that it is not shown. Known
-    /// text models take none unless this says so.
+    /// The model takes images. If not, none is sent, and the model gets a line for each image that is not shown. Known text models take none unless this says so.
     pub supports_images: Option<bool>,
-    /// How many answers to ask for (Gemini).
+    /// The number of answers to ask for (Gemini).
     #[schemars(range(min = 1), extend("default" = 1, "x-narrow-only" = true))]
     pub candidate_count: Option<u32>,
     /// Texts at which the answer ends.
@@ -204,7 +200,7 @@ pub struct ModelSection {
 impl ModelSection {
     const RETRIES: u32 = 3;
 
-    /// How often a failed request is tried again.
+    /// The number of retries of a failed request.
     pub fn retries(&self) -> u32 {
         self.max_retries.unwrap_or(Self::RETRIES)
     }
@@ -215,18 +211,18 @@ impl ModelSection {
     }
 }
 
-/// How a run goes.
+/// The course of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RunSection {
-    /// What may be done without asking. The command decides if left out.
+    /// What may be done without asking: `plan`, `default`, `auto-edit` or `full-auto`. The command decides if left out.
     #[schemars(extend(
         "x-env" = "LATHE_MODE", "x-user-only" = ALLOWED,
         "x-flag" = "--mode MODE", "x-on" = SESSIONS, "x-member" = "mode",
         "x-flag-help" = "What may be done without asking"
     ))]
     pub mode: Option<Mode>,
-    /// What commands can reach. The command decides if left out.
+    /// The reach of commands. The command decides if left out.
     #[schemars(extend("x-user-only" = ALLOWED, "x-not-yet" = true))]
     pub sandbox: Option<Sandbox>,
     /// Names and words of the tools.
@@ -245,7 +241,7 @@ pub struct RunSection {
     /// Seconds a shell line may take unless the call says otherwise.
     #[schemars(range(min = 1), extend("x-narrow-only" = true))]
     pub line_seconds: u32,
-    /// Seconds for which a shell line may print nothing: any output starts them anew. No such limit if left out.
+    /// Seconds for which a shell line may print nothing: any output restarts them. No such limit if left out.
     #[schemars(range(min = 1), extend("x-user-only" = ALLOWED))]
     pub silent_seconds: Option<u32>,
     /// US dollars one run may cost.
@@ -269,7 +265,7 @@ pub struct RunSection {
         "x-flag-help" = "Time at most: seconds, or 90s, 15m, 2h"
     ))]
     pub max_seconds: Option<u64>,
-    /// What a run does when the model cannot be reached: wait until it is back, or fail.
+    /// The reaction to a model that cannot be reached: wait until it is back, or fail.
     #[schemars(extend(
         "x-user-only" = ALLOWED, "default" = "fail",
         "x-flag" = "--on-outage WHAT", "x-on" = SESSIONS,
@@ -289,7 +285,7 @@ pub struct RunSection {
         "x-flag-help" = "Write a trajectory in Trae's form here, one for each task"
     ))]
     pub trajectory: Option<PathBuf>,
-    /// Whether a run that changed nothing has failed.
+    /// Fail a run that changed nothing.
     #[schemars(extend(
         "x-flag" = "--must-patch", "x-trae" = "-mp", "x-on" = "run", "x-member" = "must_patch",
         "x-flag-help" = "The task is not done without a change outside of tests (short: -mp); the mode is then full-auto unless one is set"
@@ -302,7 +298,7 @@ pub struct RunSection {
         "x-flag-help" = "Write the patch of the run here (short: -pp)"
     ))]
     pub patch_path: Option<PathBuf>,
-    /// How steps are shown. The command decides if left out.
+    /// The form in which steps are shown. The command decides if left out.
     #[schemars(extend("x-not-yet" = true))]
     pub console: Option<Console>,
 }
@@ -421,7 +417,7 @@ pub enum Console {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct LakeviewSection {
-    /// Whether steps are summarised. It costs requests of its own.
+    /// Summarise steps. It costs requests of its own.
     #[schemars(extend("x-narrow-only" = true, "x-member" = "lakeview"))]
     pub enabled: bool,
     /// A name under `models`, or another model of the same provider. The model of the task if left out.
@@ -436,11 +432,11 @@ pub struct LakeviewSection {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ReviewSection {
-    /// Whether edits are judged. It costs requests of its own.
+    /// Judge edits. It costs requests of its own.
     pub enabled: bool,
-    /// What edits are judged by.
+    /// The rules that edits are judged by.
     pub rules: String,
-    /// Whether a failing last verdict keeps the task from ending.
+    /// A failing last verdict keeps the task from ending.
     pub gate: bool,
     /// Reviews of one run at most.
     #[schemars(range(min = 1))]
@@ -465,11 +461,11 @@ impl Default for ReviewSection {
     }
 }
 
-/// Documents beside the workspace.
+/// Online documents.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct OnlineSection {
-    /// Whether the model has `online_doc_tool`.
+    /// Give the model `online_doc_tool`.
     #[schemars(extend("x-member" = "use_online_mode"))]
     pub enabled: bool,
     /// Address of a service that keeps the documents. Lathe keeps them itself if left out.
@@ -502,9 +498,9 @@ pub struct McpServerSection {
     /// Milliseconds a request may take.
     #[schemars(range(min = 1))]
     pub timeout: Option<u32>,
-    /// Whether its tools are called without asking.
+    /// Call its tools without asking.
     pub trust: bool,
-    /// What it is for.
+    /// Its purpose.
     pub description: Option<String>,
 }
 
@@ -512,7 +508,7 @@ pub struct McpServerSection {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ProviderSection {
-    /// What it is: a provider Lathe knows. Its own name if left out.
+    /// The kind: a provider Lathe knows. Its own name if left out.
     pub provider: Option<String>,
     /// Its key.
     pub api_key: Option<Secret>,
@@ -542,7 +538,7 @@ impl Settings {
         models.chain(providers).chain(self.online.key_variable.as_ref())
     }
 
-    /// What the chosen provider is: `openai` for a `[providers.work]` that says so, else its name.
+    /// The kind of the chosen provider: `openai` for a `[providers.work]` that says so, otherwise its name.
     pub fn provider_kind(&self) -> Option<&str> {
         let name = self.model.provider.as_deref()?;
         let entry = self.providers.get(name);
@@ -578,7 +574,7 @@ impl Settings {
         self.lakeview.enabled.then(|| self.model_for_summaries())
     }
 
-    /// The same, whether each step is summed up or only those somebody asks for.
+    /// The same; tells whether each step is summarised or only those that a client asks for.
     pub fn model_for_summaries(&self) -> ModelSection {
         self.lakeview.model.as_deref().map_or_else(|| self.model.clone(), |name| self.model_beside(name))
     }

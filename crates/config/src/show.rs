@@ -4,13 +4,13 @@ use lathe_protocol::plain_address;
 use serde_json::Value as Json;
 
 use crate::load::Config;
-use crate::problem::{Origin, Source};
+use crate::problem::{Origin, ValueSource};
 use crate::sections::Settings;
 use crate::tree::under;
 
 /// A line of `config show`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct ShownRow {
     pub key: String,
     /// The value as text; a key is masked.
     pub value: String,
@@ -19,18 +19,18 @@ pub struct Row {
 
 impl Config {
     /// Every value there is, in the order of the reference. Keys, and passwords inside addresses, are masked.
-    pub fn rows(&self) -> Vec<Row> {
+    pub fn rows(&self) -> Vec<ShownRow> {
         let row = |(key, value): (String, Json)| {
             let source =
-                self.origins.get(&key).cloned().unwrap_or(Origin { source: Source::Default, line: None });
+                self.origins.get(&key).cloned().unwrap_or(Origin { source: ValueSource::Default, line: None });
             let value = plain(&value);
             let value = if is_address(&key) { plain_address(&value) } else { value };
-            Row { key, value, source }
+            ShownRow { key, value, source }
         };
         flatten(&self.settings).into_iter().map(row).collect()
     }
 
-    /// Where the value of a key came from, if it has one.
+    /// The origin of the value of a key, if it has one.
     pub fn origin(&self, key: &str) -> Option<&Origin> {
         self.origins.get(key)
     }
@@ -54,7 +54,7 @@ pub(crate) fn flatten(settings: &Settings) -> Vec<(String, Json)> {
     found
 }
 
-/// Whether a key holds an address, which may hold a password.
+/// Tells whether a key holds an address, which may hold a password.
 fn is_address(key: &str) -> bool {
     let last = key.rsplit('.').next().unwrap_or_default();
     matches!(last, "base_url" | "url" | "http_url" | "tcp")
@@ -67,7 +67,7 @@ fn plain(value: &Json) -> String {
     }
 }
 
-/// What `trae-cli show-config` shows, as plain text, with our masks instead of its half-open keys.
+/// The output of `trae-cli show-config` as plain text, with our masks instead of its half-open keys.
 pub fn trae_show_config(config: &Config) -> String {
     let settings = &config.settings;
     let model = &settings.model;

@@ -5,11 +5,11 @@
 #[derive(Clone)]
 pub(crate) struct Node {
     pub(crate) line: Option<u32>,
-    pub(crate) value: Value,
+    pub(crate) value: TreeValue,
 }
 
 #[derive(Clone)]
-pub(crate) enum Value {
+pub(crate) enum TreeValue {
     Null,
     Bool(bool),
     Integer(i64),
@@ -17,11 +17,11 @@ pub(crate) enum Value {
     Text(String),
     Date,
     List(Vec<Node>),
-    Table(Vec<Entry>),
+    Table(Vec<TreeEntry>),
 }
 
 #[derive(Clone)]
-pub(crate) struct Entry {
+pub(crate) struct TreeEntry {
     pub(crate) key: String,
     pub(crate) line: Option<u32>,
     /// The whole key as the file spells it, where that is not our name for it.
@@ -29,7 +29,7 @@ pub(crate) struct Entry {
     pub(crate) node: Node,
 }
 
-impl Entry {
+impl TreeEntry {
     pub(crate) fn new(key: impl Into<String>, node: Node) -> Self {
         Self { key: key.into(), line: node.line, said: None, node }
     }
@@ -46,16 +46,16 @@ impl Entry {
 }
 
 impl Node {
-    pub(crate) fn of(value: Value) -> Self {
+    pub(crate) fn of(value: TreeValue) -> Self {
         Self { line: None, value }
     }
 
-    pub(crate) fn table(entries: Vec<Entry>) -> Self {
-        Self::of(Value::Table(entries))
+    pub(crate) fn table(entries: Vec<TreeEntry>) -> Self {
+        Self::of(TreeValue::Table(entries))
     }
 
     pub(crate) fn text(text: impl Into<String>) -> Self {
-        Self::of(Value::Text(text.into()))
+        Self::of(TreeValue::Text(text.into()))
     }
 
     pub(crate) fn at(mut self, line: Option<u32>) -> Self {
@@ -66,26 +66,26 @@ impl Node {
     /// Tells whether it says nothing.
     pub(crate) fn is_empty(&self) -> bool {
         match &self.value {
-            Value::Null => true,
-            Value::Text(text) => text.is_empty(),
-            Value::List(nodes) => nodes.is_empty(),
-            Value::Table(entries) => entries.is_empty(),
-            Value::Bool(_) | Value::Integer(_) | Value::Float(_) | Value::Date => false,
+            TreeValue::Null => true,
+            TreeValue::Text(text) => text.is_empty(),
+            TreeValue::List(nodes) => nodes.is_empty(),
+            TreeValue::Table(entries) => entries.is_empty(),
+            TreeValue::Bool(_) | TreeValue::Integer(_) | TreeValue::Float(_) | TreeValue::Date => false,
         }
     }
 
     /// The value without lines; the keys of a table in order, so that their place in a file says nothing.
     pub(crate) fn to_json(&self) -> serde_json::Value {
         match &self.value {
-            Value::Null => serde_json::Value::Null,
-            Value::Bool(value) => (*value).into(),
-            Value::Integer(value) => (*value).into(),
-            Value::Float(value) => (*value).into(),
-            Value::Text(text) => text.clone().into(),
-            Value::Date => "a date".into(),
-            Value::List(nodes) => nodes.iter().map(Node::to_json).collect(),
-            Value::Table(entries) => {
-                let mut entries: Vec<&Entry> = entries.iter().collect();
+            TreeValue::Null => serde_json::Value::Null,
+            TreeValue::Bool(value) => (*value).into(),
+            TreeValue::Integer(value) => (*value).into(),
+            TreeValue::Float(value) => (*value).into(),
+            TreeValue::Text(text) => text.clone().into(),
+            TreeValue::Date => "a date".into(),
+            TreeValue::List(nodes) => nodes.iter().map(Node::to_json).collect(),
+            TreeValue::Table(entries) => {
+                let mut entries: Vec<&TreeEntry> = entries.iter().collect();
                 entries.sort_by(|a, b| a.key.cmp(&b.key));
                 let members = entries.into_iter().map(|entry| (entry.key.clone(), entry.node.to_json()));
                 serde_json::Value::Object(members.collect())
@@ -96,14 +96,14 @@ impl Node {
     /// For messages.
     pub(crate) fn kind(&self) -> &'static str {
         match &self.value {
-            Value::Null => "empty",
-            Value::Bool(_) => "true or false",
-            Value::Integer(_) => "a whole number",
-            Value::Float(_) => "a number",
-            Value::Text(_) => "text",
-            Value::Date => "a date",
-            Value::List(_) => "a list",
-            Value::Table(_) => "a table",
+            TreeValue::Null => "empty",
+            TreeValue::Bool(_) => "true or false",
+            TreeValue::Integer(_) => "a whole number",
+            TreeValue::Float(_) => "a number",
+            TreeValue::Text(_) => "text",
+            TreeValue::Date => "a date",
+            TreeValue::List(_) => "a list",
+            TreeValue::Table(_) => "a table",
         }
     }
 }
@@ -111,23 +111,23 @@ impl Node {
 impl From<&serde_json::Value> for Node {
     fn from(json: &serde_json::Value) -> Self {
         Node::of(match json {
-            serde_json::Value::Null => Value::Null,
-            serde_json::Value::Bool(value) => Value::Bool(*value),
+            serde_json::Value::Null => TreeValue::Null,
+            serde_json::Value::Bool(value) => TreeValue::Bool(*value),
             serde_json::Value::Number(number) => match (number.as_i64(), number.as_f64()) {
-                (Some(integer), _) => Value::Integer(integer),
-                (None, float) => Value::Float(float.unwrap_or(f64::NAN)),
+                (Some(integer), _) => TreeValue::Integer(integer),
+                (None, float) => TreeValue::Float(float.unwrap_or(f64::NAN)),
             },
-            serde_json::Value::String(text) => Value::Text(text.clone()),
-            serde_json::Value::Array(items) => Value::List(items.iter().map(Node::from).collect()),
+            serde_json::Value::String(text) => TreeValue::Text(text.clone()),
+            serde_json::Value::Array(items) => TreeValue::List(items.iter().map(Node::from).collect()),
             serde_json::Value::Object(map) => {
-                Value::Table(map.iter().map(|(key, value)| Entry::new(key, Node::from(value))).collect())
+                TreeValue::Table(map.iter().map(|(key, value)| TreeEntry::new(key, Node::from(value))).collect())
             }
         })
     }
 }
 
 /// The parts of a key.
-pub(crate) type Path = Vec<String>;
+pub(crate) type KeyPath = Vec<String>;
 
 /// A key as TOML would write it: a part that is not plain is quoted.
 pub(crate) fn spell(path: &[String]) -> String {

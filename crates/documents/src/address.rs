@@ -1,15 +1,15 @@
-//! Where a request may go.
+//! The addresses that a request may go to.
 //!
-//! The user's own configuration names the service, so a private network is fine: many services are only there. What a *name*
-//! may never lead to is an address that machines use among themselves (link-local, where clouds keep credentials), because
-//! nobody would name such a service, and a name can be made to point anywhere by whoever owns it. Who means such an address
-//! writes the address.
+//! The user's own configuration names the service, so a private network is allowed: many services exist only there. A
+//! *name* may never lead to an address for communication between machines (link-local, where clouds keep
+//! credentials): no such service has a name, and the owner of a name can make it point anywhere. A user who really
+//! wants such an address writes the address itself.
 
 use std::net::{IpAddr, SocketAddr};
 
 use crate::error::DocumentError;
 
-/// The addresses of a host that may be asked.
+/// The permitted addresses of a host.
 pub(crate) async fn addresses(host: &str, port: u16) -> Result<Vec<SocketAddr>, DocumentError> {
     let refused = |reason: String| DocumentError::Address { host: host.to_owned(), reason };
     let literal = host.trim_start_matches('[').trim_end_matches(']');
@@ -30,7 +30,7 @@ pub(crate) async fn addresses(host: &str, port: u16) -> Result<Vec<SocketAddr>, 
     }
 }
 
-/// Addresses that no name of a service leads to.
+/// Tells whether no name of a service may lead to an address.
 fn is_inward(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(v4) => v4.is_link_local() || v4.is_unspecified() || v4.is_multicast() || v4.is_broadcast(),

@@ -1,6 +1,6 @@
 use std::io::ErrorKind;
 
-/// Why nothing was done. The words are for the model as well: `HTTP CODE at ENDPOINT…`.
+/// Errors of stores and services. The texts are for the model as well: `HTTP CODE at ENDPOINT…`.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
     #[error("HTTP {code} at {endpoint}{}", if .reason.is_empty() { String::new() } else { format!(": {}", .reason) })]

@@ -1,4 +1,4 @@
-//! Documents that are kept beside a workspace, with all their versions: in a store of Lathe's own, or by a service.
+//! Documents that are kept for a workspace, with all their versions: in Lathe's own store, or by a service.
 
 mod address;
 mod error;
@@ -6,5 +6,5 @@ mod service;
 mod store;
 
 pub use error::DocumentError;
-pub use service::{Service, ServiceOptions};
-pub use store::Store;
+pub use service::{DocumentService, ServiceOptions};
+pub use store::DocumentStore;

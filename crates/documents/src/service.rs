@@ -10,12 +10,12 @@ use crate::address::addresses;
 use crate::error::DocumentError;
 
 const TIME: Duration = Duration::from_secs(10);
-/// How often it is asked when it cannot answer.
+/// The number of attempts if it is unavailable.
 const TRIES: u32 = 3;
 /// The first wait; each further one is twice as long.
 const WAIT: Duration = Duration::from_millis(500);
 const LONGEST: Duration = Duration::from_secs(4);
-/// Bytes of an answer.
+/// The maximum size of a reply in bytes.
 const LARGEST: usize = 8 << 20;
 
 #[derive(Clone)]
@@ -26,24 +26,24 @@ pub struct ServiceOptions {
 
 impl std::fmt::Debug for ServiceOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // The key is left out.
+        // The key is omitted.
         f.debug_struct("ServiceOptions").field("base_url", &self.base_url).finish_non_exhaustive()
     }
 }
 
-pub struct Service {
+pub struct DocumentService {
     url: Url,
     host: String,
     key: Option<String>,
 }
 
-/// Whether asking again could help.
+/// Tells whether a retry could help.
 enum Failed {
     Again(DocumentError),
     ForGood(DocumentError),
 }
 
-impl Service {
+impl DocumentService {
     pub fn new(options: &ServiceOptions) -> Result<Self, DocumentError> {
         let wrong = |reason: &str| DocumentError::Address {
             host: options.base_url.clone(),
@@ -88,7 +88,7 @@ impl Service {
         })
     }
 
-    /// Whether the title is another one is what was asked for: the service does not say.
+    /// Returns true if a new title was requested: the service does not report whether it changed.
     pub async fn edit(
         &self,
         id: &str,
@@ -140,7 +140,7 @@ impl Service {
         let unreachable =
             |reason: String| DocumentError::Unreachable { endpoint: endpoint.to_owned(), reason };
         let port = self.url.port_or_known_default().unwrap_or(80);
-        // Looked up here, and asked exactly there: a name cannot mean something else a moment later.
+        // Looked up here, and used for the request: a name cannot change its meaning in between.
         let there = addresses(&self.host, port).await.map_err(Failed::ForGood)?;
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder()
@@ -156,11 +156,11 @@ impl Service {
         if let Some(key) = &self.key {
             post = post.bearer_auth(key);
         }
-        let mut response = post.send().await.map_err(|error| Failed::Again(unreachable(words(&error))))?;
+        let mut response = post.send().await.map_err(|error| Failed::Again(unreachable(cause_of(&error))))?;
         let code = response.status().as_u16();
         let mut bytes = Vec::new();
         while let Some(piece) =
-            response.chunk().await.map_err(|error| Failed::Again(unreachable(words(&error))))?
+            response.chunk().await.map_err(|error| Failed::Again(unreachable(cause_of(&error))))?
         {
             bytes.extend_from_slice(&piece);
             if bytes.len() > LARGEST {
@@ -178,8 +178,8 @@ impl Service {
     }
 }
 
-/// What went wrong, without the address, which may hold more than people should see.
-fn words(error: &reqwest::Error) -> String {
+/// The cause of an error, without the address, which may contain more than users should see.
+fn cause_of(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return "it did not answer within 10 seconds".to_owned();
     }
@@ -190,12 +190,12 @@ fn words(error: &reqwest::Error) -> String {
     cause.to_string()
 }
 
-/// What the service said, whole: whoever tells it takes secrets out first and cuts it then.
+/// The whole reply of the service: it is redacted first and cut afterwards.
 fn answer_text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Services differ in whether they wrap their answer, and in how they spell its members.
+/// Parses a document. Services differ in whether they wrap their reply, and in the spelling of its members.
 fn document(answer: &Value) -> Document {
     let inner = answer.get("data").filter(|data| data.is_object()).unwrap_or(answer);
     let text = |names: &[&str]| {

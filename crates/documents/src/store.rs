@@ -8,11 +8,11 @@ use lathe_protocol::{Document, DocumentRow, DocumentVersion};
 use parking_lot::Mutex;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use lathe_protocol::chance;
+use lathe_protocol::random_number;
 
 use crate::error::DocumentError;
 
-/// Bytes of a document.
+/// The maximum size of a document in bytes.
 const LARGEST: usize = 4 << 20;
 
 const SCHEMA: &str = "
@@ -25,12 +25,12 @@ const SCHEMA: &str = "
     CREATE INDEX IF NOT EXISTS newest ON versions(at DESC);
 ";
 
-pub struct Store {
+pub struct DocumentStore {
     connection: Mutex<Connection>,
 }
 
-impl Store {
-    /// Opens the file, made for its owner only if it is not there.
+impl DocumentStore {
+    /// Opens the file. A new one is made for its owner only.
     pub fn open(path: &Path) -> Result<Self, DocumentError> {
         std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
         let connection = Connection::open(path)?;
@@ -56,19 +56,19 @@ impl Store {
         self.get(&id, None)?.ok_or_else(|| DocumentError::missing("/online/docs/create"))
     }
 
-    /// A version of a document, the latest if none is named.
+    /// A version of a document, or the latest one.
     pub fn get(&self, id: &str, version: Option<u32>) -> Result<Option<Document>, DocumentError> {
         let sql = "SELECT document, version, title, description, content, at FROM versions
             WHERE document = ?1 AND version = coalesce(?2, (SELECT latest FROM documents WHERE id = ?1))";
         Ok(self.connection.lock().query_row(sql, params![id, version], document).optional()?)
     }
 
-    /// A document that must be there.
+    /// The latest version of a document. An error if it does not exist.
     pub fn detail(&self, id: &str) -> Result<Document, DocumentError> {
         self.get(id, None)?.ok_or_else(|| DocumentError::missing("/online/docs/detail"))
     }
 
-    /// A new version, and whether its title is another one.
+    /// Adds a version. Returns true if its title differs from the last one.
     pub fn edit(
         &self,
         id: &str,
@@ -102,7 +102,7 @@ impl Store {
         Ok((self.get(id, None)?.ok_or_else(|| DocumentError::missing(HERE))?, changed))
     }
 
-    /// All versions, the newest first; empty if there is no such document.
+    /// All versions, the newest first. Empty if the document does not exist.
     pub fn versions(&self, id: &str) -> Result<Vec<DocumentVersion>, DocumentError> {
         let connection = self.connection.lock();
         let mut rows = connection.prepare(
@@ -122,7 +122,7 @@ impl Store {
         Ok(found)
     }
 
-    /// Documents whose title, description or content holds the keyword, the newest first.
+    /// Documents with the keyword in their title, description or content, the newest first.
     pub fn search(&self, keyword: &str, skip: u32, most: u32) -> Result<Vec<DocumentRow>, DocumentError> {
         let connection = self.connection.lock();
         let mut rows = connection.prepare(
@@ -160,7 +160,7 @@ fn now() -> String {
     jiff::Timestamp::now().to_string()
 }
 
-/// Nobody can guess one, and none comes twice.
+/// A unique and unguessable id.
 fn new_id() -> String {
-    format!("{:016x}{:016x}", chance(), chance())
+    format!("{:016x}{:016x}", random_number(), random_number())
 }

@@ -1,47 +1,45 @@
-//! The new text of a loose match, written the way the file is.
+//! The new text of a loose match, adapted to the file.
 //!
-//! The file decides line endings and indentation, the new text only how its lines are
-//! nested. Three readings of a new text are known, and which of them holds has to follow
-//! from what was given:
+//! The file decides line endings and indentation, the new text only the nesting of its lines. A new text can be read
+//! in three ways, and the given texts must show which one applies:
 //!
-//! - **mapped**: old and new text are indented alike, so what the old text's indentation
-//!   stands for in the file tells what the new text's does;
-//! - **relative**: the new text has an indentation of its own. Its first line goes where
-//!   the first matched line is, and the others are indented relative to it;
-//! - **detached**: all lines but the first are indented as in the file, because the text
-//!   was copied from the first word on.
+//! - **mapped**: old and new text are indented alike, so the indentation in the file that the old text's corresponds
+//!   to gives that of the new text;
+//! - **relative**: the new text has an indentation of its own. Its first line goes where the first matched line is,
+//!   and the others are indented relative to it;
+//! - **detached**: all lines but the first are indented as in the file, because the text was copied from the first
+//!   word on.
 //!
-//! Where none of them follows, or a line would have to be indented by a guess, there is
-//! no new text and the edit is refused: a wrong indentation is another program.
+//! If the given texts show none of them, or a line would have to be indented by a guess, there is no new text and the
+//! edit is refused: a wrong indentation is another program.
 //!
-//! A line that stands in both texts keeps the file's bytes. If the file's line breaks
-//! around the match are part of the old text and not of the new one, they stay, so that
-//! no line of the file is joined to the new text.
+//! A line that is in both texts keeps the file's bytes. If the file's line breaks around the match are part of the
+//! old text and not of the new one, they stay, so that no line of the file is joined to the new text.
 
 use std::ops::Range;
 
 use similar::DiffOp;
 
 use crate::compare::compare;
-use crate::find::{Place, is_blank};
+use crate::find::{MatchSpan, is_blank};
 use crate::indent::{Indents, width};
-use crate::text::{Line, Splice, split_indent, trim_end};
-use crate::{MatchKind, Text};
+use crate::text::{TextLine, Splice, split_indent, trim_end};
+use crate::{MatchKind, TextContent};
 
-/// The indentation of the new text does not follow from what was given.
+/// The given texts do not determine the indentation of the new text.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct UnclearIndent;
 
-/// A match of an old text, and what is to stand there.
-pub(crate) struct Adapt<'a> {
-    pub text: &'a Text<'a>,
-    pub lines: &'a [Line],
+/// A match of an old text, and the new text for it.
+pub(crate) struct Adaptation<'a> {
+    pub text: &'a TextContent<'a>,
+    pub lines: &'a [TextLine],
     pub old: &'a [&'a str],
     pub new: &'a [&'a str],
-    pub place: Place,
+    pub place: MatchSpan,
 }
 
-impl Adapt<'_> {
+impl Adaptation<'_> {
     /// The new bytes at a looser rung.
     pub fn splice(&self, kind: MatchKind) -> Result<Splice, UnclearIndent> {
         match kind {
@@ -50,10 +48,10 @@ impl Adapt<'_> {
         }
     }
 
-    /// The new text where the old one is indented as the file, but perhaps for the first line.
+    /// The new text where the old one is indented as the file, except perhaps for the first line.
     fn as_given(&self, kind: MatchKind) -> Result<Splice, UnclearIndent> {
         let body = self.text.body();
-        let Place { start, end, line, lines } = self.place;
+        let MatchSpan { start, end, line, lines } = self.place;
         let window = &self.lines[line..line + lines];
         let mut kept = kept_lines(self.old, self.new);
         let before = &body[window[0].start..start];
@@ -71,9 +69,9 @@ impl Adapt<'_> {
             kept.push(None);
         }
         let new = match reading {
-            Reading::Given => self.write(window, start..end, &new, &kept, &reading)?,
+            IndentReading::Given => self.write(window, start..end, &new, &kept, &reading)?,
             // The indentation of the first line stands before the match.
-            Reading::Mapped(_) | Reading::Detached { .. } => {
+            IndentReading::Mapped(_) | IndentReading::Detached { .. } => {
                 let written = self.write(window, window[0].start..end, &new, &kept, &reading)?;
                 written.strip_prefix(before).ok_or(UnclearIndent)?.to_vec()
             }
@@ -81,9 +79,9 @@ impl Adapt<'_> {
         Ok(Splice { range: start..end, new, joint: 0 })
     }
 
-    /// The new text for an exact match that begins inside the indentation of its line, if
-    /// its other lines are indented relative to the first. The given indentation is then not
-    /// that of the file, and other lines would be written with it.
+    /// The new text for an exact match that begins inside the indentation of its line, if its other lines are
+    /// indented relative to the first. Then the given indentation is not that of the file, and other lines would be
+    /// written with it.
     pub fn inside_indent(&self) -> Result<Option<Splice>, UnclearIndent> {
         let body = self.text.body();
         let window = &self.lines[self.place.line..self.place.line + self.place.lines];
@@ -94,38 +92,38 @@ impl Adapt<'_> {
             return Ok(None);
         }
         match self.after_indent(window, &kept_lines(self.old, self.new))? {
-            Reading::Given => Ok(None),
-            Reading::Mapped(_) | Reading::Detached { .. } => self.as_given(MatchKind::Exact).map(Some),
+            IndentReading::Given => Ok(None),
+            IndentReading::Mapped(_) | IndentReading::Detached { .. } => self.as_given(MatchKind::Exact).map(Some),
         }
     }
 
     /// The reading of the new text where the old one begins after the indentation of
     /// its first line, or inside it.
-    fn after_indent(&self, window: &[Line], kept: &[Option<usize>]) -> Result<Reading, UnclearIndent> {
+    fn after_indent(&self, window: &[TextLine], kept: &[Option<usize>]) -> Result<IndentReading, UnclearIndent> {
         let body = self.text.body();
         let before = &body[window[0].start..self.place.start];
         if before.is_empty() || !trim_end(before).is_empty() || is_blank(self.old[0]) {
-            return Ok(Reading::Given);
+            return Ok(IndentReading::Given);
         }
         let found = split_indent(window[0].content(body)).0;
         match self.detached(self.old, window, self.new, kept, found)? {
-            Rest::AsFile => Ok(Reading::Given),
-            Rest::Relative => {
+            RestIndent::AsFile => Ok(IndentReading::Given),
+            RestIndent::Relative => {
                 let mut indents = Indents::of(first_indent(self.new).unwrap_or_default(), found);
                 indents.guess_step(body, window, self.lines, self.new);
-                Ok(Reading::Mapped(indents))
+                Ok(IndentReading::Mapped(indents))
             }
         }
     }
 
-    /// The new text where the old one is indented otherwise than the file.
+    /// The new text where the old one is indented differently from the file.
     fn indented(&self, kind: MatchKind) -> Result<Splice, UnclearIndent> {
         let body = self.text.body();
         let lead = usize::from(self.old.len() > 1 && is_blank(self.old[0]));
         let trail =
             usize::from(self.old.len() > 1 + lead && self.old.last().is_some_and(|last| is_blank(last)));
         let old = &self.old[lead..self.old.len() - trail];
-        let Place { line, lines, .. } = self.place;
+        let MatchSpan { line, lines, .. } = self.place;
         // The token rung finds the lines themselves, without the line breaks around them.
         let window = match kind {
             MatchKind::Tokens => &self.lines[line..line + lines],
@@ -157,7 +155,7 @@ impl Adapt<'_> {
         if lead == 1 {
             match new.split_first() {
                 Some((head, rest)) if is_blank(head) && !rest.is_empty() => new = rest,
-                // The blank line before is taken away.
+                // The blank line before is removed.
                 Some(_) | None => start -= self.blank_before(first),
             }
         }
@@ -177,13 +175,13 @@ impl Adapt<'_> {
     }
 
     /// The bytes of the line break before a line.
-    fn break_before(&self, line: &Line) -> usize {
+    fn break_before(&self, line: &TextLine) -> usize {
         let before = &self.text.body()[..line.start];
         usize::from(before.ends_with(b"\n")) + usize::from(before.ends_with(b"\r\n"))
     }
 
     /// The bytes of the line before, if it is blank.
-    fn blank_before(&self, line: &Line) -> usize {
+    fn blank_before(&self, line: &TextLine) -> usize {
         let body = self.text.body();
         let at = self.lines.partition_point(|other| other.start < line.start);
         let before = at.checked_sub(1).map(|before| self.lines[before]);
@@ -196,37 +194,37 @@ impl Adapt<'_> {
     fn reading(
         &self,
         old: &[&str],
-        window: &[Line],
+        window: &[TextLine],
         new: &[&str],
         kept: &[Option<usize>],
         aligned: bool,
-    ) -> Result<Reading, UnclearIndent> {
+    ) -> Result<IndentReading, UnclearIndent> {
         let body = self.text.body();
         let Some(given) = first_indent(new) else {
-            return Ok(Reading::Mapped(Indents::of(b"", b"")));
+            return Ok(IndentReading::Mapped(Indents::of(b"", b"")));
         };
         let found = first_found(body, window);
         let relative = || {
             let mut indents = Indents::of(given, found);
             indents.guess_step(body, window, self.lines, new);
-            Reading::Mapped(indents)
+            IndentReading::Mapped(indents)
         };
         if !aligned {
             return if is_nested(new) { Ok(relative()) } else { Err(UnclearIndent) };
         }
         if self.is_detached(old, window) {
             return Ok(match self.detached(old, window, new, kept, found)? {
-                Rest::AsFile => Reading::Detached { first: found.to_vec() },
-                Rest::Relative => relative(),
+                RestIndent::AsFile => IndentReading::Detached { first: found.to_vec() },
+                RestIndent::Relative => relative(),
             });
         }
         let keeps = kept.iter().zip(new).any(|(kept, piece)| kept.is_some() && !is_blank(piece));
         if let Some(mut indents) = Indents::learn(body, window, old) {
             if first_indent(old) == Some(given) {
                 indents.guess_step(body, window, self.lines, new);
-                return Ok(Reading::Mapped(indents));
+                return Ok(IndentReading::Mapped(indents));
             }
-            // Lines that stay where they are and a first line that moves contradict each other.
+            // Lines that stay in place and a first line that moves contradict each other.
             return if keeps { Err(UnclearIndent) } else { Ok(relative()) };
         }
         if keeps || !is_nested(new) {
@@ -236,7 +234,7 @@ impl Adapt<'_> {
     }
 
     /// Tells whether all lines of the old text but the first are indented as in the file.
-    fn is_detached(&self, old: &[&str], window: &[Line]) -> bool {
+    fn is_detached(&self, old: &[&str], window: &[TextLine]) -> bool {
         let body = self.text.body();
         let mut pairs = old
             .iter()
@@ -253,11 +251,11 @@ impl Adapt<'_> {
     fn detached(
         &self,
         old: &[&str],
-        window: &[Line],
+        window: &[TextLine],
         new: &[&str],
         kept: &[Option<usize>],
         found: &[u8],
-    ) -> Result<Rest, UnclearIndent> {
+    ) -> Result<RestIndent, UnclearIndent> {
         let after_first = |pieces: &[&str]| -> Vec<usize> {
             (0..pieces.len()).filter(|at| !is_blank(pieces[*at])).skip(1).collect()
         };
@@ -266,35 +264,35 @@ impl Adapt<'_> {
         let least =
             |pieces: &[&str]| after_first(pieces).into_iter().map(|at| width(&indent(pieces[at]))).min();
         let (Some(least_new), Some(least_old)) = (least(new), least(old)) else {
-            // A text that shows an indentation of its first line is indented by it throughout.
+            // A text that shows an indentation of its first line uses it throughout.
             let shows = first_indent(old).is_some_and(|given| !given.is_empty());
             let as_file =
                 rest.is_empty() || !shows && rest.iter().all(|at| indent(new[*at]).starts_with(found));
-            return Ok(if as_file { Rest::AsFile } else { Rest::Relative });
+            return Ok(if as_file { RestIndent::AsFile } else { RestIndent::Relative });
         };
         if least_new >= least_old || rest.iter().any(|at| kept[*at].is_some()) {
-            return Ok(Rest::AsFile);
+            return Ok(RestIndent::AsFile);
         }
         // Under a line that opens a block, shallower lines can only be meant relative to it.
         let body = self.text.body();
         let second = after_first(old).first().map(|at| split_indent(window[*at].content(body)).0);
         let opens = second.is_some_and(|second| width(second) > width(found));
-        if opens { Ok(Rest::Relative) } else { Err(UnclearIndent) }
+        if opens { Ok(RestIndent::Relative) } else { Err(UnclearIndent) }
     }
 
     /// The new lines. Those common to old and new keep the file's bytes.
     fn write(
         &self,
-        window: &[Line],
+        window: &[TextLine],
         range: Range<usize>,
         new: &[&str],
         kept: &[Option<usize>],
-        reading: &Reading,
+        reading: &IndentReading,
     ) -> Result<Vec<u8>, UnclearIndent> {
         let body = self.text.body();
         let ending = self.text.ending_at(range.start).as_str().as_bytes();
         let first = new.iter().position(|piece| !is_blank(piece));
-        if let Reading::Mapped(indents) = reading {
+        if let IndentReading::Mapped(indents) = reading {
             let stays = |at: usize| {
                 kept.get(at).copied().flatten().map(|index| split_indent(window[index].content(body)).0)
             };
@@ -313,14 +311,14 @@ impl Adapt<'_> {
                     let end = line.end.min(range.end).max(start);
                     out.extend_from_slice(&body[start..end]);
                 }
-                (None, Reading::Given) => out.extend_from_slice(piece.as_bytes()),
-                (None, Reading::Mapped(indents)) => out.extend(indents.apply(piece).ok_or(UnclearIndent)?),
-                (None, Reading::Detached { first: indent }) if first == Some(at) => {
+                (None, IndentReading::Given) => out.extend_from_slice(piece.as_bytes()),
+                (None, IndentReading::Mapped(indents)) => out.extend(indents.apply(piece).ok_or(UnclearIndent)?),
+                (None, IndentReading::Detached { first: indent }) if first == Some(at) => {
                     out.extend_from_slice(indent);
                     out.extend_from_slice(split_indent(piece.as_bytes()).1);
                 }
-                (None, Reading::Detached { .. }) if is_blank(piece) => {}
-                (None, Reading::Detached { .. }) => out.extend_from_slice(piece.as_bytes()),
+                (None, IndentReading::Detached { .. }) if is_blank(piece) => {}
+                (None, IndentReading::Detached { .. }) => out.extend_from_slice(piece.as_bytes()),
             }
             if at + 1 < new.len() {
                 let own = kept.filter(|index| index + 1 < window.len());
@@ -331,19 +329,19 @@ impl Adapt<'_> {
     }
 }
 
-/// A reading of the indentation of the new text.
-enum Reading {
+/// The readings of the indentation of the new text.
+enum IndentReading {
     /// It is that of the file.
     Given,
-    /// It stands for another one.
+    /// It corresponds to another one.
     Mapped(Indents),
-    /// It is that of the file but for the first line, which gets this one.
+    /// It is that of the file, except for the first line, which gets this one.
     Detached { first: Vec<u8> },
 }
 
 /// The indentation of lines after a first one that lacks its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Rest {
+enum RestIndent {
     AsFile,
     /// Relative to the first line.
     Relative,
@@ -355,7 +353,7 @@ fn first_indent<'a>(pieces: &[&'a str]) -> Option<&'a [u8]> {
     Some(split_indent(first.as_bytes()).0)
 }
 
-fn first_found<'a>(body: &'a [u8], window: &[Line]) -> &'a [u8] {
+fn first_found<'a>(body: &'a [u8], window: &[TextLine]) -> &'a [u8] {
     let split = window.iter().map(|line| split_indent(line.content(body)));
     let mut text = split.filter(|(_, rest)| !trim_end(rest).is_empty());
     text.next().map_or(b"", |(indent, _)| indent)
@@ -374,8 +372,8 @@ fn is_nested(pieces: &[&str]) -> bool {
     })
 }
 
-/// Tells whether the old lines are the lines of the window but for whitespace; the last may go on.
-fn same_lines(body: &[u8], window: &[Line], old: &[&str]) -> bool {
+/// Tells whether the old lines are the lines of the window except for whitespace; the last may continue.
+fn same_lines(body: &[u8], window: &[TextLine], old: &[&str]) -> bool {
     let bare = |bytes: &[u8]| -> Vec<u8> {
         bytes.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect()
     };
@@ -385,7 +383,7 @@ fn same_lines(body: &[u8], window: &[Line], old: &[&str]) -> bool {
     })
 }
 
-/// For each new piece the old piece it is, where it is one.
+/// For each new piece, the index of the same old piece, if there is one.
 fn kept_lines(old: &[&str], new: &[&str]) -> Vec<Option<usize>> {
     let mut kept = vec![None; new.len()];
     for op in compare(old, new) {

@@ -1,23 +1,21 @@
-//! Which items of two sequences are the same, within a bounded time.
+//! Finds the items that two sequences have in common, within a bounded time.
 //!
-//! `similar` finds a near-shortest script, but on hundreds of thousands of lines
-//! with few distinct ones it takes minutes and in the end the stack. Its deadline
-//! would bound that and make the answer depend on the machine. So the bound here
-//! is one of size: long sequences are first cut at the items that occur exactly
-//! once on each side, which real files have plenty of, and what lies between two
-//! cuts and is still too long counts as replaced as a whole. The answer is always
-//! right, for such content merely not short.
+//! `similar` finds a near-shortest script, but on hundreds of thousands of lines with few distinct ones it takes
+//! minutes and in the end overflows the stack. Its deadline would bound that and make the result depend on the
+//! machine. So the bound here is one of size: long sequences are first cut at the items that occur exactly once on
+//! each side, of which real files have many, and a stretch between two cuts that is still too long counts as replaced
+//! as a whole. The result is always right; for such content it is merely not short.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
-/// Up to here no cuts are needed: well under a tenth of a second.
+/// Up to this size no cuts are needed: it takes well under a tenth of a second.
 const AT_ONCE: usize = 20_000;
-/// The longest stretch between cuts that is looked into.
+/// The longest stretch between cuts that is compared.
 const STRETCH: usize = 1_000;
-/// Beyond this even the search for cuts would be felt.
+/// Beyond this size, even the search for cuts would take noticeably long.
 const AT_ALL: usize = 400_000;
 
 /// Covers both sequences in order; two `Equal` never follow each other.
@@ -28,7 +26,7 @@ pub(crate) fn compare<T: Eq + Hash>(old: &[T], new: &[T]) -> Vec<DiffOp> {
     let (old_end, new_end) = (old.len() - tail, new.len() - tail);
     let size = old_end + new_end - 2 * head;
 
-    let mut script = Script::default();
+    let mut script = EditScript::default();
     script.equal(head);
     if size <= AT_ONCE {
         script.stretch(old, old_end, new, new_end, AT_ONCE);
@@ -45,8 +43,7 @@ pub(crate) fn compare<T: Eq + Hash>(old: &[T], new: &[T]) -> Vec<DiffOp> {
     script.ops
 }
 
-/// The pairs of items that occur once on each side, the longest run of them that
-/// is in order on both.
+/// The pairs of items that occur once on each side, as the longest run of them that is in order on both.
 fn cuts<T: Eq + Hash>(old: &[T], new: &[T]) -> Vec<(usize, usize)> {
     let (once_old, once_new) = (once(old), once(new));
     let mut pairs: Vec<(usize, usize)> =
@@ -84,15 +81,15 @@ fn once<T: Eq + Hash>(items: &[T]) -> HashMap<&T, usize> {
     seen.into_iter().filter_map(|(item, only)| Some((item, only?))).collect()
 }
 
-/// The operations so far, and how far they reach on each side.
+/// The operations so far, and their end on each side.
 #[derive(Default)]
-struct Script {
+struct EditScript {
     ops: Vec<DiffOp>,
     old: usize,
     new: usize,
 }
 
-impl Script {
+impl EditScript {
     fn equal(&mut self, len: usize) {
         if len == 0 {
             return;

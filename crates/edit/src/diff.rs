@@ -1,4 +1,4 @@
-//! Differences between two contents, in the form git writes.
+//! Differences between two contents, in git's form.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -6,21 +6,20 @@ use std::fmt::Write as _;
 use similar::{DiffOp, group_diff_ops};
 
 use crate::compare::compare;
-use crate::{Encoding, Text};
+use crate::{Encoding, TextContent};
 
 pub(crate) const CONTEXT: usize = 3;
 
-/// How many lines an edit added and removed.
+/// The numbers of lines that an edit added and removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DiffStat {
     pub added: usize,
     pub removed: usize,
 }
 
-/// The difference as `diff --git` shows it below its first line; empty where the
-/// contents are equal. An absent side is `/dev/null`. Invalid UTF-8 is shown as
-/// U+FFFD and another encoding is decoded, so this is for eyes and models; only for
-/// valid UTF-8 is it a patch.
+/// The difference in the form of `diff --git`, below its first line; empty where the contents are equal. An absent
+/// side is `/dev/null`. Invalid UTF-8 is shown as U+FFFD and another encoding is decoded, so this is for people and
+/// models; only for valid UTF-8 is it a patch.
 pub fn unified_diff(old: Option<&[u8]>, new: Option<&[u8]>, path: &str) -> String {
     if old == new {
         return String::new();
@@ -30,11 +29,11 @@ pub fn unified_diff(old: Option<&[u8]>, new: Option<&[u8]>, path: &str) -> Strin
     let (Some(old), Some(new)) = &readable else {
         return format!("Binary files {before} and {after} differ\n");
     };
-    // The same text in another encoding is a difference no line shows.
+    // The same text in another encoding is a difference that no line shows.
     if old == new && !old.is_empty() {
         return format!("Binary files {before} and {after} differ\n");
     }
-    // git ends a name that holds a blank with a tab, so that it can be told from a date.
+    // git ends a name that contains a blank with a tab, so that it can be distinguished from a date.
     let tab = |name: &str| if name.contains(' ') { "\t" } else { "" };
     let mut out = format!("--- {before}{}\n+++ {after}{}\n", tab(&before), tab(&after));
     let (old, new) = (lines(old), lines(new));
@@ -74,12 +73,11 @@ pub fn diff_stat(old: Option<&[u8]>, new: Option<&[u8]>) -> DiffStat {
     stat
 }
 
-/// The content as UTF-8 where it is text: that of a UTF-8 file with its mark and its
-/// invalid bytes, that of another decoded.
+/// The content as UTF-8 if it is text: of a UTF-8 file with its mark and its invalid bytes, of another decoded.
 fn readable(content: &[u8]) -> Option<Cow<'_, [u8]>> {
     match Encoding::detect(content)? {
         (Encoding::Utf8, _) => Some(Cow::Borrowed(content)),
-        (encoding, mark) => Some(Cow::Owned(Text::decode_as(content, encoding, mark).body().to_vec())),
+        (encoding, mark) => Some(Cow::Owned(TextContent::decode_as(content, encoding, mark).body().to_vec())),
     }
 }
 
@@ -87,8 +85,8 @@ pub(crate) fn lines(content: &[u8]) -> Vec<&[u8]> {
     content.split_inclusive(|&byte| byte == b'\n').collect()
 }
 
-/// A range of lines as a hunk header writes it: an empty one is named by the line
-/// before it, and a length of one is left out.
+/// A range of lines in the form of a hunk header: an empty one is named by the line before it, and a length of one is
+/// left out.
 pub(crate) fn span(range: std::ops::Range<usize>) -> String {
     match range.len() {
         0 => format!("{},0", range.start),
@@ -115,8 +113,7 @@ fn side<'a>(prefix: &str, content: Option<&[u8]>, path: &'a str) -> Cow<'a, str>
     }
 }
 
-/// A name in the quotes git uses where a line break or quote in it could be taken
-/// for part of the difference.
+/// A name, in git's quotes if a line break or quote in it could be taken for part of the difference.
 fn quoted(name: String) -> String {
     if !name.chars().any(|c| c.is_ascii_control() || c == '"' || c == '\\') {
         return name;

@@ -1,24 +1,24 @@
-//! What an edit gives back: the new content, or why there is none.
+//! The result of an edit: the new content, or the reason why there is none.
 
 use std::ops::Range;
 
-use crate::Text;
+use crate::TextContent;
 use crate::text::{Splice, newlines};
 
-/// How loosely the old text had to be read to be found. The order is the order
-/// of the ladder: a later rung is tried only when all earlier ones found nothing.
+/// The looseness with which the old text was found. The order is that of the ladder: a later rung is tried only when
+/// all earlier ones found nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MatchKind {
     /// Byte for byte.
     Exact,
     /// Equal when LF and CRLF count as the same line break.
     LineEndings,
-    /// Equal when also blanks at the ends of lines do not count.
+    /// Equal when blanks at the ends of lines do not count either.
     TrailingBlanks,
-    /// Whole lines equal but for their leading whitespace, nested the same way.
+    /// Whole lines equal except for their leading whitespace, nested the same way.
     Indentation,
-    /// From the first word of a line on, equal but for the whitespace between words and
-    /// signs. Tried only when the caller asked for it, as the next.
+    /// From the first word of a line on, equal except for the whitespace between words and signs. Tried only when the
+    /// caller asked for it, like the next.
     Tokens,
     /// Whole lines nearly equal.
     Fuzzy,
@@ -31,13 +31,13 @@ pub struct Edited {
     pub content: Vec<u8>,
     /// The loosest reading that was needed.
     pub matched: MatchKind,
-    /// The lines the old text occupied, counted from 1 as they stood when the edit
-    /// was made, the end not included. Empty ranges are places of insertions.
+    /// The lines of the old text, counted from 1 at the time of the edit, the end not included. Empty ranges are
+    /// places of insertions.
     pub found: Vec<Range<usize>>,
-    /// The lines the new text occupies in `content`, counted from 1, the end not
-    /// included. A deletion leaves an empty range where the text was.
+    /// The lines of the new text in `content`, counted from 1, the end not included. A deletion leaves an empty range
+    /// at the place of the text.
     pub regions: Vec<Range<usize>>,
-    /// How many places were replaced; an insertion replaces none.
+    /// The number of places that were replaced; an insertion replaces none.
     pub replaced: usize,
 }
 
@@ -46,11 +46,11 @@ pub struct Edited {
 pub struct Nearest {
     /// Its first line, counted from 1.
     pub line: usize,
-    /// The lines as they stand in the file, without the last line break.
+    /// The lines as they are in the file, without the last line break.
     pub text: String,
 }
 
-/// Why an edit was not made. The content is as it was in every case.
+/// The reasons why an edit was not made. The content is unchanged in every case.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
     #[error("the file is binary")]
@@ -61,11 +61,10 @@ pub enum EditError {
     NoChange,
     #[error("the text to replace was not found")]
     NoMatch { nearest: Option<Nearest> },
-    /// The text stands there with other whitespace, and how the new text is to be indented
-    /// there does not follow from what was given.
+    /// The text is there with other whitespace, and the given texts do not determine the indentation of the new text.
     #[error("the text to replace is at line {} with other whitespace, and the indentation of the new text is not clear", place.line)]
     Unclear { place: Nearest },
-    /// The new text holds this line, which only says that code was left out.
+    /// The new text contains this line, which only says that code was left out.
     #[error("the new text leaves code out: {line:?}")]
     LeftOut { line: String },
     /// The first line of each match, counted from 1.
@@ -74,12 +73,12 @@ pub enum EditError {
     /// `lines` is the largest line after which text can be inserted.
     #[error("line {line} is not within 0..={lines}")]
     LineOutOfRange { line: usize, lines: usize },
-    /// The matches are not as many as the caller said. `lines` as in `Ambiguous`.
+    /// The number of matches differs from the caller's. `lines` as in `Ambiguous`.
     #[error("the text to replace was found {} times, not {wanted}, at lines {lines:?}", lines.len())]
     WrongCount { wanted: usize, lines: Vec<usize> },
     #[error("the file is {encoding}, which has no {character:?}")]
     Unencodable { character: char, encoding: &'static str },
-    /// Two edits of one transaction, counted from 1, want the same lines.
+    /// Two edits of one transaction, counted from 1, change the same lines.
     #[error("edits {first} and {second} overlap")]
     Overlap { first: usize, second: usize },
     /// The edit of a transaction, counted from 1, that cannot be made. No other was made either.
@@ -88,18 +87,18 @@ pub enum EditError {
 }
 
 /// An edit that is decided and not yet made.
-pub(crate) struct Draft {
+pub(crate) struct EditDraft {
     pub matched: MatchKind,
-    /// In order and apart.
+    /// In order, without overlaps.
     pub splices: Vec<Splice>,
     pub replaced: usize,
 }
 
-impl Draft {
-    pub fn finish(self, text: &Text<'_>) -> Result<Edited, EditError> {
+impl EditDraft {
+    pub fn finish(self, text: &TextContent<'_>) -> Result<Edited, EditError> {
         let Self { matched, splices, replaced } = self;
         let body = text.body();
-        // A looser match may differ from the new text only by what was ignored.
+        // A looser match may differ from the new text only by the ignored characters.
         if splices.iter().all(|splice| body[splice.range.clone()] == *splice.new) {
             return Err(EditError::NoChange);
         }
@@ -120,7 +119,7 @@ impl Draft {
     }
 }
 
-/// The lines that bytes occupy which begin in line `first`.
+/// The lines of these bytes if they begin in line `first`.
 pub(crate) fn span(first: usize, bytes: &[u8]) -> Range<usize> {
     let ended = bytes.is_empty() || bytes.ends_with(b"\n");
     first..first + newlines(bytes) + usize::from(!ended)

@@ -1,15 +1,14 @@
-//! How the characters of a file are written as bytes.
+//! The encoding of a file's characters.
 //!
-//! UTF-8 files are never decoded: an edit searches their bytes, so invalid ones
-//! survive. Every other encoding is decoded for the search, and the edited region
-//! is mapped back to the bytes it was read from; what lies outside is copied from
-//! the file, not encoded again, because encoding again is not the identity (several
-//! byte pairs of Shift_JIS mean one character).
+//! UTF-8 files are never decoded: an edit searches their bytes, so invalid ones survive. Every other encoding is
+//! decoded for the search, and the edited region is mapped back to the bytes it was read from; the bytes outside it
+//! are copied from the file, not encoded again, because encoding again is not the identity (several byte pairs of
+//! Shift_JIS mean one character).
 //!
-//! A guess is only made where nothing is certain. Bytes that are mostly UTF-8 with
-//! a few broken ones stay UTF-8; a legacy encoding is accepted only when the whole
-//! file decodes without an error and without control characters. A wrong guess
-//! between two similar legacy encodings can at worst refuse or misspell a new
+//! A guess is only made where nothing is certain. Bytes that are mostly UTF-8 with a few broken ones stay UTF-8; a
+//! legacy encoding is accepted only when the whole file decodes without an error and without control characters. A
+//! wrong guess between two similar legacy encodings can at worst refuse or misspell a new non-ASCII character: old
+//! bytes are safe either way.
 //! non-ASCII character: old bytes are safe either way.
 
 use std::borrow::Cow;
@@ -21,9 +20,9 @@ use encoding_rs::{CoderResult, EncoderResult};
 use crate::EditError;
 
 const UTF8_BOM: &[u8] = b"\xef\xbb\xbf";
-/// How much of a file decides whether it is binary.
+/// The bytes of a file that decide whether it is binary.
 const PROBE: usize = 8 * 1024;
-/// How much the detector is shown.
+/// The bytes that the detector gets.
 const SAMPLE: usize = 1024 * 1024;
 
 /// The encoding of a file.
@@ -35,7 +34,7 @@ pub enum Encoding {
     Utf16Be,
     Utf32Le,
     Utf32Be,
-    /// Anything older, as guessed from the bytes.
+    /// An older encoding, guessed from the bytes.
     Legacy(&'static encoding_rs::Encoding),
 }
 
@@ -51,9 +50,8 @@ impl Encoding {
         }
     }
 
-    /// The encoding of a content and the length of its byte order mark; `None`
-    /// where it is binary. A prefix of a file gives the answer for the file only if
-    /// the prefix ends between two characters.
+    /// The encoding of a content and the length of its byte order mark; `None` if it is binary. A prefix of a file
+    /// gives the result for the file only if the prefix ends between two characters.
     pub fn detect(content: &[u8]) -> Option<(Self, usize)> {
         let nul = content[..content.len().min(PROBE)].contains(&0);
         if content.starts_with(UTF8_BOM) {
@@ -84,8 +82,8 @@ impl Encoding {
         Some((legacy(content).unwrap_or(Self::Utf8), 0))
     }
 
-    /// The text of `raw` as UTF-8. Units that are no character become U+FFFD, one
-    /// for one; the bytes of a UTF-8 text are given as they are.
+    /// The text of `raw` as UTF-8. Units that are not a character become U+FFFD, one for one; the bytes of a UTF-8
+    /// text are returned as they are.
     pub fn decode(self, raw: &[u8]) -> Cow<'_, [u8]> {
         let text: String = match self {
             Self::Utf8 => return Cow::Borrowed(raw),
@@ -117,8 +115,8 @@ impl Encoding {
                 if let Some(bytes) = whole {
                     return Ok(bytes);
                 }
-                // The encoder writes some characters as others it thinks alike (the
-                // yen sign of Shift_JIS as a backslash), so each must come back.
+                // The encoder writes some characters as others that it considers alike (the yen sign of Shift_JIS as
+                // a backslash), so each must come back.
                 let missing = text.chars().find(|c| {
                     let one = c.to_string();
                     encode_legacy(encoding, &one)
@@ -130,8 +128,8 @@ impl Encoding {
         }
     }
 
-    /// Where ranges of the decoded text stand in the bytes. The ranges are in
-    /// order. A bound inside what one group of bytes stands for has no place.
+    /// The ranges in the bytes for ranges of the decoded text. The ranges are in order. A bound inside the characters
+    /// that one group of bytes stands for has no place.
     pub(crate) fn map(
         self,
         raw: &[u8],
@@ -141,7 +139,7 @@ impl Encoding {
         if self == Self::Utf8 {
             return Ok(ranges.to_vec());
         }
-        let mut walk = Walk { encoding: self, raw, body, raw_at: 0, body_at: 0 };
+        let mut walk = EncodingWalk { encoding: self, raw, body, raw_at: 0, body_at: 0 };
         let mut mapped = Vec::with_capacity(ranges.len());
         for range in ranges {
             let start = walk.to(range.start)?;
@@ -164,7 +162,7 @@ impl Encoding {
         })
     }
 
-    /// Whether what follows a byte order mark can be text in this encoding.
+    /// Tells whether the content after a byte order mark can be text in this encoding.
     fn is_plausible(self, rest: &[u8]) -> bool {
         match self {
             Self::Utf32Le | Self::Utf32Be => {
@@ -178,8 +176,8 @@ impl Encoding {
         }
     }
 
-    /// Whether a content without mark and with NULs is UTF-16: valid, no control
-    /// characters, and enough ASCII, which is what put the NULs there.
+    /// Tells whether a content without a mark and with NULs is UTF-16: valid, no control characters, and enough
+    /// ASCII, whose upper bytes are the NULs.
     fn is_likely(self, content: &[u8]) -> bool {
         if content.len() < 4 || !content.len().is_multiple_of(2) {
             return false;
@@ -190,7 +188,7 @@ impl Encoding {
                 Ok(c) if is_control(c) || matches!(c, '\u{fffe}' | '\u{ffff}' | '\u{e000}'..='\u{f8ff}') => {
                     return false;
                 }
-                // Half of a character that is a line end is the line end of another text.
+                // A character with a line feed as one of its bytes may be the line end of a text in another encoding.
                 Ok(c) if content.len() < 2 * FEW && is_line_end_inside(c) => return false,
                 Ok(c) => {
                     all += 1;
@@ -199,7 +197,7 @@ impl Encoding {
                 Err(_) => return false,
             }
         }
-        // A few bytes look like anything.
+        // In a few bytes, anything looks likely.
         ascii * if all < FEW { 2 } else { 10 } >= all
     }
 }
@@ -208,11 +206,11 @@ fn is_line_end_inside(c: char) -> bool {
     !c.is_ascii() && u32::from(c) < 0x1_0000 && u32::from(c).to_be_bytes().contains(&b'\n')
 }
 
-/// Units of a text that is too short to be told by one character of ASCII among ten.
+/// A text with fewer units is too short to be recognised by one ASCII character among ten.
 const FEW: usize = 32;
 
 /// A position in a text, moving forward, in its bytes and in its decoded form.
-struct Walk<'a> {
+struct EncodingWalk<'a> {
     encoding: Encoding,
     raw: &'a [u8],
     body: &'a [u8],
@@ -220,7 +218,7 @@ struct Walk<'a> {
     body_at: usize,
 }
 
-impl Walk<'_> {
+impl EncodingWalk<'_> {
     fn to(&mut self, target: usize) -> Result<usize, EditError> {
         let between = String::from_utf8_lossy(&self.body[self.body_at..target]);
         match self.encoding {
@@ -238,8 +236,8 @@ impl Walk<'_> {
         Ok(self.raw_at)
     }
 
-    /// A line feed is a line feed in every encoding the detector knows, never half
-    /// of something, so whole lines are skipped and only the last is decoded.
+    /// A line feed is a line feed in every encoding that the detector knows, never a part of another character, so
+    /// whole lines are skipped and only the last is decoded.
     fn bytewise(
         &mut self,
         encoding: &'static encoding_rs::Encoding,
@@ -289,7 +287,7 @@ fn encode_legacy(encoding: &'static encoding_rs::Encoding, text: &str) -> Option
     }
 }
 
-/// The legacy encoding of bytes that are not UTF-8, where they look like text in one.
+/// The legacy encoding of bytes that are not UTF-8, if they look like text in one.
 fn legacy(content: &[u8]) -> Option<Encoding> {
     let (mut valid, mut broken) = (0_usize, 0_usize);
     let mut first = None;
@@ -306,7 +304,7 @@ fn legacy(content: &[u8]) -> Option<Encoding> {
     if valid > 0 && valid >= broken {
         return None;
     }
-    // Text before the first odd byte would tell the detector nothing.
+    // Text before the first unusual byte would not help the detector.
     let first = first?;
     let start = content[..first].iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
     let start = start.max(first.saturating_sub(SAMPLE / 2));
@@ -318,7 +316,7 @@ fn legacy(content: &[u8]) -> Option<Encoding> {
     (!text.chars().any(is_control)).then_some(Encoding::Legacy(guess))
 }
 
-/// Control characters that no text file holds.
+/// Tells whether a character is a control character that no text file contains.
 fn is_control(c: char) -> bool {
     c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\u{c}' | '\u{1b}')
 }

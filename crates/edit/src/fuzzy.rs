@@ -1,30 +1,28 @@
 //! The last rung: lines that are nearly the wanted ones.
 //!
-//! The measure is Gemini CLI's, so that its toolset finds what it would find there:
-//! the edit distance without whitespace plus a tenth of what whitespace adds,
-//! relative to the length of the wanted text. It differs in one thing: two places
-//! that are equally near are never chosen between.
+//! The measure is Gemini CLI's, so that its toolset finds the same: the edit distance without whitespace plus a tenth
+//! of the distance that whitespace adds, relative to the length of the wanted text. It differs in one point: it never
+//! chooses between two places that are equally near.
 
-use crate::Text;
-use crate::find::Place;
-use crate::text::{Line, trim_end};
+use crate::TextContent;
+use crate::find::MatchSpan;
+use crate::text::{TextLine, trim_end};
 
-/// A shorter text is near too many things.
+/// A shorter text is near too many others.
 const SHORTEST: usize = 10;
 /// Bounds the work: lines of the file times the square of the wanted length.
 const MOST_WORK: usize = 400_000_000;
-/// The distance that is still the same text, in thousandths of its length.
+/// The largest distance of a match, in thousandths of the text's length.
 const NEAR: usize = 100;
 
-/// The places near enough, in order. Where `best` is wanted, only the nearest one,
-/// or all that share the first place.
+/// The places near enough, in order. With `best`, only the nearest one, or all that share the first place.
 pub(crate) fn find(
-    text: &Text<'_>,
-    lines: &[Line],
+    text: &TextContent<'_>,
+    lines: &[TextLine],
     pieces: &[&str],
     best: bool,
-    allowed: impl Fn(&Place) -> bool,
-) -> Vec<Place> {
+    allowed: impl Fn(&MatchSpan) -> bool,
+) -> Vec<MatchSpan> {
     // A blank first or last piece is the line break before or after the lines.
     let blank = |piece: Option<&&str>| piece.is_some_and(|piece| trim_end(piece.as_bytes()).is_empty());
     let lead = usize::from(pieces.len() > 1 && blank(pieces.first()));
@@ -37,13 +35,13 @@ pub(crate) fn find(
     }
 
     let body = text.body();
-    let mut near: Vec<(usize, Place)> = Vec::new();
+    let mut near: Vec<(usize, MatchSpan)> = Vec::new();
     for (index, window) in lines.windows(pieces.len()).enumerate() {
         let inner = &window[lead..window.len() - trail];
         let start = if lead == 1 { window[0].end } else { window[0].start };
         let last = &window[window.len() - 1];
         let end = if trail == 1 { last.start } else { last.end };
-        let place = Place { start, end, line: index, lines: pieces.len() };
+        let place = MatchSpan { start, end, line: index, lines: pieces.len() };
         if let Some(distance) = distance(body, inner, &wanted, &bare)
             && allowed(&place)
         {
@@ -54,7 +52,7 @@ pub(crate) fn find(
     let Some((nearest, _)) = near.first().copied() else {
         return Vec::new();
     };
-    let mut chosen: Vec<Place> = Vec::new();
+    let mut chosen: Vec<MatchSpan> = Vec::new();
     for (distance, place) in near {
         let apart = chosen.iter().all(|other| place.end <= other.start || other.end <= place.start);
         if if best { distance == nearest } else { apart } {
@@ -65,8 +63,8 @@ pub(crate) fn find(
     chosen
 }
 
-/// Ten times the weighed distance, where it is near enough.
-fn distance(body: &[u8], lines: &[Line], wanted: &[char], bare: &[char]) -> Option<usize> {
+/// Ten times the weighted distance, if it is near enough.
+fn distance(body: &[u8], lines: &[TextLine], wanted: &[char], bare: &[char]) -> Option<usize> {
     let mut window: Vec<char> = Vec::with_capacity(wanted.len() * 2);
     for (at, line) in lines.iter().enumerate() {
         if at > 0 {
@@ -85,14 +83,14 @@ fn distance(body: &[u8], lines: &[Line], wanted: &[char], bare: &[char]) -> Opti
     let most = wanted.len() * NEAR / 1000;
     let without: Vec<char> = window.iter().copied().filter(|c| !c.is_whitespace()).collect();
     let inner = levenshtein(&without, bare, most)?;
-    // The rest weighs a tenth, so it may be ten times what is left.
+    // The rest has a weight of a tenth, so it may be ten times the remaining distance.
     let outer = levenshtein(&window, wanted, inner + 10 * (most + 1 - inner))?;
     let weighed = 10 * inner + outer.saturating_sub(inner);
     (weighed * 1000 <= 10 * NEAR * wanted.len()).then_some(weighed)
 }
 
-/// The edit distance, if it is at most `most`: only the band of the table is
-/// computed that such a distance can pass through.
+/// The edit distance, if it is at most `most`: only the band of the table is computed that such a distance can pass
+/// through.
 fn levenshtein(a: &[char], b: &[char], most: usize) -> Option<usize> {
     if a.len().abs_diff(b.len()) > most {
         return None;

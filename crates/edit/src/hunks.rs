@@ -1,6 +1,6 @@
-//! The places where two texts differ, and a text with some of them taken back.
+//! The places where two texts differ, and a text with some of them undone.
 //!
-//! Lines are bytes with their endings, so whatever ends a line stays what it is.
+//! Lines are bytes with their endings, so any line ending stays as it is.
 
 use std::ops::Range;
 
@@ -15,9 +15,9 @@ pub struct Hunk {
     pub new: Range<usize>,
 }
 
-/// Where the lines differ, in their order. None if either is no text of single bytes or UTF-8.
+/// The hunks in which the lines differ, in order. `None` if either is not a text of single bytes or UTF-8.
 pub fn hunks(old: &[u8], new: &[u8]) -> Option<Vec<Hunk>> {
-    // Wide characters have no lines of bytes.
+    // In wide encodings, lines cannot be split by bytes.
     if old.contains(&0) || new.contains(&0) {
         return None;
     }
@@ -26,7 +26,7 @@ pub fn hunks(old: &[u8], new: &[u8]) -> Option<Vec<Hunk>> {
     for op in ops.iter().filter(|op| !matches!(op, DiffOp::Equal { .. })) {
         let (old, new) = (op.old_range(), op.new_range());
         match found.last_mut() {
-            // A deletion and an insertion at one place are one.
+            // A deletion and an insertion at one place are one hunk.
             Some(last) if last.old.end == old.start && last.new.end == new.start => {
                 last.old.end = old.end;
                 last.new.end = new.end;
@@ -37,8 +37,8 @@ pub fn hunks(old: &[u8], new: &[u8]) -> Option<Vec<Hunk>> {
     Some(found)
 }
 
-/// The new text with these hunks taken back, which must be in order.
-pub fn without(old: &[u8], new: &[u8], taken_back: &[Hunk]) -> Vec<u8> {
+/// The new text with these hunks undone, which must be in order.
+pub fn without_hunks(old: &[u8], new: &[u8], taken_back: &[Hunk]) -> Vec<u8> {
     let (old, new) = (lines(old), lines(new));
     let mut out = Vec::new();
     let mut at = 0;
@@ -65,9 +65,9 @@ mod tests {
         let new = b"a\r\nB\r\nc\r\nd\r\nnew\r\ne\r\n".as_slice();
         let found = hunks(old, new).unwrap();
         assert_eq!(found.len(), 3);
-        assert_eq!(without(old, new, &found), old);
-        assert_eq!(without(old, new, &[]), new);
-        assert_eq!(without(old, new, &found[1..2]), b"a\r\nB\r\nc\r\nd\r\ne\r\n");
+        assert_eq!(without_hunks(old, new, &found), old);
+        assert_eq!(without_hunks(old, new, &[]), new);
+        assert_eq!(without_hunks(old, new, &found[1..2]), b"a\r\nB\r\nc\r\nd\r\ne\r\n");
     }
 
     #[test]

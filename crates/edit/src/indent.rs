@@ -1,31 +1,29 @@
-//! How the indentation of an old text corresponds to that of the file.
+//! The correspondence between the indentation of an old text and that of the file.
 //!
-//! The lines that matched show it: each indentation of the old text stands for
-//! one of the file. The correspondence has to keep the nesting (the same
-//! indentation always means the same one, a deeper one means a deeper one), else
-//! the lines are not the same lines. New lines are then indented by what was seen,
-//! by the step between two seen levels, or, when only one level was seen, by
-//! comparing tabs with spaces. A line that this does not explain has no translation:
-//! its indentation is never written as it was given.
+//! The lines that matched show it: each indentation of the old text stands for one of the file. The correspondence
+//! has to keep the nesting (the same indentation always means the same one, a deeper one means a deeper one),
+//! otherwise the lines are not the same lines. New lines are then indented by the observed pairs, by the step between
+//! two observed levels, or, when only one level was observed, by comparing tabs with spaces. A line that these do not
+//! explain has no translation: its given indentation is never written unchanged.
 
-use crate::text::{Line, split_indent, trim_end};
+use crate::text::{TextLine, split_indent, trim_end};
 
-/// The width assumed for a tab where only an order of widths is wanted.
+/// The width assumed for a tab where only an order of widths is needed.
 const TAB_ORDER: usize = 8;
 const USUAL_STEP: usize = 4;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Indents {
-    /// Indentation of the given text and of the file, shallow ones first.
+    /// Pairs of an indentation of the given text and one of the file, shallow ones first.
     seen: Vec<(Vec<u8>, Vec<u8>)>,
     /// One level deeper: in the given text, in the file.
     step: Option<(Vec<u8>, Vec<u8>)>,
 }
 
 impl Indents {
-    /// `None` where the lines are not nested as the pieces are. `window` and
-    /// `pieces` are as long as each other and equal but for whitespace.
-    pub fn learn(body: &[u8], window: &[Line], pieces: &[&str]) -> Option<Self> {
+    /// Learns the correspondence; `None` if the lines are not nested as the pieces are. `window` and `pieces` have
+    /// the same length and are equal except for whitespace.
+    pub fn learn(body: &[u8], window: &[TextLine], pieces: &[&str]) -> Option<Self> {
         let mut seen: Vec<(&[u8], &[u8])> = Vec::new();
         for (line, piece) in window.iter().zip(pieces) {
             let (given, rest) = split_indent(piece.as_bytes());
@@ -56,11 +54,10 @@ impl Indents {
         Self { seen: vec![(given.to_vec(), found.to_vec())], step: None }
     }
 
-    /// Completes what the match could not show: with one level seen, the step of
-    /// new lines can only be guessed from the new text, the lines of the match and
-    /// the whole file. Only tabs and spaces are turned into each other; spaces in a
-    /// file of spaces stay as many as they were given.
-    pub fn guess_step(&mut self, body: &[u8], window: &[Line], lines: &[Line], new: &[&str]) {
+    /// Adds the step that the match could not show: with one observed level, the step of new lines can only be
+    /// guessed from the new text, the lines of the match and the whole file. Only tabs and spaces are converted into
+    /// each other; in a file of spaces, the number of given spaces stays.
+    pub fn guess_step(&mut self, body: &[u8], window: &[TextLine], lines: &[TextLine], new: &[&str]) {
         let Some((base, found)) = self.seen.first() else {
             return;
         };
@@ -99,10 +96,10 @@ impl Indents {
         };
     }
 
-    /// The indentation of a deeper line at this place: as another line of the match
-    /// shows, else as the line itself is, else as most lines of the file are.
-    fn style(&self, body: &[u8], window: &[Line], lines: &[Line], found: &[u8]) -> Option<Style> {
-        let indents = |lines: &[Line]| -> Vec<Vec<u8>> {
+    /// The indentation of a deeper line at this place: as another line of the match shows, otherwise as the line
+    /// itself is indented, otherwise as most lines of the file are.
+    fn style(&self, body: &[u8], window: &[TextLine], lines: &[TextLine], found: &[u8]) -> Option<Style> {
+        let indents = |lines: &[TextLine]| -> Vec<Vec<u8>> {
             let split = lines.iter().map(|line| split_indent(line.content(body)));
             split.filter(|(_, rest)| !trim_end(rest).is_empty()).map(|(indent, _)| indent.to_vec()).collect()
         };
@@ -130,8 +127,8 @@ impl Indents {
         }
     }
 
-    /// Tells whether the lines of the new text are nested in the file as they were given.
-    /// `stays` tells the indentation of a line that keeps the file's bytes.
+    /// Tells whether the lines of the new text are nested in the file as they were given. `stays` is the indentation
+    /// of a line that keeps the file's bytes.
     pub fn keeps_nesting<'a>(&self, new: impl Iterator<Item = (&'a str, Option<&'a [u8]>)>) -> bool {
         let mut pairs: Vec<(&[u8], Vec<u8>)> = Vec::new();
         for (piece, stays) in new {
@@ -166,15 +163,15 @@ impl Indents {
     }
 
     fn translate(&self, given: &[u8]) -> Option<Vec<u8>> {
-        // The deepest level seen at or above the line.
+        // The deepest observed level at or above the line.
         let above = self.seen.iter().rev().find(|(seen, _)| given.starts_with(seen));
         if let Some((seen, found)) = above {
             let more = self.convert(&given[seen.len()..]);
-            // A tab among spaces has no width that all readers agree on.
+            // A tab after spaces has no width that all readers agree on.
             let clashes = more.contains(&b'\t') && found.ends_with(b" ");
             return (!clashes).then(|| [found.as_slice(), &more].concat());
         }
-        // The line is shallower than all that was seen: step out from the shallowest.
+        // The line is shallower than all observed ones: step out from the shallowest.
         let (seen, found) = self.seen.iter().find(|(seen, _)| seen.starts_with(given))?;
         found.strip_suffix(self.convert(&seen[given.len()..]).as_slice()).map(<[u8]>::to_vec)
     }
@@ -206,7 +203,7 @@ fn seen_step(seen: &[(Vec<u8>, Vec<u8>)]) -> Option<(Vec<u8>, Vec<u8>)> {
         Some((given.to_vec(), found.to_vec()))
     });
     if let Some((given, found)) = steps.min_by_key(|(given, _)| given.len()) {
-        // Two levels at once show what one level is.
+        // Two levels at once show the indentation of one level.
         if only(&given, b' ') && only(&found, b'\t') && given.len().is_multiple_of(found.len()) {
             return Some((vec![b' '; given.len() / found.len()], b"\t".to_vec()));
         }
@@ -215,7 +212,7 @@ fn seen_step(seen: &[(Vec<u8>, Vec<u8>)]) -> Option<(Vec<u8>, Vec<u8>)> {
     None
 }
 
-/// Makes a step smaller where the new text has a smaller one that divides it.
+/// Makes a step smaller if the new text has a smaller one that divides it.
 fn refine(step: &mut (Vec<u8>, Vec<u8>), given: &[u8]) {
     let (from, to) = (step.0.len(), step.1.len());
     if uniform(given).is_none() || uniform(&step.0) != uniform(given) || uniform(&step.1).is_none() {
@@ -228,9 +225,8 @@ fn refine(step: &mut (Vec<u8>, Vec<u8>), given: &[u8]) {
     }
 }
 
-/// The smallest indentation of a file that is indented by spaces. A single space is
-/// that of a comment's second line.
-fn usual_spaces(body: &[u8], lines: &[Line]) -> usize {
+/// The smallest indentation of a file that is indented by spaces. A single space is that of a comment's second line.
+fn usual_spaces(body: &[u8], lines: &[TextLine]) -> usize {
     lines
         .iter()
         .map(|line| split_indent(line.content(body)))
@@ -240,7 +236,7 @@ fn usual_spaces(body: &[u8], lines: &[Line]) -> usize {
         .unwrap_or(USUAL_STEP)
 }
 
-/// The one byte an indentation is made of.
+/// The one byte that an indentation consists of.
 fn uniform(indent: &[u8]) -> Option<u8> {
     let first = *indent.first()?;
     only(indent, first).then_some(first)
@@ -250,7 +246,7 @@ fn only(indent: &[u8], byte: u8) -> bool {
     !indent.is_empty() && indent.iter().all(|&found| found == byte)
 }
 
-/// An order of depth, not a width on a screen.
+/// The depth of an indentation for comparisons, not its width on a screen.
 pub(crate) fn width(indent: &[u8]) -> usize {
     indent.iter().map(|&byte| if byte == b'\t' { TAB_ORDER } else { 1 }).sum()
 }

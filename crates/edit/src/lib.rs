@@ -1,16 +1,13 @@
 //! Edits of a file's bytes.
 //!
-//! Everything here is a pure function of bytes: no file is opened, no clock is
-//! asked, so each rule can be tested with a table and a recorded run replays
-//! exactly. The one invariant all of it keeps: **no byte outside the edited
-//! region ever changes**. A file is therefore never decoded and encoded again as a
-//! whole; a byte order mark, invalid UTF-8, tabs, mixed line endings and a missing
-//! final newline survive because nobody touches them. Text in another encoding is
+//! Everything here is a pure function of bytes: no file is opened and no clock is read, so each rule can be tested
+//! with a table and a recorded run replays exactly. The one invariant: **no byte outside the edited region ever
+//! changes**. A file is therefore never decoded and encoded again as a whole; a byte order mark, invalid UTF-8, tabs,
+//! mixed line endings and a missing final newline survive because no code touches them. Text in another encoding is
 //! decoded for the search only, and the region is mapped back to its bytes.
 //!
-//! What was rejected: normalising the text first and restoring it afterwards
-//! (Trae expands tabs and turns CRLF into LF on every edit), regular expressions
-//! (a `$` in code must be a dollar sign), and guessing when several places fit.
+//! Rejected: normalising the text first and restoring it afterwards (Trae expands tabs and turns CRLF into LF on
+//! every edit), regular expressions (a `$` in code must be a dollar sign), and guessing when several places match.
 
 mod adapt;
 mod compare;
@@ -38,11 +35,11 @@ pub mod syntax;
 pub use diff::{DiffStat, diff_stat, unified_diff};
 pub use edited::{EditError, Edited, MatchKind, Nearest};
 pub use encoding::Encoding;
-pub use hunks::{Hunk, hunks, without};
+pub use hunks::{Hunk, hunks, without_hunks};
 pub use insert::{insert, rewrite};
 pub use many::{Edit, edit_many};
 pub use number::number_lines;
-pub use omission::{left_out, left_out_of_new};
+pub use omission::{omission_line, omission_in_new};
 pub use rawpatch::{raw_hunks, raw_name};
 pub use replace::{Looseness, Occurrence, replace, replace_loosely};
-pub use text::{LineEnding, Text};
+pub use text::{LineEnding, TextContent};

@@ -1,19 +1,18 @@
 //! Several edits of one content, all or none.
 //!
-//! They are made in order, and a text is searched in what the edits before it left,
-//! so a later edit may change what an earlier one wrote. Line numbers are different:
-//! whoever gives them has seen the content as it was, so they always mean its lines,
-//! and are carried along while other edits move them. Line ranges that overlap each
-//! other, or that an earlier edit has reached into, are refused: no order of two such
+//! They are made in order, and a text is searched for in the result of the edits before it, so a later edit may
+//! change the text of an earlier one. Line numbers are different: the caller has seen the original content, so they
+//! always mean its lines, and are adjusted when other edits move them. Line ranges that overlap each other, or that
+//! an earlier edit has changed, are refused: no order of two such edits would do what both were meant to do.
 //! edits would be what both were meant to do.
 
 use std::ops::Range;
 
-use crate::edited::{Draft, span};
-use crate::insert::{insertion, replacement, whole};
+use crate::edited::{EditDraft, span};
+use crate::insert::{insertion, replacement, whole_draft};
 use crate::replace::draft;
 use crate::text::{Splice, newlines};
-use crate::{EditError, Edited, Looseness, MatchKind, Occurrence, Text};
+use crate::{EditError, Edited, Looseness, MatchKind, Occurrence, TextContent};
 
 /// One edit of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,11 +41,11 @@ pub enum Edit {
 
 /// Makes the edits in order, or none of them.
 pub fn edit_many(content: &[u8], edits: &[Edit]) -> Result<Edited, EditError> {
-    let original = Text::decode(content)?;
+    let original = TextContent::decode(content)?;
     let (encoding, mark) = (original.encoding(), original.mark());
     let at = |edit: usize| move |error| EditError::In { edit: edit + 1, error: Box::new(error) };
 
-    let mut waiting: Vec<Option<Draft>> = Vec::with_capacity(edits.len());
+    let mut waiting: Vec<Option<EditDraft>> = Vec::with_capacity(edits.len());
     for (index, edit) in edits.iter().enumerate() {
         let placed = match edit {
             Edit::Insert { after_line, text } => Some(insertion(&original, *after_line, text)),
@@ -55,7 +54,7 @@ pub fn edit_many(content: &[u8], edits: &[Edit]) -> Result<Edited, EditError> {
         };
         waiting.push(placed.transpose().map_err(at(index))?);
     }
-    apart(&waiting, original.body().is_empty())?;
+    refuse_overlaps(&waiting, original.body().is_empty())?;
 
     let mut state = content.to_vec();
     let mut all = Edited {
@@ -67,22 +66,22 @@ pub fn edit_many(content: &[u8], edits: &[Edit]) -> Result<Edited, EditError> {
     };
     let mut written: Vec<Range<usize>> = Vec::new();
     for (index, edit) in edits.iter().enumerate() {
-        let text = Text::decode_as(&state, encoding, mark);
+        let text = TextContent::decode_as(&state, encoding, mark);
         let next = match (waiting[index].take(), edit) {
             (Some(placed), _) => placed,
             (None, Edit::Replace { old, new, how, loose }) => {
                 draft(&text, old, new, *how, *loose).map_err(at(index))?
             }
-            (None, Edit::Whole { text: new }) => whole(&text, new),
+            (None, Edit::Whole { text: new }) => whole_draft(&text, new),
             (None, Edit::Insert { .. } | Edit::Lines { .. }) => continue,
         };
         for (later, placed) in waiting.iter_mut().enumerate() {
             for splice in placed.iter_mut().flat_map(|placed| &mut placed.splices) {
-                splice.range = moved(&splice.range, &next.splices)
+                splice.range = moved_range(&splice.range, &next.splices)
                     .ok_or(EditError::Overlap { first: index + 1, second: later + 1 })?;
             }
         }
-        note(&mut written, &next.splices);
+        record_regions(&mut written, &next.splices);
         let edited = next.finish(&text).map_err(at(index))?;
         all.matched = all.matched.max(edited.matched);
         all.found.extend(edited.found);
@@ -92,7 +91,7 @@ pub fn edit_many(content: &[u8], edits: &[Edit]) -> Result<Edited, EditError> {
     if state == content {
         return Err(EditError::NoChange);
     }
-    let text = Text::decode_as(&state, encoding, mark);
+    let text = TextContent::decode_as(&state, encoding, mark);
     written.sort_by_key(|range| (range.start, range.end));
     written.dedup_by(|later, earlier| {
         let within = later.start < earlier.end && later.end <= earlier.end;
@@ -105,9 +104,8 @@ pub fn edit_many(content: &[u8], edits: &[Edit]) -> Result<Edited, EditError> {
     Ok(all)
 }
 
-/// Refuses placed edits that want the same lines. An empty file has no lines to
-/// tell two insertions apart by.
-fn apart(waiting: &[Option<Draft>], empty: bool) -> Result<(), EditError> {
+/// Refuses placed edits that change the same lines. An empty file has no lines to distinguish two insertions.
+fn refuse_overlaps(waiting: &[Option<EditDraft>], empty: bool) -> Result<(), EditError> {
     let placed: Vec<(usize, &Range<usize>)> = waiting
         .iter()
         .enumerate()
@@ -124,8 +122,8 @@ fn apart(waiting: &[Option<Draft>], empty: bool) -> Result<(), EditError> {
     Ok(())
 }
 
-/// Where a range stands after the splices, if none of them reaches into it.
-fn moved(range: &Range<usize>, splices: &[Splice]) -> Option<Range<usize>> {
+/// The position of a range after the splices, if none of them reaches into it.
+fn moved_range(range: &Range<usize>, splices: &[Splice]) -> Option<Range<usize>> {
     let (mut grown, mut gone) = (0, 0);
     for splice in splices {
         if splice.range.end <= range.start {
@@ -138,8 +136,8 @@ fn moved(range: &Range<usize>, splices: &[Splice]) -> Option<Range<usize>> {
     Some(range.start + grown - gone..range.end + grown - gone)
 }
 
-/// Carries the regions written so far along and adds the new ones.
-fn note(written: &mut Vec<Range<usize>>, splices: &[Splice]) {
+/// Moves the regions written so far and adds the new ones.
+fn record_regions(written: &mut Vec<Range<usize>>, splices: &[Splice]) {
     for region in written.iter_mut() {
         let (mut start, mut end) = (region.start, region.end);
         let (mut grown_start, mut gone_start, mut grown, mut gone) = (0, 0, 0, 0);

@@ -1,26 +1,25 @@
-//! The place most like a text that was not found, as a hint for the next try.
+//! The place most like a text that was not found, as a hint for the next attempt.
 //!
-//! Comparing every window of lines with `similar` would be quadratic. So windows
-//! are first ranked by how many bytes they share with the wanted text, whatever
-//! their order, which one pass over the file gives and which is an upper bound of
-//! the true likeness; only the best few are then compared in earnest.
+//! Comparing every window of lines with `similar` would be quadratic. So windows are first ranked by the number of
+//! bytes they share with the wanted text in any order, which takes one pass over the file and is an upper bound of
+//! the true likeness; only the best few are then compared exactly.
 
 use similar::{Algorithm, capture_diff_slices, diff_ratio};
 
-use crate::text::{Line, split_indent, trim_end};
-use crate::{Nearest, Text};
+use crate::text::{TextLine, split_indent, trim_end};
+use crate::{Nearest, TextContent};
 
 const MAX_FILE: usize = 1024 * 1024;
 const MAX_OLD: usize = 8 * 1024;
 /// Below this size bytes are compared, above it lines.
 const BYTEWISE: usize = 1024;
 const CANDIDATES: usize = 12;
-/// Less likeness than this would mislead more than help.
+/// A smaller likeness would mislead more than help.
 const ENOUGH: f32 = 0.5;
 
-pub(crate) fn nearest(text: &Text<'_>, lines: &[Line], old: &[&str]) -> Option<Nearest> {
+pub(crate) fn nearest(text: &TextContent<'_>, lines: &[TextLine], old: &[&str]) -> Option<Nearest> {
     let body = text.body();
-    // The line breaks around the text are no lines to look for.
+    // The line breaks around the text are not lines to search for.
     let first = old.iter().position(|piece| !piece.trim().is_empty())?;
     let last = old.iter().rposition(|piece| !piece.trim().is_empty())?;
     let old: Vec<&[u8]> = old[first..=last].iter().map(|piece| piece.as_bytes()).collect();
@@ -46,10 +45,9 @@ pub(crate) fn nearest(text: &Text<'_>, lines: &[Line], old: &[&str]) -> Option<N
     Some(Nearest { line: at + 1, text: String::from_utf8_lossy(shown).into_owned() })
 }
 
-/// Windows with their likeness by shared bytes, in thousandths. Indentation does
-/// not count, or deep lines would all be alike. Windows much longer than the text
-/// (one line of a bundled script) are left out.
-fn rank(body: &[u8], lines: &[Line], old: &[&[u8]], size: usize) -> Vec<(usize, usize)> {
+/// Windows with their likeness by shared bytes, in thousandths. Indentation does not count, or deep lines would all
+/// be alike. Windows much longer than the text (one line of a bundled script) are left out.
+fn rank(body: &[u8], lines: &[TextLine], old: &[&[u8]], size: usize) -> Vec<(usize, usize)> {
     let mut balance = [0_i64; 256];
     for piece in old {
         for &byte in bare(piece) {

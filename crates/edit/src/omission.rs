@@ -1,16 +1,15 @@
 //! Lines that only say that code was left out.
 //!
-//! A model that is tired of repeating code writes `// rest of the file ...` in its place,
-//! and the code would be gone. Such a line is a comment, or stands in brackets, or has an
-//! ellipsis, and consists of the few words that are used for it; a line with any other
-//! word says something and is text. `...` by itself is text too: Python and YAML have it.
+//! A model that avoids repeating code writes `// rest of the file ...` in its place, and the code would be lost. Such
+//! a line is a comment, or is in brackets, or has an ellipsis, and consists of the few words that are used for it; a
+//! line with any other word is text. `...` by itself is text too: Python and YAML have it.
 
 /// Comment signs before a line, longer ones first.
 const BEFORE: [&str; 16] =
     ["<!--", "{/*", "<%--", "{{!--", "{#", "(*", "/**", "/*", "///", "//", "--", "##", "#", ";", "%", "*"];
 /// Comment signs after it.
 const AFTER: [&str; 8] = ["-->", "**/", "*/}", "--%>", "--}}", "#}", "*)", "*/"];
-/// One of these is in every such line that has words.
+/// Every such line that has words contains one of these.
 const TELLING: [&str; 12] = [
     "rest",
     "existing",
@@ -25,9 +24,9 @@ const TELLING: [&str; 12] = [
     "elided",
     "previous",
 ];
-/// Words that tell of an omission only beside an ellipsis.
+/// Words that mean an omission only next to an ellipsis.
 const DOTTED: [&str; 4] = ["other", "more", "original", "similar"];
-/// Words that a line may say besides.
+/// Further words that such a line may contain.
 const PLAIN: &[&str] = &[
     "a",
     "above",
@@ -141,29 +140,29 @@ const PLAIN: &[&str] = &[
     "with",
     "your",
 ];
-/// Words of a line with an ellipsis on both sides.
+/// The most words of a line with an ellipsis on both sides.
 const MOST_WORDS: usize = 8;
 
 /// The first line of `new` that only says that code was left out and is not a line of `old`.
-pub fn left_out(old: &str, new: &str) -> Option<String> {
-    let mut lines = new.lines().map(str::trim).filter(|line| says(line).is_some());
+pub fn omission_line(old: &str, new: &str) -> Option<String> {
+    let mut lines = new.lines().map(str::trim).filter(|line| omission_of(line).is_some());
     lines.find(|line| !old.lines().any(|kept| kept.trim() == *line)).map(str::to_owned)
 }
 
-/// The same for a text that replaces nothing, where a comment of dots alone leaves nothing out.
-pub fn left_out_of_new(new: &str) -> Option<String> {
-    new.lines().map(str::trim).find(|line| says(line) == Some(Says::InWords)).map(str::to_owned)
+/// The first such line of a text that replaces nothing; there, a comment of dots alone does not leave anything out.
+pub fn omission_in_new(new: &str) -> Option<String> {
+    new.lines().map(str::trim).find(|line| omission_of(line) == Some(Omission::InWords)).map(str::to_owned)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Says {
+enum Omission {
     /// `// ...`
     ByDots,
     InWords,
 }
 
-fn says(line: &str) -> Option<Says> {
-    // A cheap look at what is no such line, which nearly all are.
+fn omission_of(line: &str) -> Option<Omission> {
+    // A cheap check that excludes nearly all other lines.
     if line.len() > 160 || !line.is_ascii() && !line.contains('\u{2026}') {
         return None;
     }
@@ -184,9 +183,9 @@ fn says(line: &str) -> Option<Says> {
         .collect();
     if words.is_empty() {
         let nothing = text.trim().is_empty();
-        return (comment && dotted && nothing).then_some(Says::ByDots);
+        return (comment && dotted && nothing).then_some(Omission::ByDots);
     }
-    // Code in a comment has signs that prose has not.
+    // Code in a comment has signs that prose does not have.
     if text.contains([
         '=', '{', '}', '<', '>', '(', ')', '[', ']', ';', '"', '`', '$', '/', '\\', '_', '@', '|', '*',
     ]) {
@@ -208,11 +207,11 @@ fn says(line: &str) -> Option<Says> {
         (false, true) => other == 0,
         (_, false) => other == 0 && without_dots(&words),
     };
-    only.then_some(Says::InWords)
+    only.then_some(Omission::InWords)
 }
 
-/// Without an ellipsis the words must say it by themselves: "remaining items" names things,
-/// "rest of the page" and "unchanged" leave them out.
+/// Tells whether words without an ellipsis mean an omission: "remaining items" names things, "rest of the page" and
+/// "unchanged" leave them out.
 fn without_dots(words: &[&str]) -> bool {
     let has = |wanted: &[&str]| words.windows(wanted.len()).any(|run| run == wanted);
     let last = words.last().copied().unwrap_or_default();

@@ -1,8 +1,8 @@
-//! Differences as git applies them: bytes as they are, and binary content in git's own form.
+//! Differences for git to apply: unchanged bytes, and binary content in git's own form.
 //!
-//! [`unified_diff`](crate::unified_diff) is for eyes. A patch must hold every byte, so lines are compared as they are, and
-//! content with a zero byte is written whole on both sides, so that the patch goes both ways. The bytes are stored, not
-//! compressed: that is a valid form too, and needs no library.
+//! [`unified_diff`](crate::unified_diff) is for display. A patch must contain every byte, so lines are compared as
+//! bytes, and content with a zero byte is written whole on both sides, so that the patch works in both directions.
+//! The bytes are stored, not compressed: that is a valid form too, and needs no library.
 
 use sha1::{Digest as _, Sha1};
 use similar::{DiffOp, group_diff_ops};
@@ -10,7 +10,7 @@ use similar::{DiffOp, group_diff_ops};
 use crate::compare::compare;
 use crate::diff::{CONTEXT, lines, span};
 
-/// Bytes in which git looks for a zero byte.
+/// The bytes in which git searches for a zero byte.
 const PROBE: usize = 8000;
 
 /// Bytes of binary content in one line.
@@ -58,7 +58,7 @@ pub fn raw_hunks(old: Option<&[u8]>, new: Option<&[u8]>, path: &[u8]) -> Vec<u8>
     out
 }
 
-/// A name behind `a/` or `b/`, in git's quotes where it needs them.
+/// A name after `a/` or `b/`, in git's quotes if it needs them.
 pub fn raw_name(prefix: &str, path: &[u8]) -> Vec<u8> {
     let is_text = std::str::from_utf8(path).is_ok();
     let is_special = |byte: &u8| byte.is_ascii_control() || matches!(byte, b'"' | b'\\');
@@ -112,7 +112,7 @@ fn binary(old: Option<&[u8]>, new: Option<&[u8]>) -> Vec<u8> {
     out
 }
 
-/// The name that git gives to content; of nothing all zeros.
+/// The name that git gives to content; all zeros where there is none.
 fn object(content: Option<&[u8]>) -> String {
     let Some(content) = content else { return "0".repeat(40) };
     let mut hasher = Sha1::new();
@@ -121,7 +121,7 @@ fn object(content: Option<&[u8]>) -> String {
     hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A zlib stream that holds the content as it is.
+/// A zlib stream with the content in stored blocks.
 fn stored(content: &[u8]) -> Vec<u8> {
     let mut out = vec![0x78, 0x01];
     let count = content.len().div_ceil(BLOCK).max(1);

@@ -1,9 +1,8 @@
-//! Syntax errors, as far as a grammar sees them, and which of them an edit made.
+//! Syntax errors, as far as a grammar sees them, and those among them that an edit caused.
 //!
-//! A grammar is not a compiler: it misses errors and finds some in new syntax. So a
-//! file is never judged by itself; what counts is what an edit made worse. The tree
-//! of the content before is kept for a while, and the content after is parsed from
-//! it, which takes as long as the edit is large, not the file.
+//! A grammar is not a compiler: it misses errors and finds some in new syntax. So a file is never judged by itself;
+//! only the errors that an edit added count. The tree of the content before is kept for a while, and the content
+//! after is parsed from it, which takes time in proportion to the edit, not to the file.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -12,18 +11,18 @@ use std::ops::ControlFlow;
 pub use lathe_grammars::Language;
 use lathe_grammars::{InputEdit, Node, ParseOptions, Point, Tree};
 
-use crate::Text;
+use crate::TextContent;
 
-/// A larger content is not parsed.
+/// The largest content that is parsed.
 const LARGEST: usize = 2 * 1024 * 1024;
-/// Errors beyond this are not counted: the file is in another language, or broken.
+/// The most errors that are counted: a file with more is in another language, or broken.
 const MOST: usize = 100;
-/// How often tree-sitter may report progress, which it does every hundred steps or
-/// so, before it is stopped. A bound in steps gives the same answer on every machine.
+/// The most progress reports of tree-sitter, one every hundred steps or so, before it is stopped. A bound in steps
+/// gives the same result on every machine.
 const STEPS: usize = 60_000;
-/// How much of the text beside an error is shown.
+/// The length of the text next to an error that is shown.
 const NEAR: usize = 40;
-/// How many trees are kept.
+/// The number of trees that are kept.
 const KEPT: usize = 16;
 
 /// A place where a grammar does not understand the text.
@@ -33,20 +32,20 @@ pub struct SyntaxError {
     pub line: usize,
     /// Counted from 1, in characters.
     pub column: usize,
-    /// The text there, or what is missing there.
+    /// The text there, or the token that is missing there.
     pub near: String,
 }
 
-/// What is known of a content's syntax.
+/// The result of a check of a content's syntax.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Syntax {
     Checked(Vec<SyntaxError>),
-    /// It was not parsed, and why.
-    Skipped(Skip),
+    /// It was not parsed, with the reason.
+    Skipped(SkipReason),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Skip {
+pub enum SkipReason {
     TooLarge,
     Binary,
     /// The grammar took too many steps.
@@ -58,9 +57,9 @@ pub fn syntax_errors(language: Language, content: &[u8]) -> Syntax {
     SyntaxCache::default().check(language, content)
 }
 
-/// The errors an edit added: those after it, if there are more than before, without
-/// those that were there, wherever they stand now.
-pub fn risen(before: &[SyntaxError], after: &[SyntaxError]) -> Vec<SyntaxError> {
+/// The errors that an edit added: those after it, if there are more than before, without those that existed before at
+/// any place.
+pub fn added_errors(before: &[SyntaxError], after: &[SyntaxError]) -> Vec<SyntaxError> {
     if after.len() <= before.len() {
         return Vec::new();
     }
@@ -77,14 +76,14 @@ pub fn risen(before: &[SyntaxError], after: &[SyntaxError]) -> Vec<SyntaxError> 
     new
 }
 
-/// Trees of contents seen lately, so that an edited one is parsed from the last.
+/// Trees of recent contents, so that an edited one is parsed from the last.
 #[derive(Default)]
 pub struct SyntaxCache {
     /// The newest last.
-    trees: Vec<Kept>,
+    trees: Vec<CachedTree>,
 }
 
-struct Kept {
+struct CachedTree {
     language: Language,
     hash: u64,
     tree: Tree,
@@ -125,13 +124,13 @@ impl SyntaxCache {
             Some(tree)
         });
         let Some(tree) = parse(language, text, old.as_ref()) else {
-            return Syntax::Skipped(Skip::TooHard);
+            return Syntax::Skipped(SkipReason::TooHard);
         };
         let errors = collect(&tree, text);
         if self.trees.len() == KEPT {
             self.trees.remove(0);
         }
-        self.trees.push(Kept { language, hash, tree, errors: errors.clone() });
+        self.trees.push(CachedTree { language, hash, tree, errors: errors.clone() });
         Syntax::Checked(errors)
     }
 
@@ -140,11 +139,11 @@ impl SyntaxCache {
     }
 }
 
-fn readable(content: &[u8]) -> Result<Text<'_>, Skip> {
+fn readable(content: &[u8]) -> Result<TextContent<'_>, SkipReason> {
     if content.len() > LARGEST {
-        return Err(Skip::TooLarge);
+        return Err(SkipReason::TooLarge);
     }
-    Text::decode(content).map_err(|_| Skip::Binary)
+    TextContent::decode(content).map_err(|_| SkipReason::Binary)
 }
 
 fn hash(text: &[u8]) -> u64 {
@@ -190,7 +189,7 @@ fn point(text: &[u8], at: usize) -> Point {
     Point { row, column: at - start }
 }
 
-/// The errors of a tree. Only branches that hold some are walked.
+/// The errors of a tree. Only branches with errors are walked.
 fn collect(tree: &Tree, text: &[u8]) -> Vec<SyntaxError> {
     let mut errors = Vec::new();
     let mut cursor = tree.walk();

@@ -1,4 +1,4 @@
-//! The bytes of a text file, and what an edit has to keep of them.
+//! The bytes of a text file, and the properties that an edit has to keep.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use crate::{EditError, Encoding};
 
-/// How a line ends. A lone CR is content, as it is for git and for compilers.
+/// The line endings. A lone CR is content, as it is for git and for compilers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineEnding {
     Lf,
@@ -23,13 +23,12 @@ impl LineEnding {
     }
 }
 
-/// A file's content, looked at as text.
+/// A file's content, read as text.
 ///
-/// The body of a UTF-8 file is a slice of the content and may hold invalid bytes;
-/// that of any other encoding is decoded, and edits of it are mapped back. The mark
-/// before it is remembered and stays.
+/// The body of a UTF-8 file is a slice of the content and may contain invalid bytes; that of any other encoding is
+/// decoded, and edits of it are mapped back. The mark before it is remembered and stays.
 #[derive(Debug, Clone)]
-pub struct Text<'a> {
+pub struct TextContent<'a> {
     encoding: Encoding,
     bom: &'a [u8],
     raw: &'a [u8],
@@ -43,22 +42,22 @@ pub struct Text<'a> {
 pub(crate) struct Splice {
     pub range: Range<usize>,
     pub new: Vec<u8>,
-    /// How many of the new bytes, at their start, only join the text to what was there.
+    /// The number of new bytes, at their start, that only join the text to the text before.
     pub joint: usize,
 }
 
-impl<'a> Text<'a> {
+impl<'a> TextContent<'a> {
     /// Refuses binary content: a NUL in the first 8 KiB that UTF-16 or UTF-32 does not explain.
     pub fn decode(content: &'a [u8]) -> Result<Self, EditError> {
         let (encoding, mark) = Encoding::detect(content).ok_or(EditError::Binary)?;
         Ok(Self::decode_as(content, encoding, mark))
     }
 
-    /// Reads content whose encoding is known: an edit may have changed what a guess would be.
+    /// Reads content whose encoding is known: after an edit, a guess might differ.
     pub(crate) fn decode_as(content: &'a [u8], encoding: Encoding, mark: usize) -> Self {
         let (bom, raw) = content.split_at(mark.min(content.len()));
         let body = encoding.decode(raw);
-        // Most files have no CR at all, and counting is several times as quick as looking at each line break.
+        // Most files have no CR at all, and counting is several times as fast as checking each line break.
         let breaks = newlines(&body);
         let crlf = match memchr(b'\r', &body) {
             Some(first) => memmem::find_iter(&body[first..], b"\r\n").count(),
@@ -76,22 +75,21 @@ impl<'a> Text<'a> {
         !self.bom.is_empty()
     }
 
-    /// The text after the byte order mark, as UTF-8 but for bytes that are invalid in the file.
+    /// The text after the byte order mark, as UTF-8 except for bytes that are invalid in the file.
     pub fn body(&self) -> &[u8] {
         &self.body
     }
 
     /// The body for people and models: invalid bytes become U+FFFD. Never write it back.
     pub fn lossy(&self) -> Cow<'_, str> {
-        // Looking for invalid bytes piece by piece takes several times as long as seeing that there are none.
+        // A search for invalid bytes piece by piece takes several times as long as a check that there are none.
         match std::str::from_utf8(&self.body) {
             Ok(text) => Cow::Borrowed(text),
             Err(_) => String::from_utf8_lossy(&self.body),
         }
     }
 
-    /// The body where it is text through and through, so that it may be changed and
-    /// given to [`crate::rewrite`].
+    /// The body if it is text throughout, so that it may be changed and given to [`crate::rewrite`].
     pub fn as_str(&self) -> Option<&str> {
         std::str::from_utf8(&self.body).ok()
     }
@@ -101,7 +99,7 @@ impl<'a> Text<'a> {
         if self.crlf > self.lf { LineEnding::CrLf } else { LineEnding::Lf }
     }
 
-    /// Whether both line endings occur.
+    /// True if both line endings occur.
     pub fn is_mixed(&self) -> bool {
         self.lf > 0 && self.crlf > 0
     }
@@ -110,13 +108,12 @@ impl<'a> Text<'a> {
         self.body.ends_with(b"\n")
     }
 
-    /// The number of pieces between line feeds, as `split('\n')` counts: a final
-    /// newline opens one more, empty, line.
+    /// The number of pieces between line feeds, as `split('\n')` counts: a final newline opens one more, empty, line.
     pub fn line_count(&self) -> usize {
         self.lf + self.crlf + 1
     }
 
-    /// The content with some ranges of the body, in order and apart, replaced.
+    /// The content with some ranges of the body replaced, which are in order and do not overlap.
     pub(crate) fn splice(&self, splices: &[Splice]) -> Result<Vec<u8>, EditError> {
         let trimmed: Vec<(Range<usize>, &[u8])> =
             splices.iter().map(|splice| trim_common(&self.body, splice)).collect();
@@ -142,8 +139,8 @@ impl<'a> Text<'a> {
         self.bom.len()
     }
 
-    /// All lines, as many as `line_count` says.
-    pub(crate) fn lines(&self) -> Vec<Line> {
+    /// All lines, `line_count` of them.
+    pub(crate) fn lines(&self) -> Vec<TextLine> {
         let mut lines = Vec::with_capacity(self.line_count());
         let mut start = 0;
         for piece in self.body.split(|&byte| byte == b'\n') {
@@ -151,17 +148,16 @@ impl<'a> Text<'a> {
             let next = (whole + 1).min(self.body.len());
             let terminated = whole < self.body.len();
             let end = if terminated && piece.ends_with(b"\r") { whole - 1 } else { whole };
-            lines.push(Line { start, end, next });
+            lines.push(TextLine { start, end, next });
             start = next;
         }
         lines
     }
 
-    /// The ending that new lines at `at` should get: that of the line there, else
-    /// of the line before, else LF. In a file with mixed endings the place
-    /// decides, not the majority.
+    /// The ending that new lines at `at` should get: that of the line there, otherwise of the line before, otherwise
+    /// LF. In a file with mixed endings the place decides, not the majority.
     pub(crate) fn ending_at(&self, at: usize) -> LineEnding {
-        // Only a mixed file needs a look around, which may be long.
+        // Only a mixed file needs a search around the place, which may be long.
         if self.crlf == 0 {
             return LineEnding::Lf;
         }
@@ -183,13 +179,13 @@ impl<'a> Text<'a> {
 /// One line of a body: its content is `start..end`, its line break `end..next`
 /// (empty for the last line). Invariant: `start <= end <= next`.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Line {
+pub(crate) struct TextLine {
     pub start: usize,
     pub end: usize,
     pub next: usize,
 }
 
-impl Line {
+impl TextLine {
     pub fn content<'a>(&self, body: &'a [u8]) -> &'a [u8] {
         &body[self.start..self.end]
     }
@@ -209,8 +205,8 @@ pub(crate) fn pieces(text: &str) -> Vec<&str> {
     pieces
 }
 
-/// A splice without what the old and the new bytes begin and end with alike, cut
-/// between characters: what need not be written is not encoded again.
+/// A splice without the bytes that old and new text have in common at both ends, cut between characters: bytes that
+/// need not be written are not encoded again.
 fn trim_common<'a>(body: &[u8], splice: &'a Splice) -> (Range<usize>, &'a [u8]) {
     let Range { start, end } = splice.range;
     let (old, new) = (&body[start..end], splice.new.as_slice());

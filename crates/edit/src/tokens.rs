@@ -1,22 +1,21 @@
-//! The rung that reads words and signs: whitespace between them does not count.
+//! The rung that compares words and signs: whitespace between them does not count.
 //!
-//! The idea is Gemini CLI's, so that its toolset finds what it would find there. It is
-//! stricter where that would join what is apart: two words stay two words, a line break
-//! between two words is one in the file as well, and the last word must end where the
-//! given one does. A match begins with the first word of a line and may end inside one:
-//! what follows there is not part of it.
+//! The idea is Gemini CLI's, so that its toolset finds the same. It is stricter where that would join separate parts:
+//! two words stay two words, a line break between two words is one in the file as well, and the last word must end
+//! where the given one does. A match begins with the first word of a line and may end inside a line: the text after
+//! it there is not part of it.
 
-use crate::Text;
-use crate::find::{Place, is_blank};
-use crate::text::Line;
+use crate::TextContent;
+use crate::find::{MatchSpan, is_blank};
+use crate::text::TextLine;
 
-/// The bytes that may be compared.
+/// The most bytes that may be compared.
 const BUDGET: usize = 20_000_000;
-/// Around these, whitespace may come and go.
+/// Whitespace around these signs is optional.
 const SIGNS: &[u8] = b"():[]{}<>=,;";
 
-/// All places, overlapping ones included, in order.
-pub(crate) fn find(text: &Text<'_>, lines: &[Line], pieces: &[&str]) -> Vec<Place> {
+/// All matches, including overlapping ones, in order.
+pub(crate) fn find(text: &TextContent<'_>, lines: &[TextLine], pieces: &[&str]) -> Vec<MatchSpan> {
     let lead = usize::from(pieces.len() > 1 && pieces.first().is_some_and(|piece| is_blank(piece)));
     let trail = usize::from(pieces.len() > 1 + lead && pieces.last().is_some_and(|piece| is_blank(piece)));
     let core = pieces[lead..pieces.len() - trail].join("\n");
@@ -31,13 +30,13 @@ pub(crate) fn find(text: &Text<'_>, lines: &[Line], pieces: &[&str]) -> Vec<Plac
         };
         let Some(end) = matches(body, line.start + indent, wanted, &mut budget) else {
             if budget == 0 {
-                // Half a search could call an ambiguous text unique.
+                // An incomplete search could call an ambiguous text unique.
                 return Vec::new();
             }
             continue;
         };
         let over = 1 + crate::text::newlines(&body[line.start..end]);
-        places.push(Place { start: line.start, end, line: index, lines: over });
+        places.push(MatchSpan { start: line.start, end, line: index, lines: over });
     }
     places
 }
@@ -77,7 +76,7 @@ struct Run {
     breaks: bool,
 }
 
-/// The whitespace at `at`, and where it ends.
+/// The whitespace at `at`, and its end.
 fn blanks(bytes: &[u8], at: usize) -> (Run, usize) {
     let run = bytes[at..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
     let breaks = bytes[at..at + run].contains(&b'\n');

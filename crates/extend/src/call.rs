@@ -9,13 +9,13 @@ use crate::Program;
 /// Bytes kept of each stream: more than the model is shown.
 const KEEP: usize = 1 << 20;
 
-/// Bytes kept of each stream of a command, which another may read.
+/// The number of bytes kept of each stream of a command, which another one may read.
 const COMMAND_KEEP: usize = 64 << 20;
 
-/// Bytes shown of each stream of a call that failed.
+/// The number of bytes shown of each stream of a failed call.
 const SHOWN: usize = 16_000;
 
-/// What a tool printed, and the code it ended with as a shell tells it.
+/// The output of a tool, and its exit code as a shell reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolRan {
     pub stdout: Vec<u8>,
@@ -23,11 +23,11 @@ pub struct ToolRan {
     pub code: u8,
 }
 
-/// The code of a program that took too long.
+/// The exit code of a program that took too long.
 const TIMED_OUT: u8 = 124;
 
 impl Program {
-    /// The tool as a command in a folder: its streams and its exit code.
+    /// Runs the tool as a command in a folder: its streams and its exit code.
     pub async fn run(
         &self,
         name: &str,
@@ -37,7 +37,7 @@ impl Program {
     ) -> Result<ToolRan, String> {
         let limits = CaptureLimits { time: self.call_time, keep: COMMAND_KEEP };
         let what = self.spawn(&self.call_command, &[name]).map_err(|error| error.to_string())?;
-        let what = caller.give(what);
+        let what = caller.apply_to(what);
         let input = arguments.get().as_bytes();
         let ran = capture(&**self.workspace.processes(), what, input, limits, cancel.cancelled()).await;
         let mut ran = ran.map_err(|error| error.to_string())?;
@@ -57,13 +57,13 @@ impl Program {
             let words = format!("only {} MiB of each stream are kept\n", COMMAND_KEEP >> 20);
             ran.stderr.extend(words.into_bytes());
         }
-        // What reads a part of an output must not take it for all of it.
+        // A reader of a truncated output must not mistake it for all of it.
         let code = if ran.cut && code == 0 { 1 } else { code };
         Ok(ToolRan { stdout: ran.stdout, stderr: ran.stderr, code })
     }
 
-    /// What the tool printed. Anything on standard error, an exit code other than 0 and a signal are failures, whose text
-    /// is what the model is told.
+    /// The output of the tool. Anything on standard error, an exit code other than 0 and a signal are failures, whose
+    /// text is for the model.
     pub async fn call(
         &self,
         name: &str,
@@ -94,10 +94,10 @@ impl Program {
         }
     }
 
-    /// The five lines, whatever there is to tell.
+    /// The five lines of a failure.
     fn failure(&self, ran: &Captured, error: Option<String>) -> String {
         let printed = |bytes: &[u8]| {
-            if bytes.is_empty() { "(empty)".to_owned() } else { short(&(self.clean)(&text(bytes))) }
+            if bytes.is_empty() { "(empty)".to_owned() } else { short(&(self.redact)(&text(bytes))) }
         };
         let or_none = |text: Option<String>| text.unwrap_or_else(|| "(none)".to_owned());
         let (code, signal) = match ran.end {
@@ -120,7 +120,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The beginning of what a program printed: a failure is told whole or not at all, so it must be short.
+/// The beginning of a program's output: a failure is shown whole or not at all, so it must be short.
 fn short(whole: &str) -> String {
     let shown = lathe_redact::beginning(whole, SHOWN);
     match whole.len() - shown.len() {

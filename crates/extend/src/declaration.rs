@@ -9,22 +9,23 @@ const MOST: usize = 500;
 /// A tool as its program declares it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiscoveredTool {
-    /// The name the program knows.
+    /// The name that the program knows.
     pub name: String,
-    /// Its own description, and how it is called.
+    /// The tool's own description, and the way it is called.
     pub description: String,
     pub schema: Raw,
 }
 
 impl DiscoveredTool {
-    /// The name the model calls: of letters every provider takes, and not longer than any of them takes.
+    /// The name that the model calls: in characters that every provider accepts, and within every provider's length
+    /// limit.
     pub fn model_name(&self) -> String {
         let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
         let name: String = format!("discovered_tool_{}", self.name).chars().map(plain).collect();
         if name.len() <= 63 {
             return name;
         }
-        // All of it is ASCII by now.
+        // All of it is ASCII here.
         let (head, tail) = (name.get(..28), name.get(name.len() - 32..));
         format!("{}___{}", head.unwrap_or_default(), tail.unwrap_or_default())
     }
@@ -34,15 +35,15 @@ impl DiscoveredTool {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Discovery {
     pub tools: Vec<DiscoveredTool>,
-    /// Declarations without a name, which are passed over.
+    /// The number of declarations without a name, which are skipped.
     pub nameless: usize,
-    /// Tools above the number that is taken from one program.
+    /// The number of tools beyond the maximum of one program.
     pub left_out: usize,
 }
 
 impl Discovery {
-    /// Sentences for whoever wrote the program.
-    pub fn nameless(&self) -> Vec<String> {
+    /// Warnings for the author of the program.
+    pub fn warnings(&self) -> Vec<String> {
         let mut words = Vec::new();
         if self.nameless > 0 {
             let what = if self.nameless == 1 { "a function" } else { "functions" };
@@ -61,7 +62,7 @@ impl Discovery {
     }
 }
 
-/// A list of declarations, or of objects that hold such lists.
+/// Parses a list of declarations, or of objects with such lists.
 pub(crate) fn read(printed: &[u8], discovery: &str, call: &str) -> Result<Discovery, String> {
     let value: Value =
         serde_json::from_slice(printed).map_err(|error| format!("it printed no JSON ({error})"))?;
@@ -87,13 +88,13 @@ pub(crate) fn read(printed: &[u8], discovery: &str, call: &str) -> Result<Discov
     Ok(found)
 }
 
-/// A declaration without a name is passed over.
+/// Returns None for a declaration without a name.
 fn tool(declared: &Value, discovery: &str, call: &str) -> Option<DiscoveredTool> {
     let name = declared.get("name")?.as_str().filter(|name| !name.trim().is_empty())?;
     let own = declared.get("description").and_then(Value::as_str).unwrap_or_default();
     let schema = match declared.get("parametersJsonSchema") {
         Some(Value::Object(schema)) if !schema.is_empty() => Value::Object(schema.clone()),
-        // Any object will do; some providers want that to be said.
+        // Any object is accepted; some providers require the schema to say so.
         Some(_) | None => json!({ "type": "object", "properties": {} }),
     };
     Some(DiscoveredTool {
@@ -103,8 +104,8 @@ fn tool(declared: &Value, discovery: &str, call: &str) -> Option<DiscoveredTool>
     })
 }
 
-/// Function-calling schemas as a user keeps them in a file: in the form of any provider, alone or in a list.
-pub fn declared(text: &str) -> Result<Vec<DiscoveredTool>, String> {
+/// Parses function-calling schemas that a user keeps in a file: in the form of any provider, alone or in a list.
+pub fn parse_declarations(text: &str) -> Result<Vec<DiscoveredTool>, String> {
     let value: Value = serde_json::from_str(text).map_err(|error| format!("it is no JSON ({error})"))?;
     let items = match value {
         Value::Array(items) => items,
@@ -170,7 +171,7 @@ mod tests {
             ),
             format!(r#"{{"tools":[{{"name":"a","description":"d","parameters":{schema}}}]}}"#),
         ] {
-            let [tool] = &declared(&text).unwrap()[..] else { panic!("{text}") };
+            let [tool] = &parse_declarations(&text).unwrap()[..] else { panic!("{text}") };
             assert_eq!(
                 (tool.name.as_str(), tool.description.as_str(), tool.schema.get()),
                 ("a", "d", schema)
@@ -184,7 +185,7 @@ mod tests {
             (r#"[{"name":"a"},{"name":"a"}]"#, "`a` is declared twice"),
             (r#"[{"name":"a","parameters":7}]"#, "the parameters of `a` are no schema"),
         ] {
-            let wrong = declared(text).unwrap_err();
+            let wrong = parse_declarations(text).unwrap_err();
             assert!(wrong.starts_with(expected), "{text}: {wrong}");
         }
     }
@@ -209,7 +210,7 @@ mod tests {
         let found = read(printed.as_bytes(), "d", "c").unwrap();
         assert_eq!(found.nameless, 5);
         assert_eq!(
-            found.nameless(),
+            found.warnings(),
             ["the tool discovery command declares functions without a name: 5 passed over"]
         );
         assert!(names("{}").unwrap_err().contains("no JSON list"));

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use lathe_workspace::WorkspaceError;
 
-/// Why there are no tools of a program.
+/// The reasons why a program's tools are unavailable.
 #[derive(Debug, thiserror::Error)]
 pub enum ExtendError {
     #[error("the command `{command}` cannot be split into words: {reason}")]

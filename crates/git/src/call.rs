@@ -9,28 +9,28 @@ use lathe_workspace::{Fence, Spawn, find_program, safe_path};
 use crate::GitError;
 use crate::settings::FIXED;
 
-/// What a file's content means to git.
+/// The rules by which git reads the content of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Content {
-    /// The bytes as they are: no attribute counts, and line ends are not converted.
+pub enum ContentRules {
+    /// The bytes as they are: no attributes apply, and line ends are not converted.
     Bytes,
-    /// The content as the repository's attributes and line ends have it.
+    /// The content by the repository's attributes and line ends.
     Tree,
-    /// The same, and with the user's own configuration: to learn what git did when it wrote files. Only for calls that run
-    /// nothing, `check-attr` and `config --get`.
+    /// Like `Tree`, and with the user's own configuration: for the rules by which git wrote files. Only for calls
+    /// that run nothing, `check-attr` and `config --get`.
     User,
 }
 
-/// Where a call runs.
+/// The working folder of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
-    /// The top of the work tree, by a handle where the system has one: a folder swapped for a link changes nothing.
+pub enum CallFolder {
+    /// The top of the work tree, by a handle if the system has one: then a folder swapped for a link has no effect.
     Top,
-    /// The folder that the repository was looked for from.
+    /// The folder from which the repository was searched.
     Folder,
 }
 
-/// A call that can be started once or several times. The [`crate::Repository`] it is of must exist until it has ended.
+/// A call that can be started once or several times. Its [`crate::Repository`] must exist until it has ended.
 #[derive(Debug, Clone)]
 pub struct GitCall {
     program: PathBuf,
@@ -41,16 +41,16 @@ pub struct GitCall {
     fence: Fence,
 }
 
-/// The program and the PATH it gets.
+/// The program and its PATH.
 #[derive(Debug, Clone)]
-pub(crate) struct Program {
+pub(crate) struct GitProgram {
     pub(crate) git: PathBuf,
     pub(crate) path: OsString,
 }
 
-impl Program {
-    /// By its whole path, from those parts of PATH that are absolute and not in `tree`: else `PATH=.` would make a file named
-    /// `git` the one that is run.
+impl GitProgram {
+    /// Finds git by its full path, in those parts of PATH that are absolute and not in `tree`: with `PATH=.` a file
+    /// named `git` would be run.
     pub(crate) fn find(tree: &Path) -> Result<Self, GitError> {
         let git = find_program("git", tree).ok_or(GitError::NoProgram)?;
         Ok(Self { git, path: safe_path(tree) })
@@ -58,7 +58,7 @@ impl Program {
 }
 
 impl GitCall {
-    pub(crate) fn new(program: &Program, cwd: PathBuf) -> Self {
+    pub(crate) fn new(program: &GitProgram, cwd: PathBuf) -> Self {
         let mut call = Self {
             program: program.git.clone(),
             arguments: vec!["--no-pager".into()],
@@ -75,7 +75,7 @@ impl GitCall {
             ("GIT_TERMINAL_PROMPT", "0"),
             ("GIT_NO_REPLACE_OBJECTS", "1"),
             ("GIT_NO_LAZY_FETCH", "1"),
-            // The only transport that is allowed, and there is none of this name.
+            // The only allowed transport, and none of this name exists.
             ("GIT_ALLOW_PROTOCOL", "none"),
             ("GIT_EDITOR", "false"),
             ("GIT_SEQUENCE_EDITOR", "false"),
@@ -89,7 +89,7 @@ impl GitCall {
         call
     }
 
-    /// Leaves out the configuration of the user and of the system, and the system's attributes.
+    /// Excludes the configuration of the user and of the system, and the system's attributes.
     pub(crate) fn without_user(&mut self) {
         for (name, value) in
             [("GIT_CONFIG_NOSYSTEM", "1"), ("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_ATTR_NOSYSTEM", "1")]
@@ -102,7 +102,7 @@ impl GitCall {
         self.fence = fence;
     }
 
-    /// One more setting, which wins over those before. A key may hold any character.
+    /// Adds a setting, which overrides earlier ones. A key may contain any character.
     pub fn set(&mut self, key: impl Into<OsString>, value: impl Into<OsString>) {
         self.settings.push((key.into(), value.into()));
     }
@@ -144,16 +144,16 @@ impl GitCall {
         Spawn { argv, cwd: self.cwd.clone(), env: self.env(), fence: self.fence.clone() }
     }
 
-    /// What the call prints, if it ends well.
+    /// The output of the call, if it succeeds.
     pub fn output(&self) -> Option<Vec<u8>> {
         let done = self.command().output().ok()?;
         done.status.success().then_some(done.stdout)
     }
 }
 
-/// What `git --version` prints, in a folder whose programs do not count.
+/// The output of `git --version`. Programs in `folder` are not used.
 pub fn git_version(folder: &Path) -> Option<String> {
-    let mut call = GitCall::new(&Program::find(folder).ok()?, PathBuf::from("/"));
+    let mut call = GitCall::new(&GitProgram::find(folder).ok()?, PathBuf::from("/"));
     call.without_user();
     let version = call.args(["--version"]).output()?;
     Some(String::from_utf8_lossy(&version).trim().to_owned())

@@ -1,55 +1,55 @@
-//! The syntax of git's configuration files.
+//! Parser for git's configuration files.
 //!
-//! Only our own reading of a file reaches git, written anew, so a difference to git's parser costs a setting and never more.
-//! Includes are not followed.
+//! Only the result of this parser reaches git, written as a new file, so a difference from git's own parser loses a
+//! setting at most. Includes are not followed.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::GitError;
-use crate::folder::Folder;
+use crate::folder::RepositoryFolder;
 
-/// Bytes of a configuration file.
+/// The maximum size of a configuration file.
 const LONGEST: u64 = 1 << 20;
 
-/// One setting as the file has it: `section.about.key`. Section and key are in lower case.
+/// One setting of a file: `section.about.key`. Section and key are in lower case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
     pub section: String,
-    /// The name in quotes, which may hold anything.
+    /// The name in quotes, which may contain anything.
     pub about: Option<String>,
     pub key: String,
-    /// None: the key stands alone, which means true.
+    /// None if the key has no value, which means true.
     pub value: Option<String>,
     pub line: usize,
 }
 
 impl Setting {
-    /// Whether it is `section.key`, without a name between.
+    /// Tells whether it is `section.key`, without a name in between.
     pub fn is(&self, section: &str, key: &str) -> bool {
         self.about.is_none() && self.section == section && self.key == key
     }
 }
 
-/// The settings of a file of a folder, in order. A file that does not exist has none.
-pub(crate) fn read(folder: &Folder, name: &str) -> Result<Vec<Setting>, GitError> {
+/// The settings of a file in a folder, in order. A missing file has none.
+pub(crate) fn read(folder: &RepositoryFolder, name: &str) -> Result<Vec<Setting>, GitError> {
     let wrong = |line, why: String| GitError::Config { file: folder.name.join(name), line, why };
     let content = folder.read(name, LONGEST).map_err(|error| wrong(0, error.to_string()))?;
     let text = String::from_utf8_lossy(content.as_deref().unwrap_or_default()).into_owned();
     parse_settings(&text).map_err(|(line, why)| wrong(line, why.to_owned()))
 }
 
-/// A setting of the user's own configuration, such as `user.name`. It is only read, never obeyed.
+/// A setting of the user's own configuration, such as `user.name`. It is only read, never applied.
 pub fn user_setting(section: &str, key: &str) -> Option<String> {
     let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
     let files = [user_folder().map(|folder| (folder, "config")), home.map(|home| (home, ".gitconfig"))];
     let settings = files.into_iter().flatten();
     let settings =
-        settings.flat_map(|(folder, name)| read(&Folder::named(&folder), name).unwrap_or_default());
+        settings.flat_map(|(folder, name)| read(&RepositoryFolder::named(&folder), name).unwrap_or_default());
     settings.filter(|setting| setting.is(section, key)).filter_map(|setting| setting.value).next_back()
 }
 
-/// The folder with the user's own ignore and attributes files.
+/// The folder of the user's own ignore and attributes files.
 pub(crate) fn user_folder() -> Option<PathBuf> {
     let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
     let xdg = std::env::var_os("XDG_CONFIG_HOME").filter(|folder: &OsString| !folder.is_empty());
@@ -57,7 +57,8 @@ pub(crate) fn user_folder() -> Option<PathBuf> {
     Some(xdg?.join("git"))
 }
 
-/// The settings of a text, or the line of an error with the reason. Whatever git takes is taken; what is not is an error.
+/// The settings of a text, or the line and the reason of an error. Accepts everything that git accepts; all other
+/// input is an error.
 pub fn parse_settings(text: &str) -> Result<Vec<Setting>, (usize, &'static str)> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
     let mut parser = Parser { rest: text.chars().peekable(), line: 1 };
@@ -193,7 +194,7 @@ impl Parser<'_> {
             }
             kept = value.len();
         }
-        // Spaces at the end do not count, but those in quotes do.
+        // Trailing spaces are dropped, but not those in quotes.
         value.truncate(kept);
         Ok(value)
     }

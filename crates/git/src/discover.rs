@@ -1,8 +1,8 @@
-//! The repository that a folder belongs to, found by a walk upwards.
+//! Search for the repository of a folder, upwards from the folder.
 //!
-//! Git would take more for a repository: a folder that is laid out like one (anybody can commit such a folder to an ordinary
-//! repository), and whatever a `.git` file names, wherever that is. Its own limit to the walk is a list split at colons, which
-//! a colon in a path breaks. So git is told where the repository is and looks for none.
+//! Git accepts more as a repository: a folder with such a layout (which can be committed to any ordinary repository),
+//! and any folder that a `.git` file names. Git's own limit to the search is a list separated by colons, which a
+//! colon in a path breaks. So git is given the location of the repository and does not search.
 
 use std::ffi::OsStr;
 use std::io::{self, Read as _};
@@ -15,13 +15,13 @@ use nix::unistd::{AccessFlags, access};
 
 use crate::GitError;
 
-/// Bytes of a file that holds one path, as many as git reads.
+/// The maximum size of a file with one path, the same as git's.
 const LONGEST_PATH: u64 = 1 << 20;
 
-/// Where a repository and all of its parts may lie.
+/// The folders in which a repository and all of its parts must lie.
 #[derive(Debug, Clone)]
 pub enum Boundary {
-    /// For a person at this machine, who may have linked work trees and shared objects wherever they like.
+    /// For the user of this machine, whose linked work trees and shared objects may lie anywhere.
     Anywhere,
     /// Only below these folders, which are canonical, and not through symbolic links.
     Roots(Vec<PathBuf>),
@@ -35,7 +35,7 @@ impl Boundary {
         }
     }
 
-    /// The outermost root that holds a folder. A path with `..` in it is below none.
+    /// The outermost root that contains a folder. None for a path with `..` in it.
     pub(crate) fn root_of(&self, real: &Path) -> Option<&Path> {
         match self {
             Self::Anywhere => None,
@@ -50,34 +50,34 @@ impl Boundary {
 
 /// A repository with its work tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundRepository {
     /// The folder that holds `.git`.
     pub top: PathBuf,
     /// The folder with HEAD and index.
     pub git_dir: PathBuf,
-    /// The folder with objects and references: another one only for a linked work tree.
+    /// The folder with objects and references. It differs from `git_dir` only for a linked work tree.
     pub common: PathBuf,
 }
 
-impl Found {
-    /// Whether `.git` is a folder of the work tree, and all there is.
+impl FoundRepository {
+    /// Tells whether the repository consists only of the folder `.git` in the work tree.
     pub(crate) fn is_plain(&self) -> bool {
         self.git_dir == self.top.join(".git") && self.common == self.git_dir
     }
 }
 
 /// Finds the repository around a folder.
-pub fn find(folder: &Path, boundary: &Boundary) -> Result<Found, GitError> {
+pub fn find_repository(folder: &Path, boundary: &Boundary) -> Result<FoundRepository, GitError> {
     let start = folder.canonicalize().map_err(|_| GitError::NoRepository)?;
     let device = |path: &Path| path.metadata().map(|found| found.dev()).ok();
     let within = device(&start);
     for at in start.ancestors() {
-        // As git does, the walk does not leave the file system.
+        // Like git, the search does not leave the file system.
         if !boundary.holds(at) || device(at) != within {
             break;
         }
         if let Some(found) = dot_git(at, boundary)? {
-            // Inside of a repository's own folder there is no work tree.
+            // The repository's own folder is not a work tree.
             let inside = start.starts_with(&found.git_dir) || start.starts_with(&found.common);
             return if inside { Err(GitError::NoRepository) } else { Ok(found) };
         }
@@ -86,7 +86,7 @@ pub fn find(folder: &Path, boundary: &Boundary) -> Result<Found, GitError> {
 }
 
 /// The repository whose `.git` is in this folder. A `.git` that leads out of the boundary, or nowhere, is an error.
-pub fn dot_git(top: &Path, boundary: &Boundary) -> Result<Option<Found>, GitError> {
+pub fn dot_git(top: &Path, boundary: &Boundary) -> Result<Option<FoundRepository>, GitError> {
     let dot = top.join(".git");
     let Ok(kind) = dot.symlink_metadata() else { return Ok(None) };
     let (git_dir, is_named) = if kind.is_dir() {
@@ -108,19 +108,19 @@ pub fn dot_git(top: &Path, boundary: &Boundary) -> Result<Option<Found>, GitErro
             true => Err(GitError::refused(dot, "names a folder that is not a repository")),
         };
     }
-    Ok(Some(Found { top: top.to_owned(), git_dir, common }))
+    Ok(Some(FoundRepository { top: top.to_owned(), git_dir, common }))
 }
 
 /// The repository in a folder of its own, without a work tree.
-pub(crate) fn in_folder(git_dir: &Path) -> Result<Found, GitError> {
+pub(crate) fn in_folder(git_dir: &Path) -> Result<FoundRepository, GitError> {
     let common = common_dir(git_dir, &Boundary::Anywhere)?;
     if !is_repository(git_dir, &common) {
         return Err(GitError::NoRepository);
     }
-    Ok(Found { top: git_dir.to_owned(), git_dir: git_dir.to_owned(), common })
+    Ok(FoundRepository { top: git_dir.to_owned(), git_dir: git_dir.to_owned(), common })
 }
 
-/// Where objects and references are: elsewhere for a linked work tree.
+/// The folder of objects and references: elsewhere for a linked work tree.
 fn common_dir(git_dir: &Path, boundary: &Boundary) -> Result<PathBuf, GitError> {
     let file = git_dir.join("commondir");
     let Some(named) = one_path(&file, b"")? else { return Ok(git_dir.to_owned()) };
@@ -129,16 +129,16 @@ fn common_dir(git_dir: &Path, boundary: &Boundary) -> Result<PathBuf, GitError> 
     Ok(common)
 }
 
-/// Tells whether git takes a folder for a repository. It only asks for the right to enter `objects` and `refs`, which a file
-/// can have as well.
+/// Tells whether git accepts a folder as a repository. Git only checks the permission to enter `objects` and `refs`,
+/// which a file can have as well.
 fn is_repository(git_dir: &Path, common: &Path) -> bool {
     let may_enter = |part: &str| access(&common.join(part), AccessFlags::X_OK).is_ok();
     is_head(&git_dir.join("HEAD")) && may_enter("objects") && may_enter("refs")
 }
 
-/// Tells whether a file is a HEAD to git: it names a branch, or a commit.
+/// Tells whether git accepts a file as HEAD: it names a branch, or a commit.
 fn is_head(file: &Path) -> bool {
-    // As many bytes as git reads.
+    // The number of bytes that git reads.
     const READ: u64 = 255;
     if let Ok(named) = file.read_link() {
         return named.as_os_str().as_bytes().starts_with(b"refs/");
@@ -164,13 +164,13 @@ fn inside(path: &Path, named_by: &Path, boundary: &Boundary) -> Result<(), GitEr
     ))
 }
 
-/// The path that a file of one line names after `begin`. None: there is no such file. Only the end of the line is not a part
-/// of the path, as for git.
+/// The path that a file of one line names after `begin`. None if the file does not exist. As for git, only the end of
+/// the line is not part of the path.
 fn one_path(file: &Path, begin: &[u8]) -> Result<Option<PathBuf>, GitError> {
     let content = match read_regular(file, LONGEST_PATH) {
         Ok(Some(content)) => content,
         Ok(None) => return Ok(None),
-        // A part of the path is a file, not a folder: then there is none of this name.
+        // A part of the path is a file, not a folder: then the file does not exist.
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Ok(None),
         Err(error) => return Err(GitError::refused(file, format!("cannot be read: {error}"))),
     };
@@ -187,7 +187,7 @@ fn one_path(file: &Path, begin: &[u8]) -> Result<Option<PathBuf>, GitError> {
     Ok(Some(PathBuf::from(OsStr::from_bytes(path))))
 }
 
-/// The content without the ends of lines at its end.
+/// The content without trailing ends of lines.
 fn without_newline(mut text: &[u8]) -> &[u8] {
     while let Some(shorter) = text.strip_suffix(b"\n").or_else(|| text.strip_suffix(b"\r")) {
         text = shorter;

@@ -1,7 +1,7 @@
-//! The entries of an index, one after the other, as git lays them out.
+//! Reader for the entries of an index, one after the other, in git's format.
 //!
-//! A reader holds one entry, not the file: the index of a large repository takes as much memory as everything else that is
-//! known of its tree.
+//! A reader holds one entry, not the file: the index of a large repository takes as much memory as all other
+//! knowledge of its tree.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read as _};
@@ -10,22 +10,22 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// The mode of a regular file, without its permissions.
 const FILE_MODE: u32 = 0o100_000;
 
-/// The bits of the flags that say more than how long the path is: told not to look, and the stage of a conflict.
+/// The flag bits with more than the length of the path: assumed unchanged, and the stage of a conflict.
 const UNUSUAL: u16 = 0x8000 | 0x3000;
 
-/// The bit that says that more flags follow.
+/// The flag bit for additional flags.
 const EXTENDED: u16 = 0x4000;
 
-/// The bits of those: left out of the work tree, or to be added later.
+/// Among those, the bits for files outside of the work tree, and for files to be added later.
 const UNUSUAL_EXTENDED: u16 = 0x4000 | 0x2000;
 
-/// What git knew of a file when it last compared it with its object.
+/// The `stat` of a file when git last compared it with its object.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct IndexStat {
-    /// Seconds and nanoseconds. Who does not record the nanoseconds writes zero.
+    /// Seconds and nanoseconds. A build of git that does not record nanoseconds writes zero.
     pub changed: (u32, u32),
     pub modified: (u32, u32),
-    /// The low half of the number.
+    /// The low half of the inode number.
     pub inode: u32,
     pub uid: u32,
     pub gid: u32,
@@ -38,7 +38,7 @@ pub struct IndexStat {
 pub struct IndexEntry {
     pub path: Vec<u8>,
     pub mode: u32,
-    /// The name of the object, not in hex.
+    /// The name of the object, as bytes.
     pub oid: Vec<u8>,
     pub stat: IndexStat,
     flags: u16,
@@ -46,7 +46,8 @@ pub struct IndexEntry {
 }
 
 impl IndexEntry {
-    /// Tells whether it is a regular file that git tracks in the ordinary way: not in conflict, and looked at.
+    /// Tells whether it is a regular file that git tracks in the ordinary way: not in conflict, and checked for
+    /// changes.
     pub fn is_ordinary_file(&self) -> bool {
         self.mode & 0o170_000 == FILE_MODE
             && self.flags & UNUSUAL == 0
@@ -55,19 +56,19 @@ impl IndexEntry {
     }
 }
 
-/// The index of a repository, opened to be read once. Git replaces the file and never writes into it, so what is read is one
-/// state of it.
+/// The index of a repository, opened for one pass. Git replaces the file and never writes into it, so a pass reads
+/// one state of it.
 #[derive(Debug)]
 pub struct IndexFile {
-    reader: Reader<BufReader<File>>,
-    head: Head,
+    reader: IndexReader<BufReader<File>>,
+    head: IndexHeader,
     left: u32,
     length: u64,
     modified: SystemTime,
     entry: IndexEntry,
 }
 
-/// A file that git would not read either.
+/// An index that git would not read either.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DamagedIndex;
 
@@ -75,21 +76,21 @@ impl IndexFile {
     pub(crate) fn new(file: File, hash: usize) -> Result<Self, DamagedIndex> {
         let found = file.metadata().map_err(|_| DamagedIndex)?;
         let modified = found.modified().map_err(|_| DamagedIndex)?;
-        let mut reader = Reader::new(BufReader::with_capacity(1 << 16, file));
-        let (head, left) = Head::read(&mut reader, hash).ok_or(DamagedIndex)?;
+        let mut reader = IndexReader::new(BufReader::with_capacity(1 << 16, file));
+        let (head, left) = IndexHeader::read(&mut reader, hash).ok_or(DamagedIndex)?;
         if !(2..=4).contains(&head.version) {
             return Err(DamagedIndex);
         }
         Ok(Self { reader, head, left, length: found.len(), modified, entry: IndexEntry::default() })
     }
 
-    /// When it was written, in nanoseconds since 1970. A file that is as young proves nothing by its times.
+    /// The time when it was written, in nanoseconds since 1970. The times of a file that is as young prove nothing.
     pub fn written(&self) -> i64 {
         let since = self.modified.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
         i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
     }
 
-    /// The next entry, in the order of their paths. None after the last one.
+    /// The next entry, in the order of the paths. None after the last one.
     pub fn next_entry(&mut self) -> Result<Option<&IndexEntry>, DamagedIndex> {
         if self.left == 0 {
             return Ok(None);
@@ -99,7 +100,7 @@ impl IndexFile {
         Ok(Some(&self.entry))
     }
 
-    /// After the last entry: tells whether the file holds only what differs from a shared one.
+    /// Tells whether the file has only the differences from a shared index. To be called after the last entry.
     pub fn is_split(mut self) -> Result<bool, DamagedIndex> {
         let body = self.length.checked_sub(self.head.hash as u64).ok_or(DamagedIndex)?;
         while body.saturating_sub(self.reader.at as u64) >= 8 {
@@ -112,35 +113,35 @@ impl IndexFile {
     }
 }
 
-/// What the entries of an index depend on.
+/// The properties of an index that the format of its entries depends on.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Head {
+pub(crate) struct IndexHeader {
     pub version: u32,
-    /// Bytes of an object's name.
+    /// The number of bytes of an object's name.
     pub hash: usize,
 }
 
-impl Head {
-    /// Reads the beginning of an index, with the number of its entries.
-    pub fn read<R: BufRead>(reader: &mut Reader<R>, hash: usize) -> Option<(Self, u32)> {
+impl IndexHeader {
+    /// Reads the header of an index, with the number of its entries.
+    pub fn read<R: BufRead>(reader: &mut IndexReader<R>, hash: usize) -> Option<(Self, u32)> {
         let sign: [u8; 4] = reader.array()?;
         let (version, count) = (reader.number()?, reader.number()?);
         (sign == *b"DIRC").then_some((Self { version, hash }, count))
     }
 }
 
-pub(crate) struct Reader<R> {
+pub(crate) struct IndexReader<R> {
     source: R,
     pub at: usize,
 }
 
-impl<R> std::fmt::Debug for Reader<R> {
+impl<R> std::fmt::Debug for IndexReader<R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Reader").field("at", &self.at).finish_non_exhaustive()
     }
 }
 
-impl<R: BufRead> Reader<R> {
+impl<R: BufRead> IndexReader<R> {
     pub fn new(source: R) -> Self {
         Self { source, at: 0 }
     }
@@ -156,7 +157,7 @@ impl<R: BufRead> Reader<R> {
         self.array().map(u32::from_be_bytes)
     }
 
-    /// Reads the name and the content of an extension. The size is believed only as far as there are bytes.
+    /// Reads the name and the content of an extension. A size beyond the end of the file allocates nothing.
     pub fn extension(&mut self) -> Option<([u8; 4], Vec<u8>)> {
         let (kind, size) = (self.array()?, u64::from(self.number()?));
         let mut content = Vec::new();
@@ -165,8 +166,8 @@ impl<R: BufRead> Reader<R> {
         (read as u64 == size).then_some((kind, content))
     }
 
-    /// Reads an entry into the place of the one before, by whose path the next one may be told.
-    pub fn entry(&mut self, head: Head, entry: &mut IndexEntry) -> Option<()> {
+    /// Reads an entry into `entry`, which must hold the previous one: a path may be encoded relative to it.
+    pub fn entry(&mut self, head: IndexHeader, entry: &mut IndexEntry) -> Option<()> {
         let begin = self.at;
         let fixed: [u8; 40] = self.array()?;
         let mut numbers = fixed.chunks_exact(4).map(|four| four.try_into().map_or(0, u32::from_be_bytes));
@@ -181,18 +182,18 @@ impl<R: BufRead> Reader<R> {
         self.at += head.hash;
         entry.flags = u16::from_be_bytes(self.array()?);
         entry.extended = if entry.flags & EXTENDED != 0 { u16::from_be_bytes(self.array()?) } else { 0 };
-        // In version 4 a path is told by what it has in common with the one before.
+        // In version 4 a path is encoded by its difference from the previous one.
         let path = &mut entry.path;
         let kept = if head.version == 4 { path.len().checked_sub(self.offset()?)? } else { 0 };
         path.truncate(kept);
         self.at += self.source.read_until(0, path).ok()?;
         path.pop_if(|last| *last == 0)?;
-        // Git believes the length, and a name that goes on after it would be another one.
+        // Git trusts the length, and would read a longer name as a different one.
         let length = usize::from(entry.flags & 0xfff);
         if length != path.len().min(0xfff) {
             return None;
         }
-        // One byte of the padding, the end of the path, was read.
+        // The first byte of the padding, which ends the path, was read already.
         if head.version != 4 {
             for _ in 0..7 - (self.at - 1 - begin) % 8 {
                 let [_] = self.array()?;
@@ -201,7 +202,7 @@ impl<R: BufRead> Reader<R> {
         Some(())
     }
 
-    /// Reads a number in groups of seven bits, as git writes it.
+    /// Reads a number in groups of seven bits, in git's encoding.
     fn offset(&mut self) -> Option<usize> {
         let mut value = 0_usize;
         loop {

@@ -4,7 +4,7 @@ use lathe_workspace::WorkspaceError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
-    /// The folder is in no work tree, or there is no git.
+    /// The folder is in no work tree, or no git is installed.
     #[error("not a git work tree")]
     NoRepository,
     /// The repository has a part that is not followed.

@@ -1,7 +1,7 @@
-//! A folder of a repository: by name for a person, by its handle below roots.
+//! A folder of a repository: by name for the user of this machine, by its handle below roots.
 //!
-//! Below a handle no link is followed, so what is read and listed is in the folder that git is given, whatever its name means
-//! by now.
+//! Below a handle no link is followed, so every file that is read or listed is in the folder that git is given, even
+//! if its name leads elsewhere by now.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -27,32 +27,32 @@ const FILE: OFlag = OFlag::O_RDONLY
     .union(OFlag::O_NOCTTY)
     .union(OFlag::O_CLOEXEC);
 
-/// A folder that is looked into.
+/// A folder that is read.
 #[derive(Debug, Clone)]
-pub(crate) struct Folder {
+pub(crate) struct RepositoryFolder {
     /// Its name, for errors.
     pub(crate) name: PathBuf,
     handle: Option<Arc<OwnedFd>>,
 }
 
-/// A name of a folder, with the kind of what it names. A link is not followed.
-pub(crate) struct Listed {
+/// A name in a folder, with the kind of the file. A link is not followed.
+pub(crate) struct FolderName {
     pub(crate) name: OsString,
     pub(crate) kind: SFlag,
 }
 
-impl Folder {
-    /// A folder by its name, through whatever links.
+impl RepositoryFolder {
+    /// A folder by its name, through any links.
     pub(crate) fn named(name: &Path) -> Self {
         Self { name: name.to_owned(), handle: None }
     }
 
-    /// A folder by its handle. Below roots it is reached from the root that holds it without following a link.
+    /// A folder by its handle. Below roots it is opened from the root that contains it, without following a link.
     pub(crate) fn hold(name: &Path, boundary: &Boundary) -> Result<Self, GitError> {
         let wrong = |error: io::Error| GitError::refused(name, format!("cannot be opened: {error}"));
         let root = match boundary {
             Boundary::Anywhere => name,
-            // A folder that was swapped for a link since it was looked at lies below no root.
+            // A folder that was swapped for a link since it was checked lies below no root.
             Boundary::Roots(_) => boundary
                 .root_of(name)
                 .ok_or_else(|| GitError::refused(name, "is not below the folders that may be used"))?,
@@ -72,7 +72,7 @@ impl Folder {
         Ok(Self { name: name.to_owned(), handle: Some(Arc::new(handle)) })
     }
 
-    /// A folder below, reached the same way. None: there is none of this name.
+    /// A subfolder, opened in the same way. None if it does not exist.
     pub(crate) fn below(&self, name: impl AsRef<Path>) -> Result<Option<Self>, GitError> {
         let name = name.as_ref();
         let whole = self.name.join(name);
@@ -88,8 +88,8 @@ impl Folder {
         self.handle.as_ref()
     }
 
-    /// A path that leads to the folder of the handle, in this process and in one that inherits it. The name has to do where
-    /// there is no `/proc`.
+    /// A path that leads to the folder of the handle, in this process and in one that inherits it. Without `/proc` it
+    /// is the name.
     pub(crate) fn path(&self) -> PathBuf {
         self.handle_path().unwrap_or_else(|| self.name.clone())
     }
@@ -99,7 +99,7 @@ impl Folder {
         path.is_dir().then_some(path)
     }
 
-    /// Whether both are the same folder by now.
+    /// Tells whether both are the same folder at this moment.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let place = |folder: &Self| {
             folder
@@ -111,12 +111,12 @@ impl Folder {
         place(self).is_some_and(|own| place(other) == Some(own))
     }
 
-    /// The content of a regular file of at most `most` bytes. None: there is no file of this name.
+    /// The content of a regular file of at most `most` bytes. None if it does not exist.
     pub(crate) fn read(&self, name: &str, most: u64) -> io::Result<Option<Vec<u8>>> {
         self.file(name)?.map(|file| content_of(file, most)).transpose()
     }
 
-    /// A file, opened without waiting. None: there is no file of this name.
+    /// A file, opened without blocking. None if it does not exist.
     pub(crate) fn file(&self, name: &str) -> io::Result<Option<File>> {
         match &self.handle {
             Some(handle) => Ok(walk(handle.as_fd(), Path::new(name), FILE)?.map(File::from)),
@@ -128,8 +128,8 @@ impl Folder {
         }
     }
 
-    /// The names in this folder, and no more than `most` of them.
-    pub(crate) fn list(&self, most: usize) -> io::Result<Vec<Listed>> {
+    /// The names in this folder, at most `most` of them.
+    pub(crate) fn list(&self, most: usize) -> io::Result<Vec<FolderName>> {
         let mut dir = match &self.handle {
             Some(handle) => Dir::openat(handle, ".", FOLDER, Mode::empty())?,
             None => Dir::open(&self.name, FOLDER.difference(OFlag::O_NOFOLLOW), Mode::empty())?,
@@ -144,13 +144,13 @@ impl Folder {
             }
             let kind = match entry.file_type().map(kind_of) {
                 Some(kind) => kind,
-                // What is gone by now does not count.
+                // A file that is gone by now is skipped.
                 None => match fstatat(&at, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
                     Ok(found) => SFlag::from_bits_truncate(found.st_mode & SFlag::S_IFMT.bits()),
                     Err(_) => continue,
                 },
             };
-            listed.push(Listed { name: name.to_owned(), kind });
+            listed.push(FolderName { name: name.to_owned(), kind });
             if listed.len() >= most {
                 break;
             }
@@ -171,7 +171,7 @@ fn kind_of(entry: Type) -> SFlag {
     }
 }
 
-/// Opens what a path names below a handle, part by part, without following a link.
+/// Opens a path below a handle, part by part, without following a link.
 fn walk(from: BorrowedFd<'_>, path: &Path, last: OFlag) -> io::Result<Option<OwnedFd>> {
     let mut at = from.try_clone_to_owned()?;
     let mut parts = path.components().peekable();

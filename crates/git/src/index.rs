@@ -1,12 +1,12 @@
 //! The index of a repository: every path in it is checked before git reads it.
 //!
-//! Git checks a path when it adds it to an index, not when it reads one. An entry `../../outside/x` or `/outside/x` makes
-//! `status` tell whether that file exists, and `add` and `diff` read it. So a call gets no index at all unless it asks for
-//! one, and then one whose paths all lie in the work tree. A call that only reads gets a copy that was checked: the file can
-//! be swapped as often as an attacker likes.
+//! Git checks a path when it adds it to an index, not when it reads one. An entry `../../outside/x` or `/outside/x`
+//! makes `status` report whether that file exists, and `add` and `diff` read it. So a call gets no index unless it
+//! asks for one, and then one whose paths all lie in the work tree. A call that only reads gets a checked copy, so
+//! swapping the file has no effect.
 //!
-//! Rejected: `git ls-files` as the reader. It costs a process for each call, and the file it reads may be another one than
-//! the file that the next call reads.
+//! Rejected: `git ls-files` as the reader. It costs a process for each call, and the file that it reads may differ
+//! from the file that the next call reads.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -18,24 +18,24 @@ use std::time::SystemTime;
 use lathe_workspace::content_of;
 
 use crate::GitError;
-use crate::entries::{Head, IndexEntry, Reader};
-use crate::folder::Folder;
+use crate::entries::{IndexHeader, IndexEntry, IndexReader};
+use crate::folder::RepositoryFolder;
 
-/// Bytes of an index. One of a million files has about a hundred million.
+/// The maximum size of an index. One of a million files has about a hundred million bytes.
 const LONGEST: u64 = 512 << 20;
 
-/// The mode of a folder, which stands for its files in a sparse index.
+/// The mode of a folder, which represents its files in a sparse index.
 const FOLDER_MODE: u32 = 0o040_000;
 
-/// The mode of a commit of another repository, which lies in a folder of its own.
+/// The mode of a commit of another repository in a folder of its own.
 const COMMIT_MODE: u32 = 0o160_000;
 
-/// How a call uses the index.
+/// The ways in which a call uses the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Index {
-    /// From a copy that was checked.
+pub enum IndexUse {
+    /// From a checked copy.
     Read,
-    /// The file itself, which was checked just before.
+    /// The file itself, checked right before.
     Write,
     /// The file itself, for `read-tree`, which does not read the old one.
     Replace,
@@ -48,8 +48,8 @@ pub(crate) struct CheckedIndex {
 }
 
 impl CheckedIndex {
-    /// Reads and checks the index of a repository's folder. None: there is none.
-    pub(crate) fn read(git_dir: &Folder, hash: usize) -> Result<Option<Self>, GitError> {
+    /// Reads and checks the index in a repository's folder. None if it has none.
+    pub(crate) fn read(git_dir: &RepositoryFolder, hash: usize) -> Result<Option<Self>, GitError> {
         let Some((bytes, modified)) = content(git_dir, "index")? else { return Ok(None) };
         let wrong = |name: &str, why: String| GitError::refused(git_dir.name.join(name), why);
         for base in check(&bytes, hash).map_err(|why| wrong("index", why))? {
@@ -64,15 +64,15 @@ impl CheckedIndex {
         Ok(Some(Self { bytes, modified }))
     }
 
-    /// Writes a copy as old as the original. Git takes files that are as new as its index for changed and looks at them
-    /// again; a copy that is newer would hide a change made in the same moment as the commit before it.
+    /// Writes a copy with the time of the original. Git rereads files that are as new as its index; with a newer copy
+    /// a change made in the same moment as the commit before it would be missed.
     pub(crate) fn write(&self, to: &Path) -> io::Result<()> {
         std::fs::write(to, &self.bytes)?;
         File::options().write(true).open(to)?.set_modified(self.modified)
     }
 }
 
-fn content(git_dir: &Folder, name: &str) -> Result<Option<(Vec<u8>, SystemTime)>, GitError> {
+fn content(git_dir: &RepositoryFolder, name: &str) -> Result<Option<(Vec<u8>, SystemTime)>, GitError> {
     let read = || {
         let Some(file) = git_dir.file(name)? else { return Ok(None) };
         let modified = file.metadata()?.modified()?;
@@ -83,13 +83,13 @@ fn content(git_dir: &Folder, name: &str) -> Result<Option<(Vec<u8>, SystemTime)>
     })
 }
 
-/// Checks the paths of an index, and gives the names of the shared ones that it builds on. Whatever git could take otherwise
-/// than it is taken here is refused.
+/// Checks the paths of an index, and returns the names of the shared ones that it builds on. Everything that git
+/// could parse differently is refused.
 fn check(bytes: &[u8], hash: usize) -> Result<Vec<String>, String> {
     let damaged = || "is damaged".to_owned();
     let body = bytes.len().checked_sub(hash).and_then(|end| bytes.get(..end)).ok_or_else(damaged)?;
-    let mut at = Reader::new(body);
-    let (head, count) = Head::read(&mut at, hash).ok_or_else(damaged)?;
+    let mut at = IndexReader::new(body);
+    let (head, count) = IndexHeader::read(&mut at, hash).ok_or_else(damaged)?;
     if !(2..=4).contains(&head.version) {
         return Err(format!("has the version {}, which is not known", head.version));
     }
@@ -99,7 +99,7 @@ fn check(bytes: &[u8], hash: usize) -> Result<Vec<String>, String> {
         let name = &entry.path;
         let path = if entry.mode == FOLDER_MODE { name.strip_suffix(b"/").unwrap_or(name) } else { name };
         match path.is_empty() {
-            // In a split index such an entry takes the name of one in the shared index.
+            // In a split index such an entry has the name of one in the shared index.
             true => has_nameless = true,
             false if is_plain(path) => {}
             false => {
@@ -116,7 +116,7 @@ fn check(bytes: &[u8], hash: usize) -> Result<Vec<String>, String> {
             bases.push(base.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
         }
     }
-    // All zeros: there is none.
+    // All zeros: no base.
     bases.retain(|base| base.bytes().any(|digit| digit != b'0'));
     if has_nameless && bases.is_empty() {
         return Err("has an entry without a name".to_owned());
@@ -124,8 +124,8 @@ fn check(bytes: &[u8], hash: usize) -> Result<Vec<String>, String> {
     Ok(bases)
 }
 
-/// The paths that an index knows as commits of other repositories. None where its entries cannot be told. Which hashes a
-/// repository has is in its settings, so what either length gives counts.
+/// The paths that an index lists as commits of other repositories. None if its entries cannot be parsed. The hash of
+/// a repository is in its settings, so the results for both hash lengths are combined.
 pub(crate) fn commits_in(bytes: &[u8]) -> Option<Vec<PathBuf>> {
     if bytes.is_empty() {
         return Some(Vec::new());
@@ -136,14 +136,14 @@ pub(crate) fn commits_in(bytes: &[u8]) -> Option<Vec<PathBuf>> {
 }
 
 fn commits(bytes: &[u8], hash: usize) -> Option<Vec<PathBuf>> {
-    let mut at = Reader::new(bytes);
-    let (head, count) = Head::read(&mut at, hash)?;
+    let mut at = IndexReader::new(bytes);
+    let (head, count) = IndexHeader::read(&mut at, hash)?;
     let (mut entry, mut found) = (IndexEntry::default(), Vec::new());
     for _ in 0..count {
         at.entry(head, &mut entry)?;
         match entry.mode {
             COMMIT_MODE => found.push(PathBuf::from(OsStr::from_bytes(&entry.path))),
-            // Anything else means that the entries are not laid out as they are read here.
+            // Any other mode means that the entries do not have the layout that is read here.
             0o100_644 | 0o100_755 | 0o120_000 | FOLDER_MODE => {}
             _ => return None,
         }
@@ -151,16 +151,16 @@ fn commits(bytes: &[u8], hash: usize) -> Option<Vec<PathBuf>> {
     Some(found)
 }
 
-/// Whether a path of an index lies in the work tree and not in a repository's own folder, by the rules that git has for paths
-/// that it adds.
+/// Tells whether a path of an index lies in the work tree and not in a repository's own folder, by the rules that git
+/// has for added paths.
 fn is_plain(path: &[u8]) -> bool {
     path.split(|byte| *byte == b'/').all(|part| {
         !matches!(part, b"" | b"." | b"..") && part.split(|byte| *byte == b'\\').all(|part| !is_dot_git(part))
     })
 }
 
-/// Whether some file system takes a name for `.git`: without regard to case, with dots, spaces or a stream at its end, by its
-/// short name, or with characters in it that do not count.
+/// Tells whether some file system treats a name as `.git`: in any case, with dots, spaces or a stream at its end, by
+/// its short name, or with ignored characters in it.
 fn is_dot_git(part: &[u8]) -> bool {
     let name = String::from_utf8_lossy(part);
     let counts = |c: &char| !matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}');

@@ -1,33 +1,33 @@
-//! The files of a repository: nothing that git would wait for, and below roots nothing that leads elsewhere.
+//! Check of a repository's files: nothing that git would wait for, and below roots nothing that leads elsewhere.
 //!
-//! A link in the place of `packed-refs` would have git print a foreign file in an error, one in the place of a folder of
-//! objects would have it write there, and one in the place of an object would have it show a foreign repository's.
+//! With a link in place of `packed-refs` git prints a foreign file in an error, with one in place of an object folder
+//! it writes there, and with one in place of an object it shows an object of a foreign repository.
 
 use std::os::unix::fs::MetadataExt as _;
 
 use nix::sys::stat::SFlag;
 
-use crate::folder::Folder;
+use crate::folder::RepositoryFolder;
 use crate::{Boundary, GitError};
 
-/// Entries of one repository that are looked at, with those of the folders it borrows from.
+/// The maximum number of checked entries of one repository, including the folders that it borrows from.
 pub(crate) const MOST: usize = 1_000_000;
 
-/// Folders of a repository in which every name is looked at, and below those with true every folder.
+/// Folders of a repository in which every name is checked; with true, also in all their subfolders.
 const FOLDERS: [(&str, bool); 5] =
     [("", false), ("info", false), ("refs", true), ("logs", true), ("reftable", false)];
 
-/// The same in a folder of objects.
+/// The same for an object folder.
 const OF_OBJECTS: [(&str, bool); 3] = [("", false), ("info", true), ("pack", false)];
 
-/// A look at the names of a repository.
+/// A check of the names in a repository.
 #[derive(Debug)]
-pub(crate) struct Look<'a> {
+pub(crate) struct LayoutCheck<'a> {
     boundary: &'a Boundary,
     left: usize,
 }
 
-impl<'a> Look<'a> {
+impl<'a> LayoutCheck<'a> {
     pub(crate) fn new(boundary: &'a Boundary) -> Self {
         Self { boundary, left: MOST }
     }
@@ -36,10 +36,11 @@ impl<'a> Look<'a> {
         self.boundary
     }
 
-    /// Refuses a repository's folder with parts that are not what they should be.
-    pub(crate) fn repository(&mut self, folder: &Folder) -> Result<(), GitError> {
+    /// Refuses a repository's folder with parts of the wrong kind.
+    pub(crate) fn repository(&mut self, folder: &RepositoryFolder) -> Result<(), GitError> {
         for (name, deep) in FOLDERS {
-            // What nobody swaps for a link of their own costs a look at every name, so only those of the first folders.
+            // The user does not swap folders for links, and checking every name is slow: so without roots only the
+            // names of the first folders are checked.
             if !self.is_below_roots() && !["", "info"].contains(&name) {
                 continue;
             }
@@ -48,8 +49,8 @@ impl<'a> Look<'a> {
         Ok(())
     }
 
-    /// The same for a folder of objects.
-    pub(crate) fn objects(&mut self, folder: &Folder) -> Result<(), GitError> {
+    /// Refuses an object folder with parts of the wrong kind.
+    pub(crate) fn objects(&mut self, folder: &RepositoryFolder) -> Result<(), GitError> {
         if !self.is_below_roots() {
             return self.folder(folder, "info", true);
         }
@@ -66,15 +67,15 @@ impl<'a> Look<'a> {
         matches!(self.boundary, Boundary::Roots(_))
     }
 
-    fn folder(&mut self, folder: &Folder, name: &str, deep: bool) -> Result<(), GitError> {
+    fn folder(&mut self, folder: &RepositoryFolder, name: &str, deep: bool) -> Result<(), GitError> {
         let found = if name.is_empty() { Some(folder.clone()) } else { folder.below(name)? };
         found.map_or(Ok(()), |found| self.entries(&found, deep))
     }
 
-    fn entries(&mut self, folder: &Folder, deep: bool) -> Result<(), GitError> {
+    fn entries(&mut self, folder: &RepositoryFolder, deep: bool) -> Result<(), GitError> {
         let listed = match folder.list(self.left + 1) {
             Ok(listed) => listed,
-            // A person may have parts that only other users can list.
+            // The user may have parts that only other users can list.
             Err(_) if !self.is_below_roots() => return Ok(()),
             Err(error) => return Err(GitError::refused(&folder.name, format!("cannot be listed: {error}"))),
         };
@@ -101,7 +102,7 @@ impl<'a> Look<'a> {
     }
 }
 
-/// A socket of a monitor is never opened.
+/// Tells whether opening a file of this kind may block. A socket of a monitor is never opened.
 pub(crate) fn would_wait(kind: SFlag) -> bool {
     [SFlag::S_IFIFO, SFlag::S_IFCHR, SFlag::S_IFBLK].contains(&kind)
 }

@@ -1,19 +1,20 @@
-//! Git: the only place in which a git process is started.
+//! Git: the only crate that starts a git process.
 //!
-//! A repository can name programs in more settings than anybody can list, and newer versions of git add more. So nothing is
-//! switched off one by one: git never reads the configuration of the repository. Each repository is opened with a common
-//! folder of our own ([`Repository`]), whose configuration holds only the settings of an allow-list, with checked values.
-//! Objects, references, HEAD and index are those of the real repository, so calls that write still work. Attributes of the
-//! repository count, but find no driver.
+//! A repository can name programs in more settings than can be listed, and newer versions of git add more. So
+//! settings are not switched off one by one: git never reads the configuration of the repository. Each repository is
+//! opened with a common folder of our own ([`Repository`]), whose configuration holds only the settings of an
+//! allow-list, with checked values. Objects, references, HEAD and index are those of the real repository, so calls
+//! that write still work. Attributes of the repository apply, but find no driver.
 //!
-//! The repository that a folder belongs to is decided here too, not by git ([`find`]); what git itself would take, in a line of
-//! the model, is told by [`reached`].
+//! This crate, not git, decides to which repository a folder belongs ([`find_repository`]). The repositories that git itself
+//! would use, in a line of the model, are found by [`reachable_repositories`].
 //!
-//! Rejected: `-c name=` for every known setting (a driver named `a=b` breaks the argument, and the list is never complete);
-//! a scratch git folder with links to the real one (git refuses a linked HEAD and replaces links when it writes).
+//! Rejected: `-c name=` for every known setting (a driver named `a=b` breaks the argument, and the list is never
+//! complete); a scratch git folder with links to the real one (git refuses a linked HEAD and replaces links when it
+//! writes).
 
 mod alternates;
-mod apart;
+mod standalone;
 mod call;
 mod config;
 mod discover;
@@ -22,24 +23,24 @@ mod error;
 mod folder;
 mod index;
 mod layout;
-mod named;
+mod configured_paths;
 mod pipes;
-mod reached;
+mod reachable;
 mod repository;
 mod settings;
 mod snapshot;
-mod wall;
+mod fence;
 
-pub use apart::{places, set_in_file};
-pub use call::{Content, GitCall, Place, git_version};
+pub use standalone::{git_folders, set_in_file};
+pub use call::{ContentRules, GitCall, CallFolder, git_version};
 pub use config::{Setting, parse_settings, user_setting};
-pub use discover::{Boundary, Found, dot_git, find};
+pub use discover::{Boundary, FoundRepository, dot_git, find_repository};
 pub use entries::{DamagedIndex, IndexEntry, IndexFile, IndexStat};
 pub use error::GitError;
-pub use index::Index;
+pub use index::IndexUse;
 pub use lathe_workspace::{open_regular, read_regular};
-pub use named::{HOOKS, NamedPlaces, named_places};
+pub use configured_paths::{HOOKS, ConfiguredPaths, configured_paths};
 pub use pipes::{check_pipes, git_would_wait};
-pub use reached::{Reached, around, reached};
-pub use repository::{Init, InitCall, Repository, check_inner, init};
+pub use reachable::{ReachableRepositories, repository_around, reachable_repositories};
+pub use repository::{Init, InitCall, Repository, check_inner, prepare_init};
 pub use snapshot::{Snapshots, gitlinks};

@@ -1,4 +1,4 @@
-//! Pipes and devices in the place of files that git reads: it would wait for a writer for ever.
+//! Pipes and devices in place of files that git reads: git would wait for a writer without end.
 
 use std::fs::FileType;
 use std::os::unix::fs::FileTypeExt as _;
@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 
 use crate::GitError;
 
-/// Entries of a work tree that are looked at. What lies behind them is not seen; the time of a call still ends it.
+/// The maximum number of checked entries of a work tree. Later entries are not seen; the time limit of a call still
+/// ends it.
 const MOST: usize = 200_000;
 
 /// Files that git reads in each folder of a work tree.
 const NAMES: [&str; 4] = [".gitignore", ".gitattributes", ".gitmodules", ".mailmap"];
 
-/// Files of a repository that git reads whatever it is asked for.
+/// Files of a repository that git reads for every command.
 const OF_REPOSITORY: [&str; 3] = [".git/info/exclude", ".git/info/attributes", ".git/index"];
 
-/// Whether git would wait for a writer before it answers: a file that it reads in this folder, or in one above, is a pipe or a
-/// device.
+/// Tells whether git would block: a file that it reads in this folder, or in one above, is a pipe or a device.
 pub fn git_would_wait(folder: &Path) -> bool {
     let is_odd =
         |path: PathBuf| std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir());
@@ -24,12 +24,12 @@ pub fn git_would_wait(folder: &Path) -> bool {
     folder.ancestors().any(has_odd)
 }
 
-/// Refuses a work tree in which git would wait: somewhere in it is a pipe or a device in the place of a file that git reads.
+/// Refuses a work tree with a pipe or a device in place of a file that git reads.
 pub fn check_pipes(top: &Path) -> Result<(), GitError> {
     let mut open = vec![(top.to_owned(), false)];
     let mut left = MOST;
     while let Some((folder, in_repository)) = open.pop() {
-        // What cannot be listed is not read by git either.
+        // A folder that cannot be listed is not read by git either.
         let Ok(listed) = std::fs::read_dir(&folder) else { continue };
         for entry in listed.flatten() {
             left -= 1;
@@ -45,7 +45,7 @@ pub fn check_pipes(top: &Path) -> Result<(), GitError> {
                     "is a pipe or a device where git reads a file; remove it",
                 ));
             }
-            // The many objects of a repository are looked at with its layout.
+            // The many objects of a repository are checked with its layout.
             if kind.is_dir() && !(in_repository && name == "objects") {
                 open.push((entry.path(), in_repository || name == ".git"));
             }
@@ -54,7 +54,7 @@ pub fn check_pipes(top: &Path) -> Result<(), GitError> {
     Ok(())
 }
 
-/// A socket of a monitor is never opened.
+/// Tells whether opening a file of this kind may block. A socket of a monitor is never opened.
 fn would_wait(kind: FileType) -> bool {
     kind.is_fifo() || kind.is_char_device() || kind.is_block_device()
 }

@@ -1,7 +1,7 @@
-//! The settings that git sees: an allow-list of names, each with what its value may be.
+//! The settings that git sees: an allow-list of names, each with its allowed values.
 //!
-//! A name that is not in the table never gets through, so a program that a new version of git knows how to start is
-//! unreachable from the day it is released.
+//! A name outside of the table never reaches git, so a program that a new version of git can start is unreachable
+//! from the day of its release.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ pub(crate) enum ObjectFormat {
 }
 
 impl ObjectFormat {
-    /// The tree without files, which git knows without having it.
+    /// The tree without files, which git knows without storing it.
     pub(crate) fn empty_tree(self) -> &'static str {
         match self {
             Self::Sha1 => "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
@@ -24,7 +24,7 @@ impl ObjectFormat {
         }
     }
 
-    /// Bytes of an object's name.
+    /// The number of bytes of an object's name.
     pub(crate) fn length(self) -> usize {
         match self {
             Self::Sha1 => 20,
@@ -33,9 +33,9 @@ impl ObjectFormat {
     }
 }
 
-/// What a value may be.
+/// The allowed values of a setting.
 #[derive(Debug, Clone, Copy)]
-enum Kind {
+enum ValueKind {
     Bool,
     /// One of these words.
     Word(&'static [&'static str]),
@@ -47,45 +47,45 @@ enum Kind {
     Encoding,
     /// One line of text that git only shows.
     Line,
-    /// The name of a remote or of a reference: no option, no address.
+    /// The name of a remote or of a reference: not an option, not an address.
     Name,
     /// A refspec.
     Refspec,
 }
 
 /// Settings without a name between section and key.
-const PLAIN: [(&str, &str, Kind); 19] = [
-    ("core", "repositoryformatversion", Kind::Word(&["0", "1"])),
-    ("core", "filemode", Kind::Bool),
-    ("core", "symlinks", Kind::Bool),
-    ("core", "ignorecase", Kind::Bool),
-    ("core", "precomposeunicode", Kind::Bool),
-    ("core", "autocrlf", Kind::BoolOr(&["input"])),
-    ("core", "eol", Kind::Word(&["lf", "crlf", "native"])),
-    ("core", "safecrlf", Kind::BoolOr(&["warn"])),
-    ("core", "trustctime", Kind::Bool),
-    ("core", "checkstat", Kind::Word(&["default", "minimal"])),
-    ("core", "logallrefupdates", Kind::BoolOr(&["always"])),
-    ("core", "sharedrepository", Kind::Sharing),
-    ("core", "sparsecheckout", Kind::Bool),
-    ("core", "sparsecheckoutcone", Kind::Bool),
-    ("i18n", "commitencoding", Kind::Encoding),
-    ("user", "name", Kind::Line),
-    ("user", "email", Kind::Line),
-    ("extensions", "objectformat", Kind::Word(&["sha1", "sha256"])),
-    ("extensions", "refstorage", Kind::Word(&["files", "reftable"])),
+const PLAIN: [(&str, &str, ValueKind); 19] = [
+    ("core", "repositoryformatversion", ValueKind::Word(&["0", "1"])),
+    ("core", "filemode", ValueKind::Bool),
+    ("core", "symlinks", ValueKind::Bool),
+    ("core", "ignorecase", ValueKind::Bool),
+    ("core", "precomposeunicode", ValueKind::Bool),
+    ("core", "autocrlf", ValueKind::BoolOr(&["input"])),
+    ("core", "eol", ValueKind::Word(&["lf", "crlf", "native"])),
+    ("core", "safecrlf", ValueKind::BoolOr(&["warn"])),
+    ("core", "trustctime", ValueKind::Bool),
+    ("core", "checkstat", ValueKind::Word(&["default", "minimal"])),
+    ("core", "logallrefupdates", ValueKind::BoolOr(&["always"])),
+    ("core", "sharedrepository", ValueKind::Sharing),
+    ("core", "sparsecheckout", ValueKind::Bool),
+    ("core", "sparsecheckoutcone", ValueKind::Bool),
+    ("i18n", "commitencoding", ValueKind::Encoding),
+    ("user", "name", ValueKind::Line),
+    ("user", "email", ValueKind::Line),
+    ("extensions", "objectformat", ValueKind::Word(&["sha1", "sha256"])),
+    ("extensions", "refstorage", ValueKind::Word(&["files", "reftable"])),
 ];
 
-/// Settings of a branch or a remote, for `@{upstream}`. The address of a remote is not among them.
-const NAMED: [(&str, &str, Kind); 3] =
-    [("branch", "remote", Kind::Name), ("branch", "merge", Kind::Name), ("remote", "fetch", Kind::Refspec)];
+/// Settings of a branch or a remote, for `@{upstream}`. The address of a remote is not included.
+const NAMED: [(&str, &str, ValueKind); 3] =
+    [("branch", "remote", ValueKind::Name), ("branch", "merge", ValueKind::Name), ("remote", "fetch", ValueKind::Refspec)];
 
-/// Extensions that change nothing for us when they are left out. All others are refused: an extension says that who does not
-/// know it must not touch the repository.
+/// Extensions that have no effect for us if they are left out. All others are refused: an extension demands that a
+/// program that does not know it leaves the repository alone.
 const LEFT_OUT: [&str; 6] =
     ["noop", "noop-v1", "partialclone", "preciousobjects", "relativeworktrees", "worktreeconfig"];
 
-/// What every call is told besides, whatever a later version of git would do without it.
+/// Settings of every call, which override the defaults of later versions of git.
 pub(crate) const FIXED: [(&str, &str); 29] = [
     ("core.fsmonitor", "false"),
     ("core.hooksPath", "/dev/null"),
@@ -96,7 +96,7 @@ pub(crate) const FIXED: [(&str, &str); 29] = [
     ("core.gitProxy", "false"),
     ("core.untrackedCache", "false"),
     ("core.quotePath", "false"),
-    // Several threads would begin at places that a list in the file names, past the paths that were checked.
+    // Several threads would begin at offsets from a list in the file, past the checked paths.
     ("index.threads", "1"),
     ("sequence.editor", "false"),
     ("credential.helper", ""),
@@ -119,15 +119,15 @@ pub(crate) const FIXED: [(&str, &str); 29] = [
     ("advice.addEmbeddedRepo", "false"),
 ];
 
-/// What git is given of a repository's settings.
+/// The part of a repository's settings that git is given.
 #[derive(Debug)]
 pub(crate) struct Allowed {
-    /// A configuration file.
+    /// The content of a configuration file.
     pub(crate) text: String,
     pub(crate) format: ObjectFormat,
 }
 
-/// The allowed ones of these settings as a configuration file. `file` is the one that errors name.
+/// Selects the allowed settings and writes them as a configuration file. `file` is named in errors.
 pub(crate) fn allowed(settings: &[Setting], file: &Path) -> Result<Allowed, GitError> {
     let mut text = String::from("[core]\n\tbare = false\n");
     let mut format = ObjectFormat::Sha1;
@@ -136,7 +136,7 @@ pub(crate) fn allowed(settings: &[Setting], file: &Path) -> Result<Allowed, GitE
         if setting.section == "extensions" && LEFT_OUT.contains(&setting.key.as_str()) {
             continue;
         }
-        let table: &[(&str, &str, Kind)] = if setting.about.is_some() { &NAMED } else { &PLAIN };
+        let table: &[(&str, &str, ValueKind)] = if setting.about.is_some() { &NAMED } else { &PLAIN };
         let row = table.iter().find(|(section, key, _)| setting.section == *section && setting.key == *key);
         let Some((_, _, kind)) = row else {
             if setting.section == "extensions" {
@@ -145,15 +145,15 @@ pub(crate) fn allowed(settings: &[Setting], file: &Path) -> Result<Allowed, GitE
             continue;
         };
         let about = setting.about.as_deref();
-        // The name of a branch is written between quotes; one that is not plain is left out.
+        // The name of a branch is written between quotes; one with control characters is left out.
         if about.is_some_and(|about| about.is_empty() || about.contains(char::is_control)) {
             continue;
         }
         let Some(value) = checked(*kind, setting.value.as_deref()) else {
             match kind {
                 // These are only shown or looked up: the repository can be used without them.
-                Kind::Line | Kind::Name | Kind::Refspec | Kind::Encoding => continue,
-                Kind::Bool | Kind::Word(_) | Kind::BoolOr(_) | Kind::Sharing => {
+                ValueKind::Line | ValueKind::Name | ValueKind::Refspec | ValueKind::Encoding => continue,
+                ValueKind::Bool | ValueKind::Word(_) | ValueKind::BoolOr(_) | ValueKind::Sharing => {
                     return Err(wrong(format!(
                         "the value of `{}.{}` is wrong",
                         setting.section, setting.key
@@ -170,35 +170,35 @@ pub(crate) fn allowed(settings: &[Setting], file: &Path) -> Result<Allowed, GitE
     Ok(Allowed { text, format })
 }
 
-/// A value as git is given it, if it is of this kind.
-fn checked(kind: Kind, value: Option<&str>) -> Option<String> {
+/// A value in the form for git, if it is of this kind.
+fn checked(kind: ValueKind, value: Option<&str>) -> Option<String> {
     let plain = |value: &str, more: &str| {
         let is_fine =
             |c: char| (!c.is_ascii() && !c.is_control()) || c.is_ascii_alphanumeric() || more.contains(c);
         !value.is_empty() && value.len() <= 1024 && !value.starts_with('-') && value.chars().all(is_fine)
     };
     match (kind, value) {
-        (Kind::Bool | Kind::BoolOr(_) | Kind::Sharing, None) => Some("true".to_owned()),
+        (ValueKind::Bool | ValueKind::BoolOr(_) | ValueKind::Sharing, None) => Some("true".to_owned()),
         (_, None) => None,
-        (Kind::Bool, Some(value)) => boolean(value),
-        (Kind::Word(words), Some(value)) => {
+        (ValueKind::Bool, Some(value)) => boolean(value),
+        (ValueKind::Word(words), Some(value)) => {
             words.iter().find(|word| value.eq_ignore_ascii_case(word)).map(|word| (*word).to_owned())
         }
-        (Kind::BoolOr(words), Some(value)) => {
-            boolean(value).or_else(|| checked(Kind::Word(words), Some(value)))
+        (ValueKind::BoolOr(words), Some(value)) => {
+            boolean(value).or_else(|| checked(ValueKind::Word(words), Some(value)))
         }
-        (Kind::Sharing, Some(value)) => {
+        (ValueKind::Sharing, Some(value)) => {
             let octal =
                 value.len() <= 5 && !value.is_empty() && value.bytes().all(|b| (b'0'..=b'7').contains(&b));
-            let words = Kind::BoolOr(&["umask", "group", "all", "world", "everybody"]);
+            let words = ValueKind::BoolOr(&["umask", "group", "all", "world", "everybody"]);
             if octal { Some(value.to_owned()) } else { checked(words, Some(value)) }
         }
-        (Kind::Encoding, Some(value)) => plain(value, "._:-").then(|| value.to_owned()),
-        (Kind::Line, Some(value)) => {
+        (ValueKind::Encoding, Some(value)) => plain(value, "._:-").then(|| value.to_owned()),
+        (ValueKind::Line, Some(value)) => {
             (value.len() <= 1024 && !value.contains(char::is_control)).then(|| value.to_owned())
         }
-        (Kind::Name, Some(value)) => plain(value, "._/@+#-").then(|| value.to_owned()),
-        (Kind::Refspec, Some(value)) => {
+        (ValueKind::Name, Some(value)) => plain(value, "._/@+#-").then(|| value.to_owned()),
+        (ValueKind::Refspec, Some(value)) => {
             (plain(value, "._/@+#-*:^") && !value.contains("::")).then(|| value.to_owned())
         }
     }
@@ -225,7 +225,7 @@ mod tests {
     fn given(text: &str) -> Result<String, String> {
         let settings = parse(text).unwrap();
         let allowed = allowed(&settings, Path::new("config")).map_err(|error| error.to_string())?;
-        // What is written must be read again as what it was.
+        // The written text must parse to the same settings.
         let again = parse(&allowed.text).unwrap();
         let show = |one: &Setting| {
             let about = one.about.as_ref().map(|about| format!("{about}.")).unwrap_or_default();

@@ -1,9 +1,9 @@
 //! Snapshots of a work tree and patches between them.
 //!
-//! The user's index and objects are never written: a temporary index is filled from the work tree, and new objects go to a
-//! folder of our own, with the repository's objects behind it.
+//! The user's index and objects are never written: a temporary index is filled from the work tree, and new objects go
+//! to a folder of our own, with the repository's objects as its alternate.
 //!
-//! A future of these that is dropped ends its git process, so a cancelled run waits for none.
+//! Dropping one of these futures ends its git process, so a cancelled run waits for none.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
@@ -14,15 +14,15 @@ use std::time::Duration;
 use lathe_workspace::{CaptureEnd, CaptureLimits, Ended, Processes, WorkspaceError, capture};
 
 use crate::alternates::quoted;
-use crate::{Boundary, Content, GitError, Place, Repository, check_pipes};
+use crate::{Boundary, ContentRules, GitError, CallFolder, Repository, check_pipes};
 
-/// The time of one call. A pipe somewhere in the tree, in the place of a file that git reads, would keep it for ever.
+/// The time limit of one call. A pipe in the tree, in place of a file that git reads, would block it without end.
 const LONGEST: Duration = Duration::from_secs(900);
 
-/// Bytes of a patch.
+/// The maximum size of a patch.
 const LARGEST: usize = 256 << 20;
 
-/// Options of every comparison: whatever a later version of git prefers, a patch looks the same and runs nothing.
+/// Options of every comparison: with any later version of git, a patch looks the same and runs nothing.
 const DIFF: [&str; 9] = [
     "diff",
     "--no-ext-diff",
@@ -35,20 +35,20 @@ const DIFF: [&str; 9] = [
     "--dst-prefix=b/",
 ];
 
-/// Where a call finds objects and index.
+/// The objects and the index that a call uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Store {
+enum ObjectStore {
     Repository,
     Scratch,
 }
 
-/// A git work tree as it was at one moment, and the way to compare it with now.
+/// A git work tree at one moment, for comparison with later states.
 pub struct Snapshots {
     processes: Arc<dyn Processes>,
     repository: Repository,
     /// The folder of new objects and the temporary index.
     scratch: PathBuf,
-    /// Paths from the top folder that are no part of the tree.
+    /// Paths from the top folder that are excluded from the tree.
     without: Vec<PathBuf>,
 }
 
@@ -59,7 +59,7 @@ impl Snapshots {
         Ok(Self { processes, repository, scratch, without: Vec::new() })
     }
 
-    /// Leaves files and folders out that are not the user's work. They are absolute paths, links resolved.
+    /// Excludes files and folders that are not the user's work. The paths are absolute, with links resolved.
     pub fn without(mut self, paths: &[PathBuf]) -> Self {
         let top = self.repository.top().canonicalize().unwrap_or_else(|_| self.repository.top().to_owned());
         let inside = paths.iter().filter_map(|path| path.strip_prefix(&top).ok());
@@ -67,7 +67,7 @@ impl Snapshots {
         self
     }
 
-    /// The work tree as it is now, untracked files included, as the name of a tree.
+    /// The current work tree, with untracked files, as the name of a tree.
     pub async fn snapshot(&self) -> Result<String, GitError> {
         let top = self.repository.top().to_owned();
         let looked = tokio::task::spawn_blocking(move || check_pipes(&top)).await;
@@ -76,14 +76,14 @@ impl Snapshots {
         })?;
         let objects = self.scratch.join("objects");
         std::fs::create_dir_all(&objects).map_err(|error| WorkspaceError::io(&objects, error))?;
-        // Beginning from the user's index spares hashing what did not change.
+        // Starting with the user's index avoids hashing unchanged files.
         let index = self.scratch.join("index");
         let _ = std::fs::remove_file(&index);
         if let Some(real) = self.repository.checked_index()? {
             real.write(&index).map_err(|error| WorkspaceError::io(&index, error))?;
         }
-        // A repository inside this one that has no commit cannot be added; all the rest can.
-        // Submodules are looked at apart: for those `add` would run git inside of them, with their own configuration.
+        // A repository inside this one that has no commit cannot be added; all the rest can. Submodules are added
+        // separately: for those `add` would run git inside of them, with their own configuration.
         let submodules = self.submodules().await?;
         let mut add: Vec<OsString> =
             ["add", "--all", "--ignore-errors", "--", "."].map(OsString::from).into();
@@ -96,56 +96,56 @@ impl Snapshots {
         let mut update: Vec<OsString> = ["update-index", "--remove", "--"].map(OsString::from).into();
         update.extend(submodules.iter().cloned());
         for (wanted, arguments) in [(true, add), (!submodules.is_empty(), update)] {
-            match if wanted { self.run_with(&arguments, Store::Scratch).await } else { Ok(Vec::new()) } {
+            match if wanted { self.run_with(&arguments, ObjectStore::Scratch).await } else { Ok(Vec::new()) } {
                 Ok(_) | Err(GitError::Failed { .. }) => {}
                 Err(error) => return Err(error),
             }
         }
-        let tree = self.run(&["write-tree"], Store::Scratch).await?;
+        let tree = self.run(&["write-tree"], ObjectStore::Scratch).await?;
         Ok(String::from_utf8_lossy(&tree).trim().to_owned())
     }
 
-    /// Paths of the index that are commits of other repositories.
+    /// Paths in the index that are commits of other repositories.
     async fn submodules(&self) -> Result<Vec<OsString>, GitError> {
-        let listed = self.run(&["ls-files", "--stage", "-z"], Store::Scratch).await?;
+        let listed = self.run(&["ls-files", "--stage", "-z"], ObjectStore::Scratch).await?;
         Ok(crate::gitlinks(&listed))
     }
 
-    /// What turns `from` (a tree or commit) into the work tree as it is now.
+    /// The patch from `from` (a tree or commit) to the current work tree.
     pub async fn patch(&self, from: &str) -> Result<Vec<u8>, GitError> {
         let now = self.snapshot().await?;
         let arguments: Vec<&str> = DIFF.into_iter().chain(["--binary", from, &now]).collect();
-        self.run(&arguments, Store::Scratch).await
+        self.run(&arguments, ObjectStore::Scratch).await
     }
 
-    /// Paths that differ between `from` and now.
+    /// Paths that differ between `from` and the current work tree.
     pub async fn changed(&self, from: &str) -> Result<Vec<String>, GitError> {
         let now = self.snapshot().await?;
         let arguments: Vec<&str> = DIFF.into_iter().chain(["--name-only", "-z", from, &now]).collect();
-        let names = self.run(&arguments, Store::Scratch).await?;
+        let names = self.run(&arguments, ObjectStore::Scratch).await?;
         let paths = names.split(|byte| *byte == 0).filter(|name| !name.is_empty());
         Ok(paths.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
     }
 
-    /// The full name of a commit, if there is one of this name.
+    /// The full name of a commit, if the name denotes one.
     pub async fn commit(&self, name: &str) -> Result<String, GitError> {
         let spec = format!("{name}^{{commit}}");
         let arguments = ["rev-parse", "--verify", "--quiet", "--end-of-options", &spec];
-        let found = self.run(&arguments, Store::Repository).await?;
+        let found = self.run(&arguments, ObjectStore::Repository).await?;
         Ok(String::from_utf8_lossy(&found).trim().to_owned())
     }
 
-    async fn run(&self, arguments: &[&str], store: Store) -> Result<Vec<u8>, GitError> {
+    async fn run(&self, arguments: &[&str], store: ObjectStore) -> Result<Vec<u8>, GitError> {
         let arguments: Vec<OsString> = arguments.iter().map(OsString::from).collect();
         self.run_with(&arguments, store).await
     }
 
-    async fn run_with(&self, arguments: &[OsString], store: Store) -> Result<Vec<u8>, GitError> {
+    async fn run_with(&self, arguments: &[OsString], store: ObjectStore) -> Result<Vec<u8>, GitError> {
         let what = arguments.first().map(|what| what.to_string_lossy().into_owned()).unwrap_or_default();
-        let mut call = self.repository.call(Content::Bytes, Place::Top);
+        let mut call = self.repository.call(ContentRules::Bytes, CallFolder::Top);
         match store {
-            Store::Repository => {}
-            Store::Scratch => {
+            ObjectStore::Repository => {}
+            ObjectStore::Scratch => {
                 call.variable("GIT_INDEX_FILE", self.scratch.join("index"));
                 call.variable("GIT_OBJECT_DIRECTORY", self.scratch.join("objects"));
                 call.variable("GIT_ALTERNATE_OBJECT_DIRECTORIES", quoted(&self.repository.objects()));

@@ -1,7 +1,7 @@
-//! The tree-sitter languages: which one a file is written in, and its parser.
+//! The tree-sitter languages: the language of a file, and its parser.
 //!
-//! The grammars are C code that takes longer to compile than all of Lathe, so they
-//! stand in a crate that changes rarely, and nothing else stands here.
+//! The grammars are C code that takes longer to compile than all of Lathe, so they are in a crate that changes
+//! rarely, and nothing else is in it.
 
 pub use tree_sitter::{
     InputEdit, Language as Grammar, Node, ParseOptions, ParseState, Parser, Point, Tree, TreeCursor,
@@ -57,8 +57,8 @@ impl Language {
         Self::TypeScript,
     ];
 
-    /// The language of a file by its name. A header `.h` counts as C, which C++
-    /// headers are not always, so whoever reports errors should know that.
+    /// The language of a file by its name. A header `.h` counts as C, although C++ headers are also called so; code
+    /// that reports errors has to take that into account.
     pub fn of_path(path: &str) -> Option<Self> {
         let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
         match name {
@@ -148,7 +148,7 @@ impl Language {
     }
 
     /// The rules by which the code graph reads the language, its own file first; `None` for a language without
-    /// definitions. The files are data (`languages/<name>/graph.rules`); `lathe-graph` says what stands in them.
+    /// definitions. The files are data (`languages/<name>/graph.rules`); `lathe-graph` documents their format.
     pub fn graph_rules(self) -> Option<&'static [&'static str]> {
         const JAVASCRIPT: &str = include_str!("../languages/javascript/graph.rules");
         const TYPESCRIPT: &str = include_str!("../languages/typescript/graph.rules");
@@ -174,8 +174,8 @@ impl Language {
         })
     }
 
-    /// A parser for the language; `None` only if a grammar were built for another
-    /// version of tree-sitter, which a test excludes.
+    /// A parser for the language; `None` only for a grammar built for another version of tree-sitter, which a test
+    /// excludes.
     pub fn parser(self) -> Option<Parser> {
         let mut parser = Parser::new();
         parser.set_language(&self.grammar()).ok()?;

@@ -1,7 +1,8 @@
-//! How quick the graph is on a folder, beside the bare parse of its grammars: `speed FOLDER [SYMBOL..]`, one JSON object.
+//! Measures the speed of the graph on a folder, compared with the bare parse of its grammars: `speed FOLDER
+//! [SYMBOL..]`, one JSON object.
 //!
-//! Everything is measured in this process: the parse and the build with the same threads over the same files, a question
-//! with and without a watcher, and what one changed file costs (in a copy of the folder, which is changed).
+//! Everything is measured in this process: the parse and the build with the same threads over the same files, a
+//! question with and without a watcher, and the cost of one changed file (in a copy of the folder, which is changed).
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used)]
 
 use std::path::Path;
@@ -9,26 +10,26 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use lathe_grammars::Language;
-use lathe_graph::{Graph, Limits, ask};
+use lathe_graph::{Graph, GraphLimits, ask};
 
 fn milliseconds(time: Duration) -> f64 {
     (time.as_secs_f64() * 1e6).round() / 1000.0
 }
 
-/// The most memory this process has had, in MB.
+/// The peak memory of this process, in MB.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("0");
     line.split_whitespace().next().and_then(|number| number.parse::<u64>().ok()).unwrap_or(0) / 1024
 }
 
-fn sources(root: &Path, folder: &Path, limits: Limits) -> Vec<std::path::PathBuf> {
+fn sources(root: &Path, folder: &Path, limits: GraphLimits) -> Vec<std::path::PathBuf> {
     let mut graph = Graph::open(root, folder, limits).unwrap();
     let (snapshot, _) = graph.fresh(&|_, _| ()).unwrap();
     snapshot.files.iter().map(|file| root.join(&*file.path)).collect()
 }
 
-/// Reading and parsing alone.
+/// The time of reading and parsing alone.
 fn bare(files: &[std::path::PathBuf], threads: usize) -> (Duration, u64) {
     let (next, bytes) = (AtomicUsize::new(0), AtomicU64::new(0));
     let started = Instant::now();
@@ -49,7 +50,7 @@ fn bare(files: &[std::path::PathBuf], threads: usize) -> (Duration, u64) {
     (started.elapsed(), bytes.into_inner())
 }
 
-/// The best and the median of several times.
+/// The best and the median time of several runs.
 fn timed<T>(times: usize, mut work: impl FnMut() -> T) -> (f64, f64) {
     let run = |work: &mut dyn FnMut() -> T| {
         let started = Instant::now();
@@ -69,9 +70,9 @@ fn main() {
         symbols.push("main".into());
     }
     let symbol = symbols[0].clone();
-    let limits = Limits::default();
+    let limits = GraphLimits::default();
     let home = std::env::temp_dir().join(format!("lathe-graph-speed-{}", std::process::id()));
-    // The memory of a build, before anything else has used some.
+    // The memory of a build is measured before anything else has used some.
     let started = Instant::now();
     let refreshed = Graph::open(&root, &home, limits).unwrap().refresh(&|_, _| ()).unwrap();
     let build = started.elapsed();
@@ -94,7 +95,7 @@ fn main() {
         Graph::open(&root, &home.join("again"), limits).unwrap().refresh(&|_, _| ()).unwrap();
         warm = warm.min(started.elapsed());
     }
-    // The index, as the first question after a build has it made.
+    // The index is measured in the way that the first question after a build makes it.
     let started = Instant::now();
     Graph::open(&root, &home.join("again"), limits).unwrap().present().unwrap();
     let index = started.elapsed();
@@ -118,7 +119,7 @@ fn main() {
     ask(&mut unwatched, "callers", &symbol, 2000).unwrap();
     let walked = timed(9, || ask(&mut unwatched, "callers", &symbol, 2000).unwrap()).0;
     let walk = timed(9, || unwatched.refresh(&|_, _| ()).unwrap()).0;
-    // One file changed, then the next answer.
+    // One file is changed, then the next answer is timed.
     let victim = files
         .iter()
         .max_by_key(|path| path.metadata().map_or(0, |meta| (meta.len() / 1000).min(30)))

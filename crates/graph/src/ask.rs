@@ -1,4 +1,4 @@
-//! One question by its name, as the tool, the command and the shell ask it.
+//! Answers one question by its name, as the tool, the command and the shell ask it.
 
 use lathe_search::{unread_own_file, unread_sentence};
 use serde_json::{Value, json};
@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use crate::error::GraphError;
 use crate::graph::Graph;
 use crate::query::Query;
-use crate::rank::MapWish;
-use crate::words::{render, within};
+use crate::rank::MapRequest;
+use crate::wording::{render, worded_within};
 
 pub const QUESTIONS: [&str; 11] = [
     "find",
@@ -23,24 +23,25 @@ pub const QUESTIONS: [&str; 11] = [
     "impact",
 ];
 
-/// An answer in words and as data.
+/// A reply in words and as data.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct RenderedReply {
     pub text: String,
     pub json: Value,
 }
 
-/// Steps that `impact` follows.
+/// The number of steps that `impact` follows.
 const REACH: u32 = 6;
 
-/// Asks about the files as they are now.
-pub fn ask(graph: &mut Graph, question: &str, target: &str, budget: usize) -> Result<Asked, GraphError> {
+/// Answers a question about the present files.
+pub fn ask(graph: &mut Graph, question: &str, target: &str, budget: usize) -> Result<RenderedReply, GraphError> {
     let asked = ask_once(graph, question, target, budget)?;
-    // What could not be read is not in the answer: it is had from the files, and asked for again.
-    if graph.mend()? { ask_once(graph, question, target, budget) } else { Ok(asked) }
+    // Facts that could not be read are missing in the reply: they are made again from the files, and the question is
+    // asked again.
+    if graph.repair()? { ask_once(graph, question, target, budget) } else { Ok(asked) }
 }
 
-fn ask_once(graph: &mut Graph, question: &str, target: &str, budget: usize) -> Result<Asked, GraphError> {
+fn ask_once(graph: &mut Graph, question: &str, target: &str, budget: usize) -> Result<RenderedReply, GraphError> {
     if !QUESTIONS.contains(&question) {
         let known = QUESTIONS.join(", ");
         return Err(GraphError::Question(format!("there is no question `{question}`; there are {known}")));
@@ -57,7 +58,7 @@ fn ask_once(graph: &mut Graph, question: &str, target: &str, budget: usize) -> R
     let walk_ms = refreshed.walk.as_secs_f64() * 1000.0;
     let query = Query::new(&snapshot);
     let of = target.trim();
-    let mut notes: Vec<String> = refreshed.partial().into_iter().chain(graph.take_words()).collect();
+    let mut notes: Vec<String> = refreshed.partial().into_iter().chain(graph.take_messages()).collect();
     if !snapshot.left_out.is_empty() {
         notes.push(format!(
             "{} not in the graph (too large, minified, binary or too many)",
@@ -85,22 +86,22 @@ fn ask_once(graph: &mut Graph, question: &str, target: &str, budget: usize) -> R
         "impact" => query.impact_named(of, REACH),
         _ => {
             let words = of.split_whitespace().map(str::to_owned).collect();
-            let (mut text, files) = query.map(&MapWish { budget, words, in_view: Vec::new() });
+            let (mut text, files) = query.map(&MapRequest { budget, words, in_view: Vec::new() });
             for note in &notes {
                 text.push_str(&format!("note: {note}\n"));
             }
-            return Ok(Asked {
+            return Ok(RenderedReply {
                 json: json!({ "map": text, "files": files, "notes": notes, "walk_ms": walk_ms }),
                 text,
             });
         }
     };
-    let mut answer = within(graph, &query, found, budget);
+    let mut answer = worded_within(graph, &query, found, budget);
     answer.notes.append(&mut notes);
     let mut value = serde_json::to_value(&answer).unwrap_or_default();
     if let Some(object) = value.as_object_mut() {
         object.insert("walk_ms".into(), json!(walk_ms));
         object.insert("parsed".into(), json!(refreshed.parsed));
     }
-    Ok(Asked { text: render(&answer, budget), json: value })
+    Ok(RenderedReply { text: render(&answer, budget), json: value })
 }

@@ -1,7 +1,7 @@
-//! The first build beside other work: one thread of low priority that can be stopped, and that asks nothing of anybody.
+//! The first build, concurrent with other work: one thread of low priority that can be stopped and reports nothing.
 //!
-//! It shares nothing with whoever asks questions but the database, as another process would: a question in the middle finds
-//! the builders' lock taken, answers from what is there and says so.
+//! It shares only the database with the processes that ask questions, as another process would. A question during the
+//! build finds the builders' lock taken, is answered from what is in the database, and says so.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,24 +10,24 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::graph::Graph;
-use crate::scan::{Limits, real_root, scan};
+use crate::scan::{GraphLimits, real_root, scan};
 use crate::store::expire_databases;
 
-/// What is larger than this is not a repository somebody works in.
+/// A folder with more entries is not a repository that a user works in.
 const ENTRIES: usize = 200_000;
 
-/// A graph nobody asked for this long is forgotten.
+/// The time after which an unused graph is deleted.
 pub const UNUSED: Duration = Duration::from_secs(30 * 86_400);
 
-/// A build that goes on beside other work. Dropped, it stops at the next file.
-pub struct Background {
+/// A build that runs concurrently with other work. If it is dropped, it stops at the next file.
+pub struct BackgroundBuild {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Background {
-    /// Begins after a moment, so that what only takes a moment never pays for it. Nothing for a folder that is no
-    /// repository: the whole machine, somebody's home, or what holds one.
+impl BackgroundBuild {
+    /// Begins after a delay, so that a short process never pays for it. None for a folder that is not a repository:
+    /// the root of the machine, a home folder, or a folder that contains one.
     pub fn start(root: &Path, folder: &Path, after: Duration) -> Option<Self> {
         let root = real_root(root).ok()?;
         let home = std::env::var_os("HOME").and_then(|home| PathBuf::from(home).canonicalize().ok());
@@ -39,7 +39,7 @@ impl Background {
         let thread = std::thread::Builder::new().name("graph".into()).spawn(move || {
             std::thread::park_timeout(after);
             if !told.load(Ordering::Relaxed) {
-                give_way();
+                lower_priority();
                 build(&root, &folder, &told);
             }
         });
@@ -50,15 +50,15 @@ impl Background {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Stops it and waits until it has: no longer than one file takes.
+    /// Stops the build and waits for its end, which takes no longer than one file.
     pub fn stop(mut self) {
-        self.tell();
+        self.signal_stop();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 
-    fn tell(&self) {
+    fn signal_stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = &self.thread {
             thread.thread().unpark();
@@ -66,16 +66,16 @@ impl Background {
     }
 }
 
-impl Drop for Background {
+impl Drop for BackgroundBuild {
     fn drop(&mut self) {
-        self.tell();
+        self.signal_stop();
     }
 }
 
-/// Errors are left to the question that meets them, which has somebody to tell.
+/// Builds the graph. Errors are left to the question that meets them, which can report them.
 fn build(root: &Path, folder: &Path, stop: &Arc<AtomicBool>) {
-    let limits = Limits { threads: 1, entries: ENTRIES, ..Limits::default() };
-    // Where there is no source there shall be no database.
+    let limits = GraphLimits { threads: 1, entries: ENTRIES, ..GraphLimits::default() };
+    // A folder without sources gets no database.
     if scan(root, &limits, None, stop).is_none_or(|walked| walked.files.is_empty()) {
         return;
     }
@@ -83,14 +83,14 @@ fn build(root: &Path, folder: &Path, stop: &Arc<AtomicBool>) {
     if let Ok(graph) = Graph::open(root, folder, limits) {
         let mut graph = graph.stopped_by(Arc::clone(stop));
         if graph.refresh(&|_, _| ()).is_ok() && !stop.load(Ordering::Relaxed) {
-            let _ = graph.complete();
+            let _ = graph.ensure_index();
         }
     }
 }
 
-/// Takes only the time that nobody else wants. Threads started from here inherit it.
+/// Lowers the priority of the thread, so that it only uses spare time. Threads started from here inherit it.
 #[cfg(target_os = "linux")]
-pub(crate) fn give_way() {
+pub(crate) fn lower_priority() {
     use nix::libc::{PRIO_PROCESS, setpriority};
     let thread = nix::unistd::gettid().as_raw();
     // SAFETY: it takes numbers only. On Linux a thread's number stands for the thread alone.
@@ -98,4 +98,4 @@ pub(crate) fn give_way() {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn give_way() {}
+pub(crate) fn lower_priority() {}

@@ -1,11 +1,11 @@
-//! Collects the facts of one file while its tree is walked, and settles what only the whole file can tell: which
-//! bare names are local variables, and of what type a receiver is.
+//! Collects the facts of one file while its tree is walked, and settles what only the whole file can show: which bare
+//! names are local variables, and the type of a receiver.
 
 use std::borrow::Cow;
 
-use crate::facts::{Def, Facts, Gap, Import, NONE, Site, Sym, Use, def_flag, site_flag};
+use crate::facts::{Def, Facts, Gap, Import, NONE, Site, Sym, UseKind, def_flag, site_flag};
 use crate::hash::{QuickMap, QuickSet};
-use crate::imports::Brought;
+use crate::imports::ImportedName;
 
 pub struct RawDef<'a> {
     pub name: Cow<'a, str>,
@@ -24,21 +24,21 @@ pub struct RawSite<'a> {
 
 struct Binding {
     ty: String,
-    /// Bound to two things: its type is not known.
+    /// True if the name is bound to two types, so that its type is not known.
     unsure: bool,
 }
 
 #[derive(Default)]
-pub struct Builder<'a> {
+pub struct FactsBuilder<'a> {
     pub defs: Vec<RawDef<'a>>,
     pub sites: Vec<RawSite<'a>>,
-    imports: Vec<(Brought, u32, u32)>,
+    imports: Vec<(ImportedName, u32, u32)>,
     binds: QuickMap<(u32, &'a str), Binding>,
     members: QuickSet<(u32, String)>,
     pub package: String,
 }
 
-impl<'a> Builder<'a> {
+impl<'a> FactsBuilder<'a> {
     pub fn bind(&mut self, def: u32, name: &'a str, ty: String) {
         self.binds
             .entry((def, name))
@@ -46,21 +46,22 @@ impl<'a> Builder<'a> {
             .or_insert(Binding { ty, unsure: false });
     }
 
-    /// The type of a local name so far; empty when not known.
+    /// The type of a local name so far. Empty if it is not known.
     pub fn bound(&self, def: u32, name: &str) -> String {
         self.binding(def, name).unwrap_or_default()
     }
 
-    pub fn import(&mut self, brought: Brought, line: u32, def: u32) {
+    pub fn import(&mut self, brought: ImportedName, line: u32, def: u32) {
         self.imports.push((brought, line, def));
     }
 
-    /// False when the type has such a member already.
+    /// Adds a member. False if the type has such a member already.
     pub fn new_member(&mut self, parent: u32, name: &str) -> bool {
         self.members.insert((parent, name.to_owned()))
     }
 
-    /// What a name is bound to in the functions around a definition, innermost first: its type, empty if not known.
+    /// The type that a name is bound to in the functions around a definition, innermost first. Empty if the type is
+    /// not known; None if the name is not bound.
     fn binding(&self, mut def: u32, name: &str) -> Option<String> {
         let binds: &QuickMap<(u32, &str), Binding> = &self.binds;
         for _ in 0..64 {
@@ -78,7 +79,7 @@ impl<'a> Builder<'a> {
             (self.defs.iter().filter(|raw| raw.def.parent == NONE).map(|raw| &*raw.name))
                 .chain(self.imports.iter().map(|(brought, _, _)| &*brought.alias))
                 .collect();
-        // What the file itself binds gives way to what the file defines or imports.
+        // Bindings of the file itself yield to what the file defines or imports.
         let hidden: Vec<(u32, &str)> =
             self.binds.keys().filter(|(def, name)| *def == NONE && known.contains(name)).copied().collect();
         drop(known);
@@ -91,14 +92,14 @@ impl<'a> Builder<'a> {
         intern(self, lines, gap)
     }
 
-    /// Looks at the bindings around a site; false for one that only reads a local variable.
+    /// Applies the bindings around a site. False for a site that only reads a local variable.
     fn settle(&self, raw: &mut RawSite<'a>) -> bool {
         if raw.qualifier.is_empty() {
             if self.binding(raw.site.def, &raw.name).is_none() {
                 return true;
             }
             raw.site.flags |= site_flag::LOCAL;
-            return raw.site.used == Use::Call;
+            return raw.site.used == UseKind::Call;
         }
         let root_end = raw.qualifier.find(['.', '(']).unwrap_or(raw.qualifier.len());
         let (root, rest) = raw.qualifier.split_at(root_end);
@@ -114,7 +115,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-fn intern(builder: Builder<'_>, lines: u32, gap: Gap) -> Facts {
+fn intern(builder: FactsBuilder<'_>, lines: u32, gap: Gap) -> Facts {
     let mut seen: QuickMap<&str, u32> = QuickMap::default();
     let mut order: Vec<&str> = vec![""];
     seen.insert("", 0);
@@ -184,7 +185,7 @@ fn intern(builder: Builder<'_>, lines: u32, gap: Gap) -> Facts {
     Facts { text: text.into(), ends, defs, sites, imports, package, lines, gap }
 }
 
-/// `export default name` further down marks the definition itself.
+/// Marks the definitions that a later `export default name` exports.
 fn mark_defaults(defs: &mut [Def], imports: &[Import], text: &str, ends: &[u32]) {
     let str_of = |sym: Sym| {
         let at = sym.0 as usize;

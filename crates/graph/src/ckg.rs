@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::facts::{Kind, def_flag};
+use crate::facts::{DefKind, def_flag};
 use crate::graph::Graph;
 use crate::snapshot::{Snapshot, Symbol};
 
@@ -36,11 +36,11 @@ impl CkgSearch {
     fn wants(self, snapshot: &Snapshot, symbol: Symbol) -> bool {
         let def = snapshot.def(symbol);
         let facts = snapshot.facts(symbol.file);
-        if def.flags & def_flag::DECLARED != 0 && def.kind == Kind::Function {
+        if def.flags & def_flag::DECLARED != 0 && def.kind == DefKind::Function {
             return false;
         }
         let in_class = def.owner.0 != 0 || facts.def(def.parent).is_some_and(|around| around.kind.is_type());
-        let function = matches!(def.kind, Kind::Function | Kind::Method | Kind::Constructor);
+        let function = matches!(def.kind, DefKind::Function | DefKind::Method | DefKind::Constructor);
         match self {
             Self::Function => function && !in_class,
             Self::ClassMethod => function && in_class,
@@ -49,7 +49,7 @@ impl CkgSearch {
     }
 }
 
-/// As Python's `len` counts: characters.
+/// The length in characters, as Python's `len` counts it.
 fn length(text: &str) -> usize {
     text.chars().count()
 }
@@ -58,12 +58,12 @@ fn clip(text: &str) -> String {
     text.chars().take(LIMIT).collect()
 }
 
-/// Modifiers and type of a field, where one declaration holds them for several names.
+/// The modifiers and type of a field, if one declaration has them for several names.
 fn before_name<'a>(path: &Path, source: &'a str, name_at: usize) -> Option<&'a str> {
     let is_shared = path.extension().is_some_and(|ending| ending == "java" || ending == "cs");
     let before = source.get(..name_at).filter(|_| is_shared)?;
     let line = before.rsplit(['\n', ';', '{', '}']).next()?;
-    // The names before this one.
+    // The other names before this one.
     let first = line.split(['=', ',']).next().filter(|_| line.contains([',', '=']) && !line.contains('<'));
     let words = first.map_or(line, |first| first.trim_end().rsplit_once(' ').map_or("", |(words, _)| words));
     Some(words.trim()).filter(|words| !words.is_empty())
@@ -101,13 +101,13 @@ pub fn ckg(
         let source = graph.source(snapshot.files[symbol.file as usize].content).unwrap_or_default();
         if search == CkgSearch::Class {
             for (title, wanted) in [
-                ("Fields", &[Kind::Field, Kind::Variant, Kind::Constant][..]),
-                ("Methods", &[Kind::Method, Kind::Constructor][..]),
+                ("Fields", &[DefKind::Field, DefKind::Variant, DefKind::Constant][..]),
+                ("Methods", &[DefKind::Method, DefKind::Constructor][..]),
             ] {
                 let lines: Vec<String> = (facts.defs.iter())
                     .filter(|member| member.parent == symbol.def && wanted.contains(&member.kind))
                     .map(|member| {
-                        let before = (member.kind == Kind::Field)
+                        let before = (member.kind == DefKind::Field)
                             .then(|| before_name(&path, &source, member.start_byte as usize))
                             .flatten();
                         let text = facts.str(member.signature);

@@ -1,15 +1,15 @@
-//! What one file says about itself: definitions, sites, imports.
+//! The facts of one file: definitions, sites, imports.
 //!
-//! Facts depend on the bytes of the file and its language only, never on the path or on other files, so they are kept
-//! by content hash and a file that comes back (branch switch, revert) costs nothing. Whatever needs other files is
-//! resolution, and happens when a question is asked.
+//! Facts depend on the bytes of the file and its language only, never on the path or on other files. So they are kept
+//! by content hash, and a file that returns to an old content (branch switch, revert) costs nothing. Everything that
+//! needs other files is resolution, and happens when a question is asked.
 //!
-//! Strings stand once, sorted, in one area; records hold numbers. A name is found in a file by binary search, so
-//! no index over all files has to be kept up to date when one of them changes.
+//! Strings are stored once, sorted, in one area; records hold numbers. A name is found in a file by binary search, so
+//! no index over all files must be updated when one of them changes.
 
 use serde::{Deserialize, Serialize};
 
-/// "None" for a definition or a parent.
+/// Stands for "none" as a definition or a parent.
 pub const NONE: u32 = u32::MAX;
 
 /// The number of a string in its file's table. `Sym(0)` is always the empty string.
@@ -19,7 +19,7 @@ pub struct Sym(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[repr(u8)]
-pub enum Kind {
+pub enum DefKind {
     Function,
     Method,
     Constructor,
@@ -40,7 +40,7 @@ pub enum Kind {
     Test,
 }
 
-impl Kind {
+impl DefKind {
     pub const ALL: [Self; 17] = [
         Self::Function,
         Self::Method,
@@ -87,22 +87,22 @@ impl Kind {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// Holds members: methods and fields belong to it.
+    /// True if it holds members: methods and fields belong to it.
     pub fn is_type(self) -> bool {
         matches!(self, Self::Class | Self::Struct | Self::Interface | Self::Trait | Self::Enum | Self::Impl)
     }
 
-    /// Can be called, and its locals are seen by nobody else.
+    /// True if it can be called, so that its locals are not visible outside.
     pub fn is_callable(self) -> bool {
         matches!(self, Self::Function | Self::Method | Self::Constructor | Self::Macro | Self::Test)
     }
 }
 
-/// How a name is used at a site.
+/// The ways in which a name is used at a site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[repr(u8)]
-pub enum Use {
+pub enum UseKind {
     Call,
     Read,
     Type,
@@ -110,7 +110,7 @@ pub enum Use {
     Implement,
 }
 
-impl Use {
+impl UseKind {
     pub const ALL: [Self; 5] = [Self::Call, Self::Read, Self::Type, Self::Inherit, Self::Implement];
 
     pub fn name(self) -> &'static str {
@@ -126,13 +126,13 @@ impl Use {
 
 /// Bits of [`Def::flags`].
 pub mod def_flag {
-    /// Seen from outside its file by the rules of its language.
+    /// Visible outside its file by the rules of its language.
     pub const EXPORTED: u8 = 1;
     pub const TEST: u8 = 2;
     /// Declared, not defined: a prototype, a signature without a body.
     pub const DECLARED: u8 = 4;
     pub const STATIC: u8 = 8;
-    /// What its file exports by default.
+    /// The default export of its file.
     pub const DEFAULT: u8 = 16;
 }
 
@@ -142,64 +142,65 @@ pub mod site_flag {
     pub const LOCAL: u8 = 1;
     /// The qualifier is the type of the receiver, as seen in the function around it.
     pub const TYPED: u8 = 2;
-    /// There is a receiver, though its text is not kept.
+    /// There is a receiver, although its text is not kept.
     pub const RECEIVER: u8 = 4;
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Def {
     pub name: Sym,
-    pub kind: Kind,
+    pub kind: DefKind,
     pub flags: u8,
     /// The definition around it, by its number in the file; [`NONE`] at the top.
     pub parent: u32,
-    /// The type it belongs to when that is not around it: `K` of `void K::f()`, the receiver of a Go method.
+    /// The type it belongs to if that is not around it: `K` of `void K::f()`, the receiver of a Go method.
     pub owner: Sym,
     /// 1-based, of the whole definition without decorators.
     pub start_line: u32,
     pub end_line: u32,
-    /// Where its name stands.
+    /// The line of its name.
     pub line: u32,
     pub start_byte: u32,
     pub end_byte: u32,
     pub signature: Sym,
     pub doc: Sym,
-    /// Declared type of a field or variable, result type of a function; `f()` when it is the result of a call.
+    /// The declared type of a field or variable, or the result type of a function; `f()` if it is the result of a
+    /// call.
     pub ty: Sym,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Site {
     pub name: Sym,
-    /// What stands before the name: `a.b` of `a.b.f()`, `new()` of `new().f()`; empty for a bare name.
+    /// The text before the name: `a.b` of `a.b.f()`, `new()` of `new().f()`. Empty for a bare name.
     pub qualifier: Sym,
     pub line: u32,
-    /// The definition it stands in; [`NONE`] at the top.
+    /// The definition that contains it; [`NONE`] at the top.
     pub def: u32,
     pub column: u16,
-    pub used: Use,
+    pub used: UseKind,
     pub flags: u8,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Import {
     pub module: Sym,
-    /// The name inside the module; empty for the module itself, `*` for everything.
+    /// The name inside the module. Empty for the module itself, `*` for everything.
     pub name: Sym,
     pub alias: Sym,
     pub line: u32,
     pub def: u32,
-    /// Handed on to whoever imports this file.
+    /// True if it is passed on to files that import this file.
     pub exported: bool,
 }
 
-/// Why a file has no facts, or fewer.
+/// The reasons why a file has no facts, or fewer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
 pub enum Gap {
     None,
-    /// It was read, with syntax errors in it.
+    /// The file was read, with syntax errors in it.
     SyntaxErrors,
     TooLarge,
     Minified,
@@ -221,12 +222,12 @@ impl Gap {
         Self::TooMany,
     ];
 
-    /// Whether the file is missing from answers.
-    pub fn left_out(self) -> bool {
+    /// Tells whether the file is missing from answers.
+    pub fn is_left_out(self) -> bool {
         !matches!(self, Self::None | Self::SyntaxErrors)
     }
 
-    pub fn words(self) -> &'static str {
+    pub fn description(self) -> &'static str {
         match self {
             Self::None => "read",
             Self::SyntaxErrors => "has syntax errors",
@@ -249,7 +250,7 @@ pub struct Facts {
     /// Sorted by name, then line.
     pub sites: Vec<Site>,
     pub imports: Vec<Import>,
-    /// The package or namespace the file says it is in.
+    /// The package or namespace that the file declares.
     pub package: Sym,
     pub lines: u32,
     pub gap: Gap,
@@ -329,7 +330,7 @@ impl Facts {
         parts.join(".")
     }
 
-    /// Whether `inner` is `outer` or stands in it.
+    /// Tells whether `inner` is `outer` or is nested in it.
     pub fn is_within(&self, mut inner: u32, outer: u32) -> bool {
         for _ in 0..256 {
             if inner == outer {

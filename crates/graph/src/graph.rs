@@ -14,46 +14,46 @@ use crate::facts::{Facts, Gap};
 use crate::hash::{QuickMap, QuickSet};
 use crate::index::Index;
 use crate::layout::{Layout, read_regular};
-use crate::making::Making;
-use crate::read::{Hash, Text, facts_of, hash_of, text_of};
-use crate::scan::{Limits, Seen, Stamp, Walked, real_root, scan};
+use crate::index_build::IndexBuild;
+use crate::source_text::{Hash, SourceText, facts_of, hash_of, text_of};
+use crate::scan::{GraphLimits, SourceFile, Stamp, FileScan, real_root, scan};
 use crate::snapshot::Snapshot;
-use crate::store::{FileRow, Known, Store, damaged};
-use crate::watch::{Happened, Watch};
+use crate::store::{FileRow, KnownContents, Store, is_database_damage};
+use crate::watch::{WatchResult, TreeWatch};
 
-/// Files are written in portions: a build that is killed has not worked for nothing, a question meanwhile has something
-/// to answer from, others get to write between them, and memory stays small.
+/// Files are written in portions: a killed build has not worked in vain, a question meanwhile can be answered from
+/// the portions written, others get to write between them, and memory stays small.
 const PORTION_FILES: usize = 500;
 const PORTION_BYTES: usize = 4 << 20;
 
-/// Files that have been read and wait for the writer.
+/// The number of read files that wait for the writer.
 const WAITING: usize = 32;
 
-/// From this many changed files on, one process reads them and others wait for it.
+/// From this number of changed files on, one process reads them and others wait for it.
 const WORTH_WAITING: usize = 64;
 
-/// How long a build waits for another.
+/// The time that a build waits for another build.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How long a question waits for a build before it answers from what is there.
+/// The time that a question waits for a build before it is answered from what is there.
 const GRACE: Duration = Duration::from_millis(200);
 
-/// What bringing the graph up to date took.
+/// The work of bringing the graph up to date.
 #[derive(Debug, Clone, Default, serde::Serialize)]
-pub struct Refreshed {
+pub struct RefreshReport {
     pub files: usize,
     pub parsed: usize,
-    /// Changed files whose content was known already.
+    /// The number of changed files whose content was known already.
     pub reused: usize,
     pub removed: usize,
-    /// Files that another builder is reading just now, and that are not in the answer.
+    /// The number of files that another builder is reading at this moment, and that are not in the answer.
     pub pending: usize,
     pub walk: Duration,
     pub total: Duration,
 }
 
-impl Refreshed {
-    /// A word for whoever gets an answer while the index is being built.
+impl RefreshReport {
+    /// A note for an answer that was given while the index is being built.
     pub fn partial(&self) -> Option<String> {
         (self.pending > 0).then(|| {
             let read = self.files.saturating_sub(self.pending);
@@ -67,51 +67,51 @@ impl Refreshed {
 
 pub struct Graph {
     root: PathBuf,
-    limits: Limits,
+    limits: GraphLimits,
     store: Store,
     snapshot: Option<Arc<Snapshot>>,
-    /// The one before: most facts of the next one are in it.
-    before: Option<Arc<Snapshot>>,
+    /// The previous snapshot: most facts of the next one are in it.
+    previous: Option<Arc<Snapshot>>,
     version: i64,
     beyond: usize,
-    /// Files another builder is reading: what is known of them is too old to answer from.
+    /// Files that another builder is reading: the known facts about them are too old to answer from.
     pending: QuickSet<String>,
-    watch: Option<Watch>,
-    /// The last index there was; whether it holds is found out when a snapshot is made.
+    watch: Option<TreeWatch>,
+    /// The last index. A check whether it is still valid happens when a snapshot is made.
     index: Option<Arc<Index>>,
-    making: Option<Making>,
+    making: Option<IndexBuild>,
     layout: Option<Layout>,
-    /// The files as the database has them, and its version then; nothing after a write of our own.
+    /// The files as the database has them, with its version at that time. None after a write of our own.
     rows: Option<(i64, Arc<Vec<FileRow>>)>,
     stop: Arc<AtomicBool>,
 }
 
-/// What the files are looked at for.
+/// The purposes for which the files are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wants {
     Facts,
-    /// Only that the database is up to date.
+    /// Only the database is to be up to date.
     Order,
 }
 
-/// What to do while another builder is at work.
+/// The options while another builder is at work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Busy {
     Wait,
     Answer,
 }
 
-/// Told how many of how many files have been read.
+/// A callback that gets the number of files read and the number of all files.
 pub type Progress<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
-enum Read {
+enum FileRead {
     Known { content: i64, gap: Gap },
     New { hash: Hash, language: u8, source: String, facts: Facts },
     Out(Gap),
     Gone,
 }
 
-impl Read {
+impl FileRead {
     fn bytes(&self) -> usize {
         match self {
             Self::New { source, .. } => source.len(),
@@ -125,8 +125,8 @@ fn now_nanos() -> i64 {
 }
 
 impl Graph {
-    /// Opens the graph of the folder `root`, whose database lies in `folder`. Nothing is read yet.
-    pub fn open(root: &Path, folder: &Path, limits: Limits) -> Result<Self, GraphError> {
+    /// Opens the graph of the folder `root`, whose database is in `folder`. Nothing is read yet.
+    pub fn open(root: &Path, folder: &Path, limits: GraphLimits) -> Result<Self, GraphError> {
         let root = real_root(root).map_err(|source| GraphError::Root { path: root.to_owned(), source })?;
         let store = Store::open(&root, folder)?;
         Ok(Self {
@@ -134,7 +134,7 @@ impl Graph {
             limits,
             store,
             snapshot: None,
-            before: None,
+            previous: None,
             version: 0,
             beyond: 0,
             pending: QuickSet::default(),
@@ -147,14 +147,14 @@ impl Graph {
         })
     }
 
-    /// Watches the folders, so that the files need not be looked at for a question when nothing has happened. For
+    /// Watches the folders, so that the files need not be checked for a question if nothing has happened. For
     /// processes that ask more than once.
     pub fn watching(mut self) -> Self {
-        self.watch = Watch::start(&self.root);
+        self.watch = TreeWatch::start(&self.root);
         self
     }
 
-    /// Stops reading at the next file once this is set; what was read is kept.
+    /// Stops reading at the next file once this is set. Files that were read are kept.
     pub(crate) fn stopped_by(mut self, stop: Arc<AtomicBool>) -> Self {
         self.stop = stop;
         self
@@ -172,13 +172,13 @@ impl Graph {
         self.store.size()
     }
 
-    /// What the person should know since the last time.
-    pub fn take_words(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.store.words)
+    /// The new messages for the user since the last call.
+    pub fn take_messages(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.store.messages)
     }
 
-    /// Looks at the files and reads those that changed, waiting for other builders.
-    pub fn refresh(&mut self, progress: Progress<'_>) -> Result<Refreshed, GraphError> {
+    /// Checks the files and reads those that changed, waiting for other builders.
+    pub fn refresh(&mut self, progress: Progress<'_>) -> Result<RefreshReport, GraphError> {
         self.refresh_when(Busy::Wait, Wants::Order, progress)
     }
 
@@ -187,9 +187,9 @@ impl Graph {
         busy: Busy,
         wants: Wants,
         progress: Progress<'_>,
-    ) -> Result<Refreshed, GraphError> {
+    ) -> Result<RefreshReport, GraphError> {
         match self.try_refresh(busy, wants, progress) {
-            Err(GraphError::Database(error)) if damaged(&error) => {
+            Err(GraphError::Database(error)) if is_database_damage(&error) => {
                 self.store.rollback();
                 self.start_again(&error)?;
                 self.try_refresh(busy, wants, progress)
@@ -203,26 +203,26 @@ impl Graph {
         busy: Busy,
         wants: Wants,
         progress: Progress<'_>,
-    ) -> Result<Refreshed, GraphError> {
+    ) -> Result<RefreshReport, GraphError> {
         let started = Instant::now();
-        let happened = self.watch.as_mut().map_or(Happened::Unknown, Watch::happened);
+        let happened = self.watch.as_mut().map_or(WatchResult::Unknown, TreeWatch::changes);
         let narrowed = match happened {
-            Happened::Nothing => Some((Vec::new(), Vec::new())),
-            Happened::Files(paths) => self.look_at(paths),
-            Happened::Unknown => None,
+            WatchResult::Nothing => Some((Vec::new(), Vec::new())),
+            WatchResult::Files(paths) => self.check_paths(paths),
+            WatchResult::Unknown => None,
         };
         if let (Some((changed, removed)), Some(snapshot)) = (narrowed, &self.snapshot) {
             let files = snapshot.files.len() + snapshot.left_out.len();
-            let mut refreshed = Refreshed { files, removed: removed.len(), ..Refreshed::default() };
-            self.take_in(&changed, &removed, None, &mut refreshed, progress)?;
+            let mut refreshed = RefreshReport { files, removed: removed.len(), ..RefreshReport::default() };
+            self.read_changes(&changed, &removed, None, &mut refreshed, progress)?;
             refreshed.total = started.elapsed();
             return Ok(refreshed);
         }
-        let Some((Walked { files: seen, beyond, layout }, walk)) = self.walk(wants) else {
-            return Ok(Refreshed { total: started.elapsed(), ..Refreshed::default() });
+        let Some((FileScan { files: seen, beyond, layout }, walk)) = self.walk(wants) else {
+            return Ok(RefreshReport { total: started.elapsed(), ..RefreshReport::default() });
         };
         self.beyond = beyond;
-        let mut refreshed = Refreshed { files: seen.len(), walk, ..Refreshed::default() };
+        let mut refreshed = RefreshReport { files: seen.len(), walk, ..RefreshReport::default() };
         let (mut changed, mut removed) = self.compare(&seen)?;
         let mut lock = None;
         if changed.len() > WORTH_WAITING {
@@ -232,18 +232,18 @@ impl Graph {
                 refreshed.pending = changed.len();
                 refreshed.total = started.elapsed();
                 self.pending = changed.into_iter().map(|file| file.path).chain(removed).collect();
-                self.outdated();
+                self.set_snapshot_aside();
                 return Ok(refreshed);
             }
         }
         if !self.pending.is_empty() {
             self.pending.clear();
-            self.outdated();
+            self.set_snapshot_aside();
         }
-        self.take_in(&changed, &removed, Some(started), &mut refreshed, progress)?;
+        self.read_changes(&changed, &removed, Some(started), &mut refreshed, progress)?;
         drop(lock);
         if let Some(layout) = layout.filter(|layout| Some(layout) != self.layout.as_ref()) {
-            // Without it the next look takes longer, no more.
+            // Without the layout the next check only takes longer.
             let _ = self.store.put_layout(&layout);
             self.layout = Some(layout);
         }
@@ -253,25 +253,25 @@ impl Graph {
         Ok(refreshed)
     }
 
-    /// Looks at the files, and how long that took. The first time facts are wanted the list of them is loaded meanwhile,
-    /// because mostly nothing has changed.
-    fn walk(&mut self, wants: Wants) -> Option<(Walked, Duration)> {
+    /// Checks the files, and returns the time that took. When facts are wanted for the first time, the list of files
+    /// is loaded concurrently, because mostly nothing has changed.
+    fn walk(&mut self, wants: Wants) -> Option<(FileScan, Duration)> {
         let mut watch = self.watch.take();
         if let Some(watch) = &mut watch {
             watch.begin();
         }
-        // What is wrong with the database is met again, and told, when it is compared.
+        // An error of the database occurs again, and is reported, when the files are compared.
         let layout = self.layout.take().or_else(|| self.store.layout().ok().flatten());
         let (root, limits, stop) = (self.root.clone(), self.limits, Arc::clone(&self.stop));
         let look = || {
             let started = Instant::now();
             let known = layout.as_ref().filter(|layout| layout.files.len() <= limits.files);
             let walked = known
-                .and_then(|layout| layout.look(&root, limits.threads, watch.as_ref(), &stop))
+                .and_then(|layout| layout.rescan(&root, limits.threads, watch.as_ref(), &stop))
                 .or_else(|| scan(&root, &limits, watch.as_ref(), &stop));
             walked.map(|walked| (walked, started.elapsed()))
         };
-        let walked = if wants == Wants::Facts && self.snapshot.is_none() && self.before.is_none() {
+        let walked = if wants == Wants::Facts && self.snapshot.is_none() && self.previous.is_none() {
             std::thread::scope(|scope| {
                 let looking = scope.spawn(look);
                 let _ = self.load();
@@ -284,28 +284,28 @@ impl Graph {
         walked
     }
 
-    /// Reads what changed, and tells the watcher that all is known that a walk at this time saw.
-    fn take_in(
+    /// Reads what changed, and informs the watcher that everything is known that a walk at this time saw.
+    fn read_changes(
         &mut self,
-        changed: &[Seen],
+        changed: &[SourceFile],
         removed: &[String],
         walk: Option<Instant>,
-        refreshed: &mut Refreshed,
+        refreshed: &mut RefreshReport,
         progress: Progress<'_>,
     ) -> Result<(), GraphError> {
         let mut unsettled = Vec::new();
         if !changed.is_empty() || !removed.is_empty() {
             unsettled = self.read_changed(changed, removed, refreshed, progress)?;
-            self.outdated();
+            self.set_snapshot_aside();
         }
         if let Some(watch) = &mut self.watch {
-            watch.all_read(walk, unsettled);
+            watch.mark_read(walk, unsettled);
         }
         Ok(())
     }
 
-    /// What became of files that something happened to; nothing if one is new, because it may be ignored.
-    fn look_at(&self, paths: Vec<String>) -> Option<(Vec<Seen>, Vec<String>)> {
+    /// The state of files that the watcher reported. None if one of them is new, because it may be ignored.
+    fn check_paths(&self, paths: Vec<String>) -> Option<(Vec<SourceFile>, Vec<String>)> {
         let snapshot = self.snapshot.as_ref()?;
         let (mut changed, mut removed) = (Vec::new(), Vec::new());
         for path in paths {
@@ -313,7 +313,7 @@ impl Graph {
                 snapshot.file(&path).is_some() || snapshot.left_out.iter().any(|(out, _)| *out == path);
             match std::fs::symlink_metadata(self.root.join(&path)) {
                 Ok(metadata) if known && metadata.is_file() => {
-                    changed.push(Seen { path, stamp: Stamp::of(&metadata) });
+                    changed.push(SourceFile { path, stamp: Stamp::of(&metadata) });
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                     removed.extend(known.then_some(path))
@@ -324,8 +324,8 @@ impl Graph {
         Some((changed, removed))
     }
 
-    /// Indices of what is new or looks different, and paths that are gone.
-    fn compare(&mut self, seen: &[Seen]) -> Result<(Vec<Seen>, Vec<String>), GraphError> {
+    /// The files that are new or look different, and the paths that are gone.
+    fn compare(&mut self, seen: &[SourceFile]) -> Result<(Vec<SourceFile>, Vec<String>), GraphError> {
         let rows = self.rows()?;
         let (mut changed, mut removed) = (Vec::new(), Vec::new());
         let mut had = rows.iter().peekable();
@@ -342,8 +342,8 @@ impl Graph {
         Ok((changed, removed))
     }
 
-    /// Holds the builders' lock, waiting for another process that has it; without it after a while, because a stuck
-    /// process must not stop this one. Writing is safe either way.
+    /// Takes the builders' lock, waiting for another process that has it. After a while it continues without the
+    /// lock, because a stuck process must not stop this one. Writing is safe either way.
     fn wait_for_builders(&self, patience: Duration) -> Result<Option<File>, GraphError> {
         let path = self.store.path.with_extension("db.lock");
         let file = File::create(&path).map_err(|source| GraphError::Folder { path, source })?;
@@ -360,12 +360,12 @@ impl Graph {
         Ok(None)
     }
 
-    /// The files that were read in a moment in which they may have been written.
+    /// Reads the changed files. Returns those that may have been written at the moment they were read.
     fn read_changed(
         &mut self,
-        changed: &[Seen],
+        changed: &[SourceFile],
         removed: &[String],
-        refreshed: &mut Refreshed,
+        refreshed: &mut RefreshReport,
         progress: Progress<'_>,
     ) -> Result<Vec<String>, GraphError> {
         self.rows = None;
@@ -384,7 +384,7 @@ impl Graph {
                             return;
                         }
                         let read = read_file(root, file, known, limits);
-                        // The writer has given up: so do we.
+                        // The writer has given up, so the readers stop.
                         if sender.send((file, read)).is_err() {
                             return;
                         }
@@ -392,7 +392,7 @@ impl Graph {
                 });
             }
             drop(sender);
-            let mut writing = Writing { store, refreshed, fresh: QuickMap::default(), unsettled: Vec::new() };
+            let mut writing = FactsWriter { store, refreshed, fresh: QuickMap::default(), unsettled: Vec::new() };
             let mut portion = Vec::new();
             let mut bytes = 0;
             let mut gone = removed;
@@ -426,20 +426,20 @@ impl Graph {
 }
 
 /// The writer of a build.
-struct Writing<'a> {
+struct FactsWriter<'a> {
     store: &'a Store,
-    refreshed: &'a mut Refreshed,
-    /// Contents this build has met, by hash and language.
+    refreshed: &'a mut RefreshReport,
+    /// Contents that this build has met, by hash and language.
     fresh: QuickMap<(Hash, u8), i64>,
     unsettled: Vec<String>,
 }
 
-impl Writing<'_> {
-    /// One portion, whole or not at all.
+impl FactsWriter<'_> {
+    /// Writes one portion, completely or not at all.
     fn write(
         &mut self,
         gone: &[String],
-        portion: Vec<(&Seen, (Read, Stamp, bool))>,
+        portion: Vec<(&SourceFile, (FileRead, Stamp, bool))>,
     ) -> Result<(), GraphError> {
         if gone.is_empty() && portion.is_empty() {
             return Ok(());
@@ -452,7 +452,7 @@ impl Writing<'_> {
     fn put_all(
         &mut self,
         gone: &[String],
-        portion: Vec<(&Seen, (Read, Stamp, bool))>,
+        portion: Vec<(&SourceFile, (FileRead, Stamp, bool))>,
     ) -> Result<(), GraphError> {
         for path in gone {
             self.store.remove_file(path)?;
@@ -462,11 +462,11 @@ impl Writing<'_> {
                 self.unsettled.push(file.path.clone());
             }
             let (content, gap) = match read {
-                Read::Known { content, gap } => {
+                FileRead::Known { content, gap } => {
                     self.refreshed.reused += 1;
                     (Some(content), gap)
                 }
-                Read::New { hash, language, source, facts } => {
+                FileRead::New { hash, language, source, facts } => {
                     self.refreshed.parsed += 1;
                     let id = match self.fresh.get(&(hash, language)) {
                         Some(id) => *id,
@@ -475,8 +475,8 @@ impl Writing<'_> {
                     self.fresh.insert((hash, language), id);
                     (Some(id), facts.gap)
                 }
-                Read::Out(gap) => (None, gap),
-                Read::Gone => {
+                FileRead::Out(gap) => (None, gap),
+                FileRead::Gone => {
                     self.store.remove_file(&file.path)?;
                     continue;
                 }
@@ -487,34 +487,34 @@ impl Writing<'_> {
     }
 }
 
-fn read_file(root: &Path, file: &Seen, known: &Known, limits: &Limits) -> (Read, Stamp, bool) {
+fn read_file(root: &Path, file: &SourceFile, known: &KnownContents, limits: &GraphLimits) -> (FileRead, Stamp, bool) {
     if file.stamp.size > limits.file_bytes {
-        return (Read::Out(Gap::TooLarge), file.stamp, true);
+        return (FileRead::Out(Gap::TooLarge), file.stamp, true);
     }
     let path = root.join(&file.path);
     let bytes = match read_regular(&path, limits.file_bytes) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => {
-            return (Read::Out(Gap::TooLarge), file.stamp, false);
+            return (FileRead::Out(Gap::TooLarge), file.stamp, false);
         }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return (Read::Gone, file.stamp, false),
-        Err(_) => return (Read::Out(Gap::Unreadable), file.stamp, false),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return (FileRead::Gone, file.stamp, false),
+        Err(_) => return (FileRead::Out(Gap::Unreadable), file.stamp, false),
     };
-    // What was written during the last clock tick can be written again without looking different.
+    // A file written during the last clock tick can be written again without looking different.
     let after = std::fs::symlink_metadata(&path).map(|metadata| Stamp::of(&metadata)).ok();
     let recent = now_nanos() - file.stamp.mtime.max(file.stamp.ctime) < 50_000_000;
     let settled = after == Some(file.stamp) && !recent;
     let hash = hash_of(&bytes);
     let text = text_of(&file.path, bytes);
-    let Text::Source(language, _) = &text else {
-        let Text::Nothing(gap) = text else { return (Read::Gone, file.stamp, false) };
-        return (Read::Out(gap), file.stamp, settled);
+    let SourceText::Source(language, _) = &text else {
+        let SourceText::Nothing(gap) = text else { return (FileRead::Gone, file.stamp, false) };
+        return (FileRead::Out(gap), file.stamp, settled);
     };
     let language = *language as u8;
     if let Some((content, gap)) = known.get(&(hash, language)) {
-        return (Read::Known { content: *content, gap: *gap }, file.stamp, settled);
+        return (FileRead::Known { content: *content, gap: *gap }, file.stamp, settled);
     }
     let facts = facts_of(&text);
-    let Text::Source(_, source) = text else { return (Read::Gone, file.stamp, false) };
-    (Read::New { hash, language, source, facts }, file.stamp, settled)
+    let SourceText::Source(_, source) = text else { return (FileRead::Gone, file.stamp, false) };
+    (FileRead::New { hash, language, source, facts }, file.stamp, settled)
 }

@@ -1,12 +1,12 @@
-//! A quick hash for names: nothing here is kept on disk or fed by an enemy who gains from collisions.
+//! A quick hash for names. Nothing here is stored on disk, or comes from an attacker who gains from collisions.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
 #[derive(Default, Clone)]
-pub struct Quick(u64);
+pub struct QuickHasher(u64);
 
-impl Hasher for Quick {
+impl Hasher for QuickHasher {
     fn finish(&self) -> u64 {
         self.0 ^ (self.0 >> 29)
     }
@@ -36,12 +36,12 @@ impl Hasher for Quick {
     }
 }
 
-pub type QuickMap<K, V> = HashMap<K, V, BuildHasherDefault<Quick>>;
-pub type QuickSet<K> = HashSet<K, BuildHasherDefault<Quick>>;
+pub type QuickMap<K, V> = HashMap<K, V, BuildHasherDefault<QuickHasher>>;
+pub type QuickSet<K> = HashSet<K, BuildHasherDefault<QuickHasher>>;
 
-/// Tells whether bytes are those that were written; it is kept on disk beside them.
+/// A checksum that tells whether bytes are those that were written. It is stored on disk next to them.
 pub fn checksum(bytes: &[u8]) -> i64 {
-    let mut hasher = Quick::default();
+    let mut hasher = QuickHasher::default();
     hasher.write(bytes);
     hasher.write_usize(bytes.len());
     hasher.finish().cast_signed()

@@ -1,13 +1,13 @@
-//! What a change can reach: the definitions a diff touches, who uses them, and the tests among those.
+//! The reach of a change: the definitions that a diff touches, their users, and the tests among those.
 
 use crate::hash::QuickSet;
-use crate::query::{Answer, Found, Hit, Query};
-use crate::removed::Removed;
+use crate::query::{GraphReply, HitList, Hit, Query};
+use crate::removed::RemovedDef;
 use crate::resolve::Confidence;
 use crate::select::{at_line, caller, files_ending};
 use crate::snapshot::Symbol;
 
-/// So many definitions that are gone are named.
+/// The number of removed definitions that are named.
 const TOLD: usize = 20;
 
 /// The path in the head of a file's diff.
@@ -16,7 +16,7 @@ pub(crate) fn path_in(head: &str, side: &str) -> String {
     path.strip_prefix(side).unwrap_or(path).to_owned()
 }
 
-/// Lines of the new files that a unified diff adds to or takes from.
+/// Lines of the new files that a unified diff adds or deletes.
 pub fn changed_lines(diff: &str) -> Vec<(String, Vec<u32>)> {
     let mut files: Vec<(String, Vec<u32>)> = Vec::new();
     let (mut line, mut old) = (0u32, String::new());
@@ -38,7 +38,7 @@ pub fn changed_lines(diff: &str) -> Vec<(String, Vec<u32>)> {
                     lines.push(line);
                     line += 1;
                 }
-                // What was taken away stood between the lines around it.
+                // Deleted text stood between the lines around it.
                 Some(b'-') => lines.push(line.max(1)),
                 Some(b' ') | None => line += 1,
                 _ => {}
@@ -55,13 +55,13 @@ fn not_there(path: &str) -> String {
     format!("{path} is not in the graph")
 }
 
-/// Tests first among those at one distance: they are what to run.
+/// Sorts by distance, and tests first among hits at one distance: they are the ones to run.
 fn by_distance(hits: &mut [Hit]) {
     hits.sort_by_key(|hit| (hit.distance, hit.used != Some("test"), std::cmp::Reverse(hit.confidence)));
 }
 
 impl Query<'_> {
-    /// The definitions a diff of the present files touches.
+    /// The definitions that a diff of the present files touches.
     pub fn touched(&self, diff: &str) -> (Vec<Symbol>, Vec<String>) {
         let mut touched = Vec::new();
         let mut notes = Vec::new();
@@ -85,8 +85,8 @@ impl Query<'_> {
         (touched, notes)
     }
 
-    /// Callers and tests that a diff can reach, by distance, and who still speaks of what it takes away.
-    pub(crate) fn impact_hits(&self, diff: &str, depth: u32) -> Found {
+    /// Callers and tests that a diff can reach, by distance, and remaining users of what it removes.
+    pub(crate) fn impact_hits(&self, diff: &str, depth: u32) -> HitList {
         let (touched, mut notes) = self.touched(diff);
         let removed = self.removed(diff);
         notes.retain(|note| !removed.iter().any(|one| *note == not_there(&one.path)));
@@ -113,9 +113,9 @@ impl Query<'_> {
         answer
     }
 
-    /// Those who still speak of what is gone, and who uses them.
-    fn add_users_of(&self, removed: &[Removed], depth: u32, answer: &mut Found) {
-        let mut users = self.speak_of(removed);
+    /// Adds the remaining users of removed definitions, and their users.
+    fn add_users_of(&self, removed: &[RemovedDef], depth: u32, answer: &mut HitList) {
+        let mut users = self.remaining_users(removed);
         let sure = users.iter().filter(|hit| hit.confidence != Some(Confidence::NameOnly));
         let sure: Vec<Symbol> = sure.filter_map(|hit| caller(hit.file, hit.def)).collect();
         let further = self.reach(&sure, depth.saturating_sub(1), &mut answer.notes);
@@ -132,13 +132,13 @@ impl Query<'_> {
         by_distance(&mut answer.hits);
     }
 
-    pub fn impact(&self, diff: &str, depth: u32) -> Answer {
-        self.answer(self.impact_hits(diff, depth))
+    pub fn impact(&self, diff: &str, depth: u32) -> GraphReply {
+        self.reply(self.impact_hits(diff, depth))
     }
 
-    /// The same for what a text means.
-    pub(crate) fn impact_named(&self, of: &str, depth: u32) -> Found {
-        match self.meant_few(of) {
+    /// The reach of the definitions that a text means.
+    pub(crate) fn impact_named(&self, of: &str, depth: u32) -> HitList {
+        match self.few_definitions_of(of) {
             Err(none) => none,
             Ok((touched, mut notes)) => {
                 let mut answer = self.impact_of(&touched, depth);
@@ -148,8 +148,8 @@ impl Query<'_> {
         }
     }
 
-    /// The same for definitions.
-    pub(crate) fn impact_of(&self, touched: &[Symbol], depth: u32) -> Found {
+    /// The reach of definitions.
+    pub(crate) fn impact_of(&self, touched: &[Symbol], depth: u32) -> HitList {
         let mut hits: Vec<Hit> =
             touched.iter().map(|symbol| Hit { distance: Some(0), ..Hit::of(*symbol) }).collect();
         let mut notes = Vec::new();
@@ -168,6 +168,6 @@ impl Query<'_> {
             touched.len(),
             hits.len() - touched.len()
         );
-        Found { title, hits, left_out: 0, notes }
+        HitList { title, hits, left_out: 0, notes }
     }
 }

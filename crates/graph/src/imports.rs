@@ -1,24 +1,24 @@
-//! What an import statement brings in, for each way of writing one.
+//! The names that an import statement brings in, for each way of writing one.
 //!
-//! Read from the text of the statement rather than from its tree: the grammars disagree about the tree far more
-//! than the languages do about the words.
+//! They are read from the text of the statement, not from its tree: the grammars differ in their trees far more than
+//! the languages differ in their words.
 
 use lathe_grammars::Node;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Brought {
+pub struct ImportedName {
     pub module: String,
-    /// Empty: the module itself. `*`: all of it.
+    /// Empty for the module itself, `*` for everything in it.
     pub name: String,
     pub alias: String,
     pub exported: bool,
 }
 
-fn brought(module: &str, name: &str, alias: &str) -> Brought {
-    Brought { module: module.to_owned(), name: name.to_owned(), alias: alias.to_owned(), exported: false }
+fn brought(module: &str, name: &str, alias: &str) -> ImportedName {
+    ImportedName { module: module.to_owned(), name: name.to_owned(), alias: alias.to_owned(), exported: false }
 }
 
-pub fn read(style: &str, node: Node<'_>, source: &str) -> Vec<Brought> {
+pub fn parse_import(style: &str, node: Node<'_>, source: &str) -> Vec<ImportedName> {
     let text = source.get(node.byte_range()).unwrap_or("");
     match style {
         "python" => python(text),
@@ -43,7 +43,7 @@ fn without_comments(text: &str) -> String {
     text.lines().map(|line| line.split('#').next().unwrap_or("")).collect::<Vec<_>>().join(" ")
 }
 
-fn python(text: &str) -> Vec<Brought> {
+fn python(text: &str) -> Vec<ImportedName> {
     let text = without_comments(text).replace(['(', ')', '\\'], " ");
     if let Some(rest) = text.trim().strip_prefix("from") {
         let Some((module, names)) = rest.split_once(" import ").or_else(|| rest.split_once("import ")) else {
@@ -76,7 +76,7 @@ fn unquote(text: &str) -> &str {
     text.trim().trim_end_matches(';').trim().trim_matches(['"', '\'', '`', '<', '>'])
 }
 
-fn es(node: Node<'_>, text: &str, source: &str) -> Vec<Brought> {
+fn es(node: Node<'_>, text: &str, source: &str) -> Vec<ImportedName> {
     let exported = text.starts_with("export");
     let module = node
         .child_by_field_name("source")
@@ -87,12 +87,12 @@ fn es(node: Node<'_>, text: &str, source: &str) -> Vec<Brought> {
         return Vec::new();
     }
     if exported && text.trim_start_matches("export").trim_start().starts_with("default") {
-        // `export default name`: whoever imports the default gets `name`.
+        // `export default name`: a file that imports the default gets `name`.
         let name = text.trim_start_matches("export").trim_start().trim_start_matches("default").trim();
         let name = name.trim_end_matches(';').trim();
         let plain = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '$');
         return if plain {
-            vec![Brought { exported: true, ..brought("", name, "default") }]
+            vec![ImportedName { exported: true, ..brought("", name, "default") }]
         } else {
             Vec::new()
         };
@@ -140,7 +140,7 @@ fn es(node: Node<'_>, text: &str, source: &str) -> Vec<Brought> {
 }
 
 /// `import a.b.C`, `import static a.b.C.f`, `import a.b.*`, `import a.b.C as D`.
-fn one_dotted(text: &str, word: &str) -> Vec<Brought> {
+fn one_dotted(text: &str, word: &str) -> Vec<ImportedName> {
     let rest = text.trim().trim_start_matches("@testable").trim().strip_prefix(word).unwrap_or("");
     let rest = rest.trim().trim_end_matches(';').trim();
     let rest = rest.strip_prefix("static ").unwrap_or(rest).trim();
@@ -161,7 +161,7 @@ fn one_dotted(text: &str, word: &str) -> Vec<Brought> {
     vec![brought(module, name, alias)]
 }
 
-fn using(text: &str) -> Vec<Brought> {
+fn using(text: &str) -> Vec<ImportedName> {
     let rest = text.trim().trim_start_matches("global ").strip_prefix("using").unwrap_or("").trim();
     let rest = rest.trim_end_matches(';').trim();
     if let Some((alias, path)) = rest.split_once('=') {
@@ -184,7 +184,7 @@ fn using(text: &str) -> Vec<Brought> {
     if path.is_empty() { Vec::new() } else { vec![brought(&path, "*", "*")] }
 }
 
-fn scala(text: &str) -> Vec<Brought> {
+fn scala(text: &str) -> Vec<ImportedName> {
     let rest = text.trim().strip_prefix("import").unwrap_or("").trim();
     let mut all = Vec::new();
     let (head, list) = match (rest.find('{'), rest.rfind('}')) {
@@ -208,7 +208,7 @@ fn scala(text: &str) -> Vec<Brought> {
     all
 }
 
-fn php(text: &str) -> Vec<Brought> {
+fn php(text: &str) -> Vec<ImportedName> {
     let rest = text.trim().strip_prefix("use").unwrap_or("").trim().trim_end_matches(';');
     let rest = rest.trim_start_matches("function ").trim_start_matches("const ").trim();
     let (head, list) = match (rest.find('{'), rest.rfind('}')) {
@@ -229,13 +229,13 @@ fn php(text: &str) -> Vec<Brought> {
         .collect()
 }
 
-fn include(text: &str) -> Vec<Brought> {
+fn include(text: &str) -> Vec<ImportedName> {
     let path = text.trim().trim_start_matches('#').trim().trim_start_matches("include").trim();
     let path = path.lines().next().unwrap_or("");
     if path.is_empty() { Vec::new() } else { vec![brought(unquote(path), "*", "*")] }
 }
 
-fn go(text: &str) -> Vec<Brought> {
+fn go(text: &str) -> Vec<ImportedName> {
     let (alias, path) = text.trim().rsplit_once(char::is_whitespace).unwrap_or(("", text.trim()));
     let path = unquote(path);
     let alias = alias.trim();
@@ -256,7 +256,7 @@ fn go(text: &str) -> Vec<Brought> {
     }
 }
 
-fn rust(text: &str) -> Vec<Brought> {
+fn rust(text: &str) -> Vec<ImportedName> {
     let exported = text.trim_start().starts_with("pub");
     let body = match text.find("extern crate ") {
         Some(at) => &text[at + "extern crate ".len()..],
@@ -270,7 +270,7 @@ fn rust(text: &str) -> Vec<Brought> {
     all
 }
 
-fn rust_tree(head: &str, text: &str, all: &mut Vec<Brought>, depth: usize) {
+fn rust_tree(head: &str, text: &str, all: &mut Vec<ImportedName>, depth: usize) {
     let text = text.trim();
     if text.is_empty() || depth > 16 {
         return;
@@ -317,9 +317,9 @@ fn rust_tree(head: &str, text: &str, all: &mut Vec<Brought>, depth: usize) {
     all.push(brought(&module, &name, alias));
 }
 
-fn rust_module(text: &str) -> Vec<Brought> {
+fn rust_module(text: &str) -> Vec<ImportedName> {
     let Some(at) = text.find("mod ") else { return Vec::new() };
     let name = text[at + 4..].trim().trim_end_matches(';').trim();
     let exported = text.trim_start().starts_with("pub");
-    vec![Brought { exported, ..brought(&format!("self.{name}"), "", name) }]
+    vec![ImportedName { exported, ..brought(&format!("self.{name}"), "", name) }]
 }

@@ -1,10 +1,10 @@
-//! What the rest of a repository can see of a file: whatever resolution reads of files other than the one it starts in.
+//! The interface of a file: everything that resolution reads of files other than the one it starts in.
 //!
-//! While it stays the same, an edit of the file can change no answer about uses that stand elsewhere. Lines, signatures,
-//! docs and uses are not in it; definitions with their numbers, imports and bases are.
+//! While it stays the same, an edit of the file cannot change any answer about uses elsewhere. Lines, signatures,
+//! docs and uses are not part of it; definitions with their numbers, imports and bases are.
 
-use crate::facts::{Facts, Sym, Use};
-use crate::read::hash_of;
+use crate::facts::{Facts, Sym, UseKind};
+use crate::source_text::hash_of;
 
 pub fn interface(facts: &Facts) -> i64 {
     let mut all: Vec<u8> = Vec::with_capacity(64 * facts.defs.len() + 32 * facts.imports.len());
@@ -25,7 +25,7 @@ pub fn interface(facts: &Facts) -> i64 {
         put(&[import.module, import.name, import.alias], &[import.def, u32::from(import.exported)]);
     }
     let mut bases: Vec<_> =
-        facts.sites.iter().filter(|site| matches!(site.used, Use::Inherit | Use::Implement)).collect();
+        facts.sites.iter().filter(|site| matches!(site.used, UseKind::Inherit | UseKind::Implement)).collect();
     bases.sort_by_key(|site| (site.line, site.column));
     for site in bases {
         put(&[site.name, site.qualifier], &[site.def, site.used as u32, u32::from(site.flags)]);

@@ -1,18 +1,18 @@
-//! How the folders lay when they were last walked, so that the next look needs no walk.
+//! The layout of the folders at the last walk, so that the next check needs no walk.
 //!
-//! Whatever appears in a folder or leaves it changes the folder's own times. So while every folder, and every file that says
-//! what is ignored, looks as it did, the walk would find the same names, and only the files themselves have to be looked
-//! at. A folder that was written in the moment it was walked makes no layout, and where other machines can write the times
+//! Every entry that appears in a folder or leaves it changes the folder's own times. So while every folder, and every
+//! ignore file, looks as it did, a walk would find the same names, and only the files themselves must be checked. A
+//! folder that was written at the moment of the walk makes no layout, and where other machines can write, the times
 //! of folders are not relied on.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::scan::{Seen, Stamp, Walked};
-use crate::watch::{Watch, is_shared};
+use crate::scan::{SourceFile, Stamp, FileScan};
+use crate::watch::{TreeWatch, is_shared};
 
-/// What was written this long before the walk is not written again without looking different.
+/// A file that was written this long before the walk cannot be written again without looking different.
 const TICK: i64 = 50_000_000;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct Layout {
     pub folders: Vec<(String, Stamp)>,
     /// Every source file, from the root, sorted.
     pub files: Vec<String>,
-    /// Whatever else decides about what is walked, whether it is there or not.
+    /// All other files that decide what is walked, whether they exist or not.
     pub rules: Vec<(String, Option<Stamp>)>,
 }
 
@@ -30,14 +30,14 @@ pub fn stamp(path: &Path) -> Option<Stamp> {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Kind {
+enum EntryKind {
     File,
     Folder,
     Other,
 }
 
-/// What lies at a path from an open folder: shorter paths are found faster.
-fn look_at(base: &std::fs::File, path: &str) -> Option<(Stamp, Kind)> {
+/// The stamp and kind of a path, relative to an open folder: shorter paths are found faster.
+fn stamp_at(base: &std::fs::File, path: &str) -> Option<(Stamp, EntryKind)> {
     use nix::sys::stat::SFlag;
     let path = if path.is_empty() { "." } else { path };
     let found = nix::sys::stat::fstatat(base, path, nix::fcntl::AtFlags::AT_SYMLINK_NOFOLLOW).ok()?;
@@ -51,29 +51,29 @@ fn look_at(base: &std::fs::File, path: &str) -> Option<(Stamp, Kind)> {
         inode: found.st_ino as u64,
     };
     let kind = match SFlag::from_bits_truncate(found.st_mode) & SFlag::S_IFMT {
-        SFlag::S_IFREG => Kind::File,
-        SFlag::S_IFDIR => Kind::Folder,
-        _ => Kind::Other,
+        SFlag::S_IFREG => EntryKind::File,
+        SFlag::S_IFDIR => EntryKind::Folder,
+        _ => EntryKind::Other,
     };
     Some((stamp, kind))
 }
 
-/// The same for a file that says what is ignored, and may be a link.
+/// The stamp of an ignore file, which may be a link.
 pub fn rule_stamp(path: &Path) -> Option<Stamp> {
     std::fs::metadata(path).ok().map(|metadata| Stamp::of(&metadata))
 }
 
-/// Whether something that looks like this looked so for long enough.
+/// Tells whether something with this stamp has been unchanged for long enough.
 pub fn is_settled(stamp: &Stamp) -> bool {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i64);
     now - stamp.mtime.max(stamp.ctime) > TICK
 }
 
-/// The files in which git keeps what is ignored in a folder that is a work tree, and those that lead to them.
-pub fn excludes(folder: &Path) -> Vec<PathBuf> {
+/// The files in which git keeps the ignore rules of a folder that is a work tree, and the files that lead to them.
+pub fn exclude_files(folder: &Path) -> Vec<PathBuf> {
     let git = folder.join(".git");
     let mut all = vec![git.join("info/exclude")];
-    // A work tree beside the repository's own.
+    // A linked work tree, apart from the repository's own.
     if let Some(text) = small_text(&git)
         && let Some(own) = text.trim().strip_prefix("gitdir:")
     {
@@ -86,13 +86,13 @@ pub fn excludes(folder: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// The text of a file that has no business being long. A pipe or a device in its place would be waited for, so it is not read.
+/// The text of a file that should be short. A pipe or a device in its place would block, so it is not read.
 pub(crate) fn small_text(path: &Path) -> Option<String> {
     String::from_utf8(read_regular(path, 64 << 10).ok()?).ok()
 }
 
-/// The content of a regular file of at most `most` bytes. The kind is asked of the open file, so that a file swapped for a
-/// pipe is not waited for.
+/// The content of a regular file of at most `most` bytes. The kind is checked on the open file, so that a file
+/// swapped for a pipe does not block.
 pub(crate) fn read_regular(path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
     use std::io::Read as _;
     use std::os::unix::fs::OpenOptionsExt as _;
@@ -108,19 +108,19 @@ pub(crate) fn read_regular(path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
     }
 }
 
-/// Ignore files that count here though they lie outside of the root.
-pub fn outside(root: &Path) -> Vec<PathBuf> {
+/// Ignore files that count although they are outside of the root.
+pub fn outside_rules(root: &Path) -> Vec<PathBuf> {
     let above =
         root.ancestors().skip(1).flat_map(|folder| [".gitignore", ".ignore"].map(|name| folder.join(name)));
-    let excluded = root.ancestors().flat_map(excludes);
+    let excluded = root.ancestors().flat_map(exclude_files);
     above.chain(excluded).chain(ignore::gitignore::gitconfig_excludes_path()).collect()
 }
 
 impl Layout {
-    /// What a walk saw.
+    /// Makes the layout of what a walk saw.
     pub fn new(
         mut folders: Vec<(String, Stamp)>,
-        files: &[Seen],
+        files: &[SourceFile],
         mut rules: Vec<(String, Option<Stamp>)>,
     ) -> Self {
         folders.sort_unstable_by(|a, b| a.0.cmp(&b.0));
@@ -129,19 +129,19 @@ impl Layout {
         Self { folders, files: files.iter().map(|file| file.path.clone()).collect(), rules }
     }
 
-    /// What a walk would see now, if no folder and no rule has changed.
-    pub fn look(
+    /// The files that a walk would see now. None if a folder or a rule has changed.
+    pub fn rescan(
         &self,
         root: &Path,
         threads: usize,
-        watch: Option<&Watch>,
+        watch: Option<&TreeWatch>,
         stop: &AtomicBool,
-    ) -> Option<Walked> {
+    ) -> Option<FileScan> {
         let known = |path: &Path| {
             path.to_str().is_some_and(|path| self.rules.binary_search_by(|rule| (*rule.0).cmp(path)).is_ok())
         };
         let same = self.rules.iter().all(|(path, seen)| rule_stamp(Path::new(path)) == *seen)
-            && outside(root).iter().all(|path| known(path));
+            && outside_rules(root).iter().all(|path| known(path));
         if !same || is_shared(root) {
             return None;
         }
@@ -161,20 +161,21 @@ impl Layout {
                 let (changed, ends, base) = (&changed, &ends, &base);
                 looking.push(scope.spawn(move || {
                     for (path, seen) in folders {
-                        // Before the folder is looked at, so that nothing that happens later is missed.
+                        // The watch is added before the folder is checked, so that nothing that happens later is
+                        // missed.
                         if let Some(watch) = watch {
                             watch.add(&root.join(path), path);
                         }
-                        if ends() || look_at(base, path) != Some((*seen, Kind::Folder)) {
+                        if ends() || stamp_at(base, path) != Some((*seen, EntryKind::Folder)) {
                             changed.store(true, Ordering::Relaxed);
                             return Vec::new();
                         }
                     }
                     let mut found = Vec::with_capacity(names.len());
                     for path in names {
-                        match look_at(base, path) {
-                            Some((stamp, Kind::File)) if !ends() => {
-                                found.push(Seen { path: path.clone(), stamp })
+                        match stamp_at(base, path) {
+                            Some((stamp, EntryKind::File)) if !ends() => {
+                                found.push(SourceFile { path: path.clone(), stamp })
                             }
                             _ => {
                                 changed.store(true, Ordering::Relaxed);
@@ -190,7 +191,7 @@ impl Layout {
             }
         });
         let whole = !ends() && files.len() == self.files.len();
-        whole.then_some(Walked { files, beyond: 0, layout: None })
+        whole.then_some(FileScan { files, beyond: 0, layout: None })
     }
 
     pub fn pack(&self) -> Vec<u8> {

@@ -1,4 +1,4 @@
-//! Facts that are read when they are first looked at: most questions touch few files.
+//! Facts that are read when they are first used: most questions touch few files.
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,16 +11,16 @@ use crate::facts::{Facts, Gap};
 use crate::hash::checksum;
 use crate::pack::unpack;
 
-/// The connection that a store and its snapshots share. A database that is built again gets a new one, so a snapshot never
-/// meets numbers of contents that are not its own.
-pub struct Source {
+/// The connection that a store and its snapshots share. A rebuilt database gets a new one, so a snapshot never meets
+/// numbers of contents that are not its own.
+pub struct FactsSource {
     db: Mutex<Connection>,
-    /// Something that should be there could not be read.
+    /// True if something that should be there could not be read.
     lost: AtomicBool,
     damaged: Mutex<Vec<i64>>,
 }
 
-impl Source {
+impl FactsSource {
     pub fn new(db: Connection) -> Arc<Self> {
         Arc::new(Self { db: Mutex::new(db), lost: false.into(), damaged: Mutex::default() })
     }
@@ -33,7 +33,7 @@ impl Source {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Contents whose facts could not be read; asking forgets them.
+    /// Contents whose facts could not be read. The call resets the list.
     pub fn take_damaged(&self) -> Vec<i64> {
         self.lost.store(false, Ordering::Relaxed);
         std::mem::take(&mut *self.damaged.lock())
@@ -48,7 +48,7 @@ impl Source {
         bytes.as_deref().and_then(unpack)
     }
 
-    /// A part of the index; what is not as it was written is as good as lost.
+    /// A section of the index. A section that is not as it was written counts as lost.
     pub fn section(&self, id: i64) -> Box<[u8]> {
         match self.read_section(id) {
             Ok((bytes, sum)) if checksum(&bytes) == sum => bytes.into(),
@@ -64,7 +64,7 @@ impl Source {
         let sum = db
             .prepare_cached("SELECT checksum FROM derived WHERE id = ?1")?
             .query_row([id], |row| row.get(0))?;
-        // Straight from the file: a query would put it together in memory of its own first.
+        // Directly from the file: a query would first assemble it in memory of its own.
         let blob = db.blob_open("main", "derived", "value", id, true)?;
         let mut bytes = vec![0; blob.len()];
         blob.read_at_exact(&mut bytes, 0)?;
@@ -73,14 +73,14 @@ impl Source {
 }
 
 /// The facts of one content.
-pub struct Lazy {
+pub struct LazyFacts {
     content: i64,
-    source: Arc<Source>,
+    source: Arc<FactsSource>,
     facts: OnceLock<Facts>,
 }
 
-impl Lazy {
-    pub fn new(content: i64, source: Arc<Source>) -> Self {
+impl LazyFacts {
+    pub fn new(content: i64, source: Arc<FactsSource>) -> Self {
         Self { content, source, facts: OnceLock::new() }
     }
 
@@ -89,13 +89,13 @@ impl Lazy {
     }
 }
 
-impl std::fmt::Debug for Lazy {
+impl std::fmt::Debug for LazyFacts {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(out, "facts of content {}", self.content)
     }
 }
 
-impl Deref for Lazy {
+impl Deref for LazyFacts {
     type Target = Facts;
 
     fn deref(&self) -> &Facts {

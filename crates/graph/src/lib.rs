@@ -1,10 +1,10 @@
-//! The code graph: what a repository defines, who uses it, and what a change can reach.
+//! The code graph: the definitions of a repository, their users, and the reach of a change.
 //!
-//! Four layers that know nothing of each other's work. *Facts* are what one file says, kept by content hash. The
-//! *store* keeps them in one SQLite file per repository and brings them up to date by looking at the files. A
+//! Four layers that know nothing of each other's work. *Facts* are the content of one file, kept by content hash. The
+//! *store* keeps them in one SQLite file per repository and brings them up to date by checking the files. A
 //! *snapshot* stands for the facts of all files and reads those that a question needs. The *index* holds everything
-//! resolved, for exactly the contents it was made from; where it does not hold, names are resolved when they are asked for,
-//! so nothing resolved can ever be stale.
+//! resolved, for exactly the contents it was made from; where it is not valid, names are resolved when they are asked
+//! for, so a resolved result can never be stale.
 
 mod ask;
 mod background;
@@ -22,13 +22,13 @@ mod interface;
 mod layout;
 mod lazy;
 mod listing;
-mod making;
+mod index_build;
 mod modules;
 mod pack;
 mod picture;
 mod query;
 mod rank;
-mod read;
+mod source_text;
 mod references;
 mod removed;
 mod resolve;
@@ -39,24 +39,24 @@ mod snapshot;
 mod store;
 mod text;
 mod watch;
-mod words;
+mod wording;
 
-pub use ask::{Asked, QUESTIONS, ask};
-pub use background::{Background, UNUSED};
+pub use ask::{RenderedReply, QUESTIONS, ask};
+pub use background::{BackgroundBuild, UNUSED};
 pub use ckg::{CkgSearch, ckg};
 pub use error::GraphError;
 pub use extract::{extract, language_of};
-pub use facts::{Def, Facts, Gap, Import, Kind, NONE, Site, Sym, Use, def_flag, site_flag};
-pub use graph::{Graph, Progress, Refreshed};
+pub use facts::{Def, Facts, Gap, Import, DefKind, NONE, Site, Sym, UseKind, def_flag, site_flag};
+pub use graph::{Graph, Progress, RefreshReport};
 pub use impact::changed_lines;
-pub use lazy::Lazy;
+pub use lazy::LazyFacts;
 pub use pack::{pack, unpack};
-pub use query::{Answer, Item, Query, Reference, is_test_path};
-pub use rank::MapWish;
+pub use query::{GraphReply, ReplyItem, Query, Reference, is_test_path};
+pub use rank::MapRequest;
 pub use resolve::{Confidence, Resolved, Resolver};
-pub use rules::Rules;
-pub use scan::Limits;
+pub use rules::LanguageRules;
+pub use scan::GraphLimits;
 pub use select::{files_ending, select};
 pub use snapshot::{FileFacts, Snapshot, Symbol};
-pub use store::{Database, expire_databases, unused_databases};
-pub use words::{add_context, render, tokens};
+pub use store::{GraphDatabase, expire_databases, unused_databases};
+pub use wording::{add_context, render, tokens};

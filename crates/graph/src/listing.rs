@@ -1,30 +1,30 @@
 //! Questions that need no resolution: names, outlines, imports.
 
-use crate::facts::{Facts, Import, Kind, NONE};
+use crate::facts::{Facts, Import, DefKind, NONE};
 use crate::hash::{QuickMap, QuickSet};
-use crate::query::{Answer, Found, Hit, Query, is_test_path};
+use crate::query::{GraphReply, HitList, Hit, Query, is_test_path};
 use crate::select::{files_ending, select};
 use crate::snapshot::Symbol;
 
 impl Query<'_> {
-    /// Definitions whose name is, starts with, or holds the text; then those with all its words.
-    pub(crate) fn find_hits(&self, text: &str, limit: usize) -> Found {
+    /// Definitions whose name is, starts with, or contains the text; then those with all its words.
+    pub(crate) fn find_hits(&self, text: &str, limit: usize) -> HitList {
         let lower = text.trim().to_lowercase();
         let last = lower.rsplit(['.', ':']).next().unwrap_or(&lower).to_owned();
         let words: Vec<&str> =
             lower.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() > 1).collect();
         let exact: QuickSet<Symbol> = select(self.snapshot, text).into_iter().collect();
-        // By a definition that has it.
+        // The key is one definition with the name.
         let mut names: QuickMap<Symbol, u32> = QuickMap::default();
         if !last.is_empty() {
-            for (name, symbol) in self.snapshot.names_holding(&last) {
+            for (name, symbol) in self.snapshot.names_containing(&last) {
                 let score = if name == last { 1 } else { 3 - u32::from(name.starts_with(&last)) };
                 names.insert(symbol, score);
             }
         }
         if let Some(longest) = words.iter().max_by_key(|word| word.len()).filter(|longest| **longest != last)
         {
-            for (name, symbol) in self.snapshot.names_holding(longest) {
+            for (name, symbol) in self.snapshot.names_containing(longest) {
                 if words.iter().all(|word| name.contains(word)) {
                     names.entry(symbol).or_insert(4);
                 }
@@ -34,7 +34,7 @@ impl Query<'_> {
         let mut tests: QuickMap<u32, bool> = QuickMap::default();
         let mut put = |score: u32, length: usize, symbol: Symbol| {
             let kind = self.snapshot.brief(symbol).kind;
-            let minor = u32::from(matches!(kind, Kind::Field | Kind::Variable | Kind::Variant | Kind::Test));
+            let minor = u32::from(matches!(kind, DefKind::Field | DefKind::Variable | DefKind::Variant | DefKind::Test));
             let test =
                 tests.entry(symbol.file).or_insert_with(|| is_test_path(self.snapshot.path(symbol.file)));
             scored.push((score * 4 + minor * 2 + u32::from(*test), length, symbol));
@@ -42,7 +42,7 @@ impl Query<'_> {
         exact.iter().for_each(|symbol| put(0, self.snapshot.name(*symbol).len(), *symbol));
         for (one, score) in names {
             let length = self.snapshot.name(one).len();
-            for symbol in self.snapshot.alike(one).into_iter().filter(|symbol| !exact.contains(symbol)) {
+            for symbol in self.snapshot.same_named(one).into_iter().filter(|symbol| !exact.contains(symbol)) {
                 put(score, length, symbol);
             }
         }
@@ -52,7 +52,7 @@ impl Query<'_> {
             scored.truncate(limit);
         }
         scored.sort_unstable();
-        Found {
+        HitList {
             title: format!("{all} definitions like {text}"),
             hits: scored.into_iter().map(|(.., symbol)| Hit::of(symbol)).collect(),
             left_out: all.saturating_sub(limit),
@@ -60,12 +60,12 @@ impl Query<'_> {
         }
     }
 
-    pub fn find(&self, text: &str, limit: usize) -> Answer {
-        self.answer(self.find_hits(text, limit))
+    pub fn find(&self, text: &str, limit: usize) -> GraphReply {
+        self.reply(self.find_hits(text, limit))
     }
 
-    /// The files an import brings in.
-    fn brought(&self, file: u32, facts: &Facts, import: &Import) -> Vec<u32> {
+    /// The files that an import brings in.
+    fn imported_files(&self, file: u32, facts: &Facts, import: &Import) -> Vec<u32> {
         let modules = crate::modules::Modules::of(self.snapshot);
         let (module, name) = (facts.str(import.module), facts.str(import.name));
         let mut found = modules.files(self.snapshot, file, module);
@@ -79,7 +79,7 @@ impl Query<'_> {
         found
     }
 
-    /// The other files that a file imports in any way, each with the line where it first does.
+    /// The other files that a file imports in any way, each with the line of the first import.
     pub(crate) fn imports_of(&self, file: u32) -> Vec<(u32, u32)> {
         let modules = crate::modules::Modules::of(self.snapshot);
         let facts = self.snapshot.facts(file);
@@ -98,7 +98,7 @@ impl Query<'_> {
         all
     }
 
-    /// The files that import a file, each with the line where.
+    /// The files that import a file, each with the line of the import.
     fn importers(&self, file: u32) -> Vec<(u32, u32)> {
         let look = |other: u32| {
             let hit = self.imports_of(other).into_iter().find(|(target, _)| *target == file);
@@ -118,15 +118,15 @@ impl Query<'_> {
         all
     }
 
-    /// What a file imports, and who imports it.
-    /// The file a path means, and a word if others end like it; an answer if there is none.
-    fn one_file(&self, of: &str) -> Result<(u32, Vec<String>), Found> {
+    /// The file that a path means, with a note if other paths end like it. The error is an answer that says that
+    /// there is none.
+    fn one_file(&self, of: &str) -> Result<(u32, Vec<String>), HitList> {
         let files = files_ending(self.snapshot, of);
         let Some((&file, others)) = files.split_first() else {
             let there = self.snapshot.root.join(of).is_file();
             let why =
                 if there { "is in no language the graph knows, or left out" } else { "is no file here" };
-            return Err(Found { title: format!("no file {of}: it {why}"), ..Found::default() });
+            return Err(HitList { title: format!("no file {of}: it {why}"), ..HitList::default() });
         };
         let named: Vec<&str> = others.iter().take(5).map(|file| self.snapshot.path(*file)).collect();
         let more = if others.len() > 5 { format!(" and {} more", others.len() - 5) } else { String::new() };
@@ -134,12 +134,12 @@ impl Query<'_> {
         Ok((file, words.into_iter().collect()))
     }
 
-    pub(crate) fn imports_hits(&self, of: &str) -> Found {
+    pub(crate) fn imports_hits(&self, of: &str) -> HitList {
         let (file, others) = match self.one_file(of) {
             Ok(found) => found,
             Err(none) => return none,
         };
-        let mut answer = Found { notes: others, ..Found::default() };
+        let mut answer = HitList { notes: others, ..HitList::default() };
         let mut outside = Vec::new();
         let facts = self.snapshot.facts(file);
         let mut seen = QuickSet::default();
@@ -149,7 +149,7 @@ impl Query<'_> {
             ..Hit::of(Symbol { file, def: NONE })
         };
         for import in &facts.imports {
-            let found = self.brought(file, facts, import);
+            let found = self.imported_files(file, facts, import);
             let module = facts.str(import.module);
             if found.is_empty() && !module.is_empty() {
                 outside.push(module.to_owned());
@@ -176,11 +176,11 @@ impl Query<'_> {
         answer
     }
 
-    pub fn imports(&self, of: &str) -> Answer {
-        self.answer(self.imports_hits(of))
+    pub fn imports(&self, of: &str) -> GraphReply {
+        self.reply(self.imports_hits(of))
     }
 
-    pub(crate) fn outline_hits(&self, of: &str) -> Found {
+    pub(crate) fn outline_hits(&self, of: &str) -> HitList {
         let (file, mut notes) = match self.one_file(of) {
             Ok(found) => found,
             Err(none) => return none,
@@ -197,14 +197,14 @@ impl Query<'_> {
             hits.push(Hit { depth, ..Hit::of(Symbol { file, def }) });
         }
         if facts.gap != crate::facts::Gap::None {
-            notes.push(format!("this file {}", facts.gap.words()));
+            notes.push(format!("this file {}", facts.gap.description()));
         }
         let title =
             format!("{}: {} lines, {} definitions", self.snapshot.path(file), facts.lines, hits.len());
-        Found { title, hits, left_out: 0, notes }
+        HitList { title, hits, left_out: 0, notes }
     }
 
-    pub fn outline(&self, of: &str) -> Answer {
-        self.answer(self.outline_hits(of))
+    pub fn outline(&self, of: &str) -> GraphReply {
+        self.reply(self.outline_hits(of))
     }
 }

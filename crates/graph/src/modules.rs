@@ -1,8 +1,8 @@
-//! Which files an import means, by the layout rules of each language.
+//! Finds the files that an import means, by the layout rules of each language.
 //!
 //! Build files are not followed: a repository is asked about before it is set up, and its folders say nearly as much.
-//! Only the name of a Rust package is read, since its own tests and its neighbours call it so. A module that no file
-//! fits is somebody else's, and names that come from it are not looked for here.
+//! Only the name of a Rust package is read, since its own tests and its neighbours use it. A module without a
+//! matching file is external, and names from it are not resolved here.
 
 use std::sync::OnceLock;
 
@@ -16,26 +16,26 @@ use crate::snapshot::{Snapshot, family};
 pub struct Modules {
     /// Files by the last part of their module path: `c` for `a/b/c.py` and for `a/b/c/__init__.py`.
     stems: QuickMap<String, Vec<u32>>,
-    /// Files by their folder, from the root.
+    /// Files by their folder, relative to the root.
     folders: QuickMap<String, Vec<u32>>,
-    /// Files by the package they say they are in.
+    /// Files by the package they declare.
     packages: QuickMap<String, Vec<u32>>,
-    /// Files by their last name, with ending.
+    /// Files by their file name, with extension.
     names: QuickMap<String, Vec<u32>>,
-    /// Rust's libraries, read when the first is asked for.
+    /// Rust's libraries, read when the first one is asked for.
     crates: OnceLock<Vec<Library>>,
-    /// Folders by their last name, with those that hold folders only.
+    /// Folders by their last name, including those that contain only folders.
     places: OnceLock<QuickMap<String, Vec<String>>>,
-    /// The folder of each npm package that was asked for, if it is of this repository.
+    /// The folder of each npm package that was asked for, if it belongs to this repository.
     npm: Mutex<QuickMap<String, Option<String>>>,
 }
 
-/// A Rust library: what it is called, and the folder of its `lib.rs`.
+/// A Rust library: its name, and the folder of its `lib.rs`.
 #[derive(Debug)]
 struct Library {
     name: String,
     source: String,
-    /// Its manifest says so; otherwise the name is that of its folder, and may have a prefix elsewhere.
+    /// True if its manifest has the name. Otherwise the name is that of its folder, and may have a prefix elsewhere.
     sure: bool,
 }
 
@@ -65,14 +65,14 @@ fn folder_of(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
-/// The path without its ending, and without the name of a file that stands for its folder.
+/// The path without its extension, and without the name of a file that stands for its folder.
 fn module_path(path: &str) -> &str {
     let name_at = path.rfind('/').map_or(0, |at| at + 1);
     let stem = match path[name_at..].find('.') {
         Some(dot) if dot > 0 => &path[..name_at + dot],
         _ => path,
     };
-    // `index.rs` and `lib.py` are modules like any other.
+    // In Rust and Python, `index.rs` and `lib.py` are ordinary modules.
     let stands_for_folder = |name: &str| match path.rsplit('.').next() {
         Some("rs") => matches!(name, "mod" | "lib" | "main"),
         Some("py" | "pyi") => matches!(name, "__init__" | "__main__"),
@@ -85,16 +85,16 @@ fn module_path(path: &str) -> &str {
     }
 }
 
-/// Whether a file is the module of this name.
+/// Tells whether a file is the module of this name.
 pub fn is_called(path: &str, name: &str) -> bool {
     module_path(path).rsplit('/').next() == Some(name)
 }
 
-/// What JavaScript and TypeScript try in place of an ending, in order.
+/// The extensions that JavaScript and TypeScript try, in order.
 const ES_ENDINGS: [&str; 8] = ["ts", "tsx", "js", "jsx", "mts", "cts", "mjs", "cjs"];
 const ES_DECLARED: [&str; 3] = ["d.ts", "d.mts", "d.cts"];
 
-/// Of files with one stem: what is written before what is only declared, and `a.ts` before `a.test.ts`.
+/// The order of files with one stem: implementations before declarations, and `a.ts` before `a.test.ts`.
 fn rank(path: &str) -> (bool, usize, usize) {
     let name = path.rsplit('/').next().unwrap_or(path);
     let ending = name.split_once('.').map_or("", |(_, ending)| ending);
@@ -104,7 +104,7 @@ fn rank(path: &str) -> (bool, usize, usize) {
     (declared, ending.matches('.').count(), order)
 }
 
-/// `a/b` and `../c` to `a/c`.
+/// Joins `a/b` and `../c` to `a/c`.
 fn join(folder: &str, relative: &str) -> Option<String> {
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
     for part in relative.split('/') {
@@ -119,13 +119,13 @@ fn join(folder: &str, relative: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// What a file says it is: its package, and where modules are written inside files, those.
+/// The packages that a file declares, including the modules written inside files, in languages that have them.
 pub fn packages(snapshot: &Snapshot, file: u32) -> Vec<String> {
     let facts = snapshot.facts(file);
     let package = facts.str(facts.package);
     let mut all: Vec<String> = (!package.is_empty()).then(|| package.to_owned()).into_iter().collect();
     if snapshot.language(file) == Some(Language::CSharp) {
-        let inside = facts.defs.iter().filter(|def| def.kind == crate::facts::Kind::Module);
+        let inside = facts.defs.iter().filter(|def| def.kind == crate::facts::DefKind::Module);
         all.extend(inside.map(|def| facts.path_of(def)));
     }
     all
@@ -158,8 +158,8 @@ impl Modules {
         })
     }
 
-    /// Files beside this one that see its names without an import.
-    pub fn beside(&self, snapshot: &Snapshot, file: u32) -> &[u32] {
+    /// The files of the same package or folder, whose names this file sees without an import.
+    pub fn same_scope_files(&self, snapshot: &Snapshot, file: u32) -> &[u32] {
         let facts = snapshot.facts(file);
         let package = facts.str(facts.package);
         let found = match snapshot.language(file) {
@@ -170,7 +170,7 @@ impl Modules {
         found.map_or(&[], Vec::as_slice)
     }
 
-    /// The files a module means when it is imported in a file; empty when it is not of this repository.
+    /// The files that a module means when it is imported in a file. Empty if it is not part of this repository.
     pub fn files(&self, snapshot: &Snapshot, from: u32, module: &str) -> Vec<u32> {
         let Some(language) = snapshot.language(from) else { return Vec::new() };
         let path = snapshot.path(from);
@@ -198,7 +198,7 @@ impl Modules {
         found
     }
 
-    /// The file of a module, of one family of languages: `a.py` is nothing to who imports `./a` in TypeScript.
+    /// The file of a module, within one family of languages: `a.py` is not the file of `./a` in TypeScript.
     fn exact(&self, snapshot: &Snapshot, module: &str, wanted: u8) -> Option<u32> {
         let stem = module.rsplit('/').next().unwrap_or(module);
         let all =
@@ -216,7 +216,7 @@ impl Modules {
         self.exact(snapshot, module_path(&joined), wanted)
     }
 
-    /// The file whose path ends with the module's, nearest to the folder that asks.
+    /// The file whose path ends with the module's, nearest to the importing folder.
     fn longest(&self, snapshot: &Snapshot, module: &str, folder: &str, wanted: u8) -> Option<u32> {
         let module = if wanted == family(Language::Python) { module } else { module_path(module) };
         let stem = module.rsplit('/').next().unwrap_or(module);
@@ -247,7 +247,7 @@ impl Modules {
         if let Some(file) = self.exact(snapshot, &rest, wanted) {
             return vec![file];
         }
-        // The root itself is the package.
+        // The root itself may be the package.
         if let Some(own) = snapshot.root.file_name().and_then(std::ffi::OsStr::to_str)
             && let Some(inside) =
                 rest.strip_prefix(own).filter(|inside| inside.is_empty() || inside.starts_with('/'))
@@ -256,7 +256,7 @@ impl Modules {
         {
             return vec![file];
         }
-        // Beneath a source folder: a one-word module must stand beside the file, or in a folder that is no package.
+        // Beneath a source folder: a one-word module must be next to the file, or in a folder that is not a package.
         let Some(found) = self.longest(snapshot, &rest, folder, wanted) else { return Vec::new() };
         let path = module_path(snapshot.path(found));
         let top = path.strip_suffix(rest.as_str()).unwrap_or("").trim_end_matches('/');
@@ -301,12 +301,13 @@ impl Modules {
         })
     }
 
-    /// Whether a word of an import that no file fits is the name of a file or folder here.
-    pub fn sounds_own(&self, word: &str) -> bool {
+    /// Tells whether a word of an import without a matching file is the name of a file or folder here.
+    pub fn is_local_word(&self, word: &str) -> bool {
         self.stems.contains_key(word) || self.places().contains_key(word)
     }
 
-    /// A package of the same repository: the folder of its name that has a `package.json` with this name.
+    /// The files of a package of the same repository: the folder of its name that has a `package.json` with this
+    /// name.
     fn npm(&self, snapshot: &Snapshot, module: &str, wanted: u8) -> Option<Vec<u32>> {
         let words = if module.starts_with('@') { 2 } else { 1 };
         let end = module.match_indices('/').nth(words - 1).map_or(module.len(), |(at, _)| at);
@@ -340,11 +341,11 @@ impl Modules {
         folders.iter().find(is_it).map(|folder| (**folder).clone())
     }
 
-    /// As Node and TypeScript look for a file: by ending, then in a folder of that name.
+    /// Finds a file as Node and TypeScript do: by extension, then in a folder of that name.
     fn es_file(&self, snapshot: &Snapshot, joined: &str, wanted: u8) -> Vec<u32> {
         let ending = joined.rsplit('/').next().and_then(|name| Some(name.rsplit_once('.')?.1)).unwrap_or("");
         let index = format!("{joined}/index");
-        // TypeScript writes `./a.js` for what is `a.ts` here.
+        // TypeScript writes `./a.js` for a file that is `a.ts` here.
         let plain =
             if ES_ENDINGS.contains(&ending) { &joined[..joined.len() - ending.len() - 1] } else { joined };
         let with = |stem: &str, endings: &[&str]| {
@@ -356,7 +357,7 @@ impl Modules {
             .or_else(|| with(&index, &ES_ENDINGS))
             .or_else(|| with(plain, &ES_DECLARED))
             .or_else(|| with(&index, &ES_DECLARED));
-        // Whatever else has the stem: `a.ios.js` is one of the files that `./a` can be.
+        // Any other file with the stem: `a.ios.js` is one of the files that `./a` can be.
         let asset =
             matches!(ending, "css" | "scss" | "sass" | "less" | "svg" | "png" | "json" | "html" | "md");
         let found =
@@ -364,7 +365,7 @@ impl Modules {
         found.map_or_else(Vec::new, |file| self.with_declarations(snapshot, file))
     }
 
-    /// What is declared beside a file, after it: types may be named there only.
+    /// Adds the declaration file of a file after it: types may be named only there.
     fn with_declarations(&self, snapshot: &Snapshot, file: u32) -> Vec<u32> {
         let path = snapshot.path(file);
         let mut found = vec![file];
@@ -413,7 +414,7 @@ impl Modules {
             Some(at) if at == 0 || path.as_bytes()[at - 1] == b'/' => (&path[..at + 3], &path[at + 4..]),
             _ => (folder_of(path), path.rsplit('/').next().unwrap_or(path)),
         };
-        // A test, an example and a program are crates of their own.
+        // A test, an example and a program are each a crate of their own.
         let alone = inside == "main.rs"
             || matches!(crate_root.rsplit('/').next(), Some("tests" | "examples" | "benches"));
         let own = if alone { "" } else { module_path(inside) };
@@ -435,7 +436,7 @@ impl Modules {
                 }
             }
             Some(first) => {
-                // A module of this file's own, else another crate of the repository.
+                // A module of this file's own, otherwise another crate of the repository.
                 let mut below = base.clone();
                 below.push(first);
                 if self.exact(snapshot, &format!("{root}/{}", below.join("/")), wanted).is_none() {
@@ -448,7 +449,7 @@ impl Modules {
             }
             None => {}
         }
-        // What follows the last file is a module or a type inside it.
+        // The parts after the last file name a module or a type inside it.
         let mut inner: Vec<&str> = base.into_iter().chain(parts).collect();
         loop {
             if inner.is_empty() && inner_root {
@@ -464,7 +465,7 @@ impl Modules {
         }
     }
 
-    /// The folder of the sources of a library, the nearest of those that are called so.
+    /// The source folder of a library: the nearest of those with this name.
     fn rust_crate(&self, snapshot: &Snapshot, path: &str, name: &str) -> Option<String> {
         let all = self.crates.get_or_init(|| self.libraries(snapshot));
         let shared = |folder: &str| path.bytes().zip(folder.bytes()).take_while(|(a, b)| a == b).count();

@@ -1,9 +1,9 @@
 //! Facts as bytes: fixed-width little-endian records, so that reading them back is a copy and not a parse.
 //!
-//! Bytes from a database may be damaged. Every length is checked before use and a record that names a string or
-//! a definition that is not there makes the whole file unknown again, so it is parsed once more.
+//! Bytes from a database may be damaged. Every length is checked before use. A record that names a missing string or
+//! definition makes the whole file unknown, so that it is parsed once more.
 
-use crate::facts::{Def, Facts, Gap, Import, Kind, NONE, Site, Sym, Use};
+use crate::facts::{Def, Facts, Gap, Import, DefKind, NONE, Site, Sym, UseKind};
 
 const DEF: usize = 44;
 const SITE: usize = 20;
@@ -46,7 +46,7 @@ pub fn pack(facts: &Facts) -> Vec<u8> {
         ] {
             out.extend_from_slice(&value.to_le_bytes());
         }
-        // The kind and the flags ride on the type, whose number needs no more than 16 million.
+        // The kind and the flags share a word with the type, whose number needs no more than 20 bits.
         let packed = (def.ty.0 & 0x000f_ffff) | (u32::from(def.flags) & 0x1f) << 20 | (def.kind as u32) << 25;
         out.extend_from_slice(&packed.to_le_bytes());
     }
@@ -67,9 +67,9 @@ pub fn pack(facts: &Facts) -> Vec<u8> {
     out
 }
 
-struct Reader<'a>(&'a [u8]);
+struct FactsReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> FactsReader<'a> {
     fn take(&mut self, length: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
@@ -86,7 +86,7 @@ fn word(bytes: &[u8], at: usize) -> u32 {
 }
 
 pub fn unpack(bytes: &[u8]) -> Option<Facts> {
-    let mut reader = Reader(bytes);
+    let mut reader = FactsReader(bytes);
     let mut counts = [0usize; 5];
     for count in &mut counts {
         *count = reader.number()? as usize;
@@ -123,7 +123,7 @@ pub fn unpack(bytes: &[u8]) -> Option<Facts> {
             doc: Sym(word(record, 9)),
             ty: Sym(last & 0x000f_ffff),
             flags: (last >> 20 & 0x1f) as u8,
-            kind: *Kind::ALL.get((last >> 25) as usize)?,
+            kind: *DefKind::ALL.get((last >> 25) as usize)?,
         };
         if !inside(def.parent)
             || ![def.name, def.owner, def.signature, def.doc, def.ty].iter().all(|sym| known(sym.0))
@@ -140,7 +140,7 @@ pub fn unpack(bytes: &[u8]) -> Option<Facts> {
             line: word(record, 2),
             def: word(record, 3),
             column: u16::from_le_bytes([record[16], record[17]]),
-            used: *Use::ALL.get(record[18] as usize)?,
+            used: *UseKind::ALL.get(record[18] as usize)?,
             flags: record[19],
         };
         if !inside(site.def) || !known(site.name.0) || !known(site.qualifier.0) {

@@ -1,11 +1,11 @@
-//! A symbol and its neighbours as a page with one drawing, and all calls for Graphviz.
+//! Draws a symbol and its neighbours as a page with one picture, and all calls for Graphviz.
 //!
-//! The page needs no script and no network: who calls stands on the left, what is called on the right.
+//! The page needs no script and no network. Callers are on the left, callees on the right.
 
 use std::fmt::Write as _;
 
-use crate::facts::Use;
-use crate::query::{Item, Query};
+use crate::facts::UseKind;
+use crate::query::{ReplyItem, Query};
 use crate::resolve::Confidence;
 use crate::select::select;
 use crate::snapshot::Symbol;
@@ -27,7 +27,7 @@ fn short(text: &str, most: usize) -> String {
     format!("{kept}…")
 }
 
-fn boxed(out: &mut String, x: i32, y: i32, item: &Item, class: &str) {
+fn boxed(out: &mut String, x: i32, y: i32, item: &ReplyItem, class: &str) {
     let place = format!("{}:{}", item.path, item.line);
     let place = if place.chars().count() > 44 {
         let tail: String = place.chars().rev().take(43).collect::<Vec<_>>().into_iter().rev().collect();
@@ -50,7 +50,7 @@ fn boxed(out: &mut String, x: i32, y: i32, item: &Item, class: &str) {
 }
 
 impl Query<'_> {
-    /// A page about a symbol; `None` when nothing has that name.
+    /// A page about a symbol. None if nothing has that name.
     pub fn picture(&self, of: &str) -> Option<String> {
         let centre = *select(self.snapshot, of).first()?;
         let item = self.item(centre);
@@ -92,7 +92,7 @@ impl Query<'_> {
             right + WIDE + 10
         );
         let top = |count: usize| (height - (count as i32) * (HIGH + GAP) + GAP) / 2;
-        let class = |item: &Item| match item.confidence {
+        let class = |item: &ReplyItem| match item.confidence {
             Some(Confidence::Exact) | None => "exact",
             Some(Confidence::Likely) => "likely",
             Some(Confidence::NameOnly) => "guess",
@@ -130,12 +130,12 @@ impl Query<'_> {
         Some(out)
     }
 
-    /// Every call and what it means, one JSON object per line.
+    /// Every call and its targets, one JSON object per line.
     pub fn calls(&self) -> String {
         let mut out = String::new();
         for file in 0..self.snapshot.files.len() as u32 {
             let facts = self.snapshot.facts(file);
-            for site in facts.sites.iter().filter(|site| site.used == Use::Call) {
+            for site in facts.sites.iter().filter(|site| site.used == UseKind::Call) {
                 let (targets, confidence) = self.resolver.site(file, site);
                 let to: Vec<serde_json::Value> = targets
                     .iter()
@@ -164,7 +164,7 @@ impl Query<'_> {
             format!("\"{path}:{}\"", facts.path_of(self.snapshot.def(symbol)).replace(['"', '\\'], "'"))
         };
         for file in 0..self.snapshot.files.len() as u32 {
-            for site in self.snapshot.facts(file).sites.iter().filter(|site| site.used == Use::Call) {
+            for site in self.snapshot.facts(file).sites.iter().filter(|site| site.used == UseKind::Call) {
                 let (targets, confidence) = self.resolver.site(file, site);
                 if confidence == Confidence::NameOnly || self.snapshot.facts(file).def(site.def).is_none() {
                     continue;

@@ -1,23 +1,23 @@
-//! Questions about a snapshot, answered as data. The words for a model are in [`crate::words`].
+//! Questions about a snapshot, answered as data. The wording for a model is in [`crate::wording`].
 
 use serde::Serialize;
 
-use crate::facts::{Facts, Kind, NONE, Site, Use, def_flag};
+use crate::facts::{Facts, DefKind, NONE, Site, UseKind, def_flag};
 use crate::hash::{QuickMap, QuickSet};
-use crate::references::Like;
+use crate::references::UseFilter;
 use crate::resolve::{Confidence, Resolver};
 use crate::select::{caller, select};
 use crate::snapshot::{Snapshot, Symbol};
 
-/// A name of more definitions than this means none of them in particular.
+/// A name with more definitions than this means none of them in particular.
 const MANY: usize = 64;
 
-/// So many definitions are asked who uses them, to find all that a change can reach.
+/// The number of definitions whose users are looked up, to find everything that a change can reach.
 const REACHED: usize = 1000;
 
 /// One line of an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Item {
+pub struct ReplyItem {
     /// `Outer.name`, or the path for a file.
     pub symbol: String,
     pub kind: &'static str,
@@ -25,12 +25,12 @@ pub struct Item {
     pub path: String,
     pub line: u32,
     pub end_line: u32,
-    /// The line of source there.
+    /// The source line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Confidence>,
-    /// Steps from what was asked about.
+    /// The number of steps from the definition asked about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub distance: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -46,21 +46,21 @@ pub struct Item {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Answer {
+pub struct GraphReply {
     pub title: String,
-    pub items: Vec<Item>,
-    /// Items that a limit kept out.
+    pub items: Vec<ReplyItem>,
+    /// The number of items that a limit left out.
     pub left_out: usize,
     pub notes: Vec<String>,
 }
 
-/// One line of an answer before it is worded, which takes the facts of its file.
+/// One line of an answer before it is worded. The wording needs the facts of its file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Hit {
     pub file: u32,
     /// [`NONE`] for the file itself.
     pub def: u32,
-    /// Where in it, if it is a place and not the definition.
+    /// The line inside it, if the hit is a place and not the definition.
     pub line: Option<u32>,
     pub confidence: Option<Confidence>,
     pub distance: Option<u32>,
@@ -89,7 +89,7 @@ impl Hit {
 
 /// An answer before it is worded.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Found {
+pub(crate) struct HitList {
     pub title: String,
     pub hits: Vec<Hit>,
     pub left_out: usize,
@@ -102,7 +102,7 @@ pub struct Reference {
     pub file: u32,
     pub line: u32,
     pub def: u32,
-    pub used: Use,
+    pub used: UseKind,
     pub target: Symbol,
     pub confidence: Confidence,
 }
@@ -112,7 +112,7 @@ pub struct Query<'s> {
     pub resolver: Resolver<'s>,
 }
 
-/// Whether a path is of a test by its name.
+/// Tells whether a path belongs to a test, by its name.
 pub fn is_test_path(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let in_folder = path
@@ -132,10 +132,10 @@ impl<'s> Query<'s> {
         Self { snapshot, resolver: Resolver::new(snapshot) }
     }
 
-    pub fn item(&self, symbol: Symbol) -> Item {
+    pub fn item(&self, symbol: Symbol) -> ReplyItem {
         let facts = self.snapshot.facts(symbol.file);
         let def = self.snapshot.def(symbol);
-        Item {
+        ReplyItem {
             symbol: facts.path_of(def),
             kind: def.kind.name(),
             signature: facts.str(def.signature).to_owned(),
@@ -153,9 +153,9 @@ impl<'s> Query<'s> {
         }
     }
 
-    pub(crate) fn file_item(&self, file: u32, line: u32) -> Item {
+    pub(crate) fn file_item(&self, file: u32, line: u32) -> ReplyItem {
         let path = self.snapshot.path(file).to_owned();
-        Item {
+        ReplyItem {
             symbol: path.clone(),
             kind: "file",
             signature: String::new(),
@@ -173,34 +173,34 @@ impl<'s> Query<'s> {
         }
     }
 
-    pub(crate) fn worded(&self, hit: &Hit) -> Item {
+    pub(crate) fn item_of(&self, hit: &Hit) -> ReplyItem {
         let item = match caller(hit.file, hit.def) {
             Some(symbol) => match hit.line {
-                Some(line) => Item { line, end_line: line, ..self.item(symbol) },
+                Some(line) => ReplyItem { line, end_line: line, ..self.item(symbol) },
                 None => self.item(symbol),
             },
             None => self.file_item(hit.file, hit.line.unwrap_or(1)),
         };
-        Item { confidence: hit.confidence, distance: hit.distance, used: hit.used, depth: hit.depth, ..item }
+        ReplyItem { confidence: hit.confidence, distance: hit.distance, used: hit.used, depth: hit.depth, ..item }
     }
 
-    /// All of an answer in words.
-    pub(crate) fn answer(&self, found: Found) -> Answer {
-        Answer {
+    /// Words all hits of an answer.
+    pub(crate) fn reply(&self, found: HitList) -> GraphReply {
+        GraphReply {
             title: found.title,
-            items: found.hits.iter().map(|hit| self.worded(hit)).collect(),
+            items: found.hits.iter().map(|hit| self.item_of(hit)).collect(),
             left_out: found.left_out,
             notes: found.notes,
         }
     }
 
-    /// What a text means, and an answer if that is nothing.
-    fn meant(&self, of: &str) -> Result<Vec<Symbol>, Found> {
+    /// The definitions that a text means. The error is the answer if there are none.
+    fn definitions_of(&self, of: &str) -> Result<Vec<Symbol>, HitList> {
         let targets = select(self.snapshot, of);
         if !targets.is_empty() {
             return Ok(targets);
         }
-        let mut answer = Found { title: format!("nothing named {of}"), ..Found::default() };
+        let mut answer = HitList { title: format!("nothing named {of}"), ..HitList::default() };
         let near = self.find_hits(of, 5).hits;
         if !near.is_empty() {
             let names: Vec<String> = (near.iter())
@@ -211,9 +211,9 @@ impl<'s> Query<'s> {
         Err(answer)
     }
 
-    /// The same, but no more than a question that looks at each of them can be about.
-    pub(crate) fn meant_few(&self, of: &str) -> Result<(Vec<Symbol>, Vec<String>), Found> {
-        let mut targets = self.meant(of)?;
+    /// The definitions that a text means, but at most as many as a question that inspects each of them can handle.
+    pub(crate) fn few_definitions_of(&self, of: &str) -> Result<(Vec<Symbol>, Vec<String>), HitList> {
+        let mut targets = self.definitions_of(of)?;
         let mut notes = Vec::new();
         if targets.len() > MANY {
             notes.push(format!(
@@ -225,43 +225,43 @@ impl<'s> Query<'s> {
         Ok((targets, notes))
     }
 
-    pub(crate) fn def_hits(&self, of: &str) -> Found {
-        match self.meant(of) {
+    pub(crate) fn def_hits(&self, of: &str) -> HitList {
+        match self.definitions_of(of) {
             Err(none) => none,
-            Ok(found) => Found {
+            Ok(found) => HitList {
                 title: format!("{} definitions of {of}", found.len()),
                 hits: found.into_iter().map(Hit::of).collect(),
-                ..Found::default()
+                ..HitList::default()
             },
         }
     }
 
-    pub(crate) fn refs_hits(&self, of: &str) -> Found {
-        let targets = match self.meant(of) {
+    pub(crate) fn refs_hits(&self, of: &str) -> HitList {
+        let targets = match self.definitions_of(of) {
             Err(none) => return none,
             Ok(targets) => targets,
         };
         let found = self.references(&targets);
         let hits: Vec<Hit> =
             found.iter().map(|found| Hit { used: Some(found.used.name()), ..Hit::at(found) }).collect();
-        Found { title: format!("{} uses of {of}", hits.len()), hits, ..Found::default() }
+        HitList { title: format!("{} uses of {of}", hits.len()), hits, ..HitList::default() }
     }
 
-    pub(crate) fn callers_hits(&self, of: &str) -> Found {
-        let targets = match self.meant(of) {
+    pub(crate) fn callers_hits(&self, of: &str) -> HitList {
+        let targets = match self.definitions_of(of) {
             Err(none) => return none,
             Ok(targets) => targets,
         };
         let mut found = self.references(&targets);
         // One line per caller, at its first call.
         let mut seen: QuickSet<(u32, u32)> = QuickSet::default();
-        found.retain(|found| found.used == Use::Call && seen.insert((found.file, found.def)));
+        found.retain(|found| found.used == UseKind::Call && seen.insert((found.file, found.def)));
         let hits: Vec<Hit> = found.iter().map(Hit::at).collect();
-        Found { title: format!("{} callers of {of}", hits.len()), hits, ..Found::default() }
+        HitList { title: format!("{} callers of {of}", hits.len()), hits, ..HitList::default() }
     }
 
-    pub(crate) fn callees_hits(&self, of: &str) -> Found {
-        let (targets, notes) = match self.meant_few(of) {
+    pub(crate) fn callees_hits(&self, of: &str) -> HitList {
+        let (targets, notes) = match self.few_definitions_of(of) {
             Err(none) => return none,
             Ok(targets) => targets,
         };
@@ -271,7 +271,7 @@ impl<'s> Query<'s> {
         for target in &targets {
             let facts = self.snapshot.facts(target.file);
             let mut sites: Vec<&Site> = (facts.sites.iter())
-                .filter(|site| site.used == Use::Call && facts.is_within(site.def, target.def))
+                .filter(|site| site.used == UseKind::Call && facts.is_within(site.def, target.def))
                 .collect();
             sites.sort_by_key(|site| (site.line, site.column));
             for site in sites {
@@ -297,7 +297,7 @@ impl<'s> Query<'s> {
             .collect();
         unknown.sort_unstable();
         unknown.dedup();
-        let mut answer = Found { title: format!("{of} calls {}", hits.len()), hits, left_out: 0, notes };
+        let mut answer = HitList { title: format!("{of} calls {}", hits.len()), hits, left_out: 0, notes };
         if !unknown.is_empty() {
             let shown = unknown.iter().take(20).copied().collect::<Vec<_>>().join(", ");
             let more = unknown.len().saturating_sub(20);
@@ -307,16 +307,16 @@ impl<'s> Query<'s> {
         answer
     }
 
-    /// Types made from this one, nearest first; for a method, the methods that override it.
-    pub(crate) fn implements_hits(&self, of: &str) -> Found {
-        let (targets, notes) = match self.meant_few(of) {
+    /// Types derived from this one, nearest first. For a method, the methods that override it.
+    pub(crate) fn implements_hits(&self, of: &str) -> HitList {
+        let (targets, notes) = match self.few_definitions_of(of) {
             Err(none) => return none,
             Ok(targets) => targets,
         };
         let mut hits = Vec::new();
         for target in targets {
             let def = self.snapshot.brief(target);
-            let (types, method) = if def.kind.is_type() || def.kind == Kind::Type {
+            let (types, method) = if def.kind.is_type() || def.kind == DefKind::Type {
                 (target, None)
             } else {
                 (Symbol { file: target.file, def: def.parent }, Some(self.snapshot.same_name(target)))
@@ -328,7 +328,7 @@ impl<'s> Query<'s> {
             let mut level = vec![types];
             for distance in 1..=8u32 {
                 let mut next = Vec::new();
-                for found in self.references_like(&level, Like::HEIRS) {
+                for found in self.references_like(&level, UseFilter::HEIRS) {
                     let Some(sub) = caller(found.file, found.def) else { continue };
                     if !seen.insert(sub) {
                         continue;
@@ -353,33 +353,33 @@ impl<'s> Query<'s> {
                 }
             }
         }
-        Found { title: format!("{} made from {of}", hits.len()), hits, left_out: 0, notes }
+        HitList { title: format!("{} made from {of}", hits.len()), hits, left_out: 0, notes }
     }
 
-    /// Whether a definition is a test, or stands in one.
+    /// Tells whether a definition is a test, or is nested in one.
     pub fn is_test(&self, symbol: Symbol) -> bool {
         self.snapshot.brief(symbol).test
     }
 
-    /// Whether a line of an answer is of a test.
+    /// Tells whether a line of an answer belongs to a test.
     pub(crate) fn is_test_hit(&self, hit: &Hit) -> bool {
         match caller(hit.file, hit.def) {
-            Some(at) => self.is_test(at) || self.snapshot.brief(at).kind == Kind::Test,
+            Some(at) => self.is_test(at) || self.snapshot.brief(at).kind == DefKind::Test,
             None => is_test_path(self.snapshot.path(hit.file)),
         }
     }
 
-    pub(crate) fn tests_of_hits(&self, of: &str) -> Found {
-        let (targets, mut notes) = match self.meant_few(of) {
+    pub(crate) fn tests_of_hits(&self, of: &str) -> HitList {
+        let (targets, mut notes) = match self.few_definitions_of(of) {
             Err(none) => return none,
             Ok(targets) => targets,
         };
         let mut hits = self.reach(&targets, 10, &mut notes);
         hits.retain(|hit| self.is_test_hit(hit));
-        Found { title: format!("{} tests reach {of}", hits.len()), hits, left_out: 0, notes }
+        HitList { title: format!("{} tests reach {of}", hits.len()), hits, left_out: 0, notes }
     }
 
-    /// Callers and users of the definitions, by the number of steps; guesses by name go one step only.
+    /// Callers and users of the definitions, by the number of steps. Guesses by name are followed for one step only.
     pub(crate) fn reach(&self, targets: &[Symbol], depth: u32, notes: &mut Vec<String>) -> Vec<Hit> {
         let mut seen: QuickSet<(u32, u32)> = targets.iter().map(|symbol| (symbol.file, symbol.def)).collect();
         let mut level: Vec<Symbol> = targets.to_vec();
@@ -388,10 +388,10 @@ impl<'s> Query<'s> {
         for distance in 1..=depth {
             asked += level.len();
             level.truncate(level.len() - asked.saturating_sub(REACHED).min(level.len()));
-            let like = if distance == 1 { Like::ANY } else { Like::SURE };
+            let like = if distance == 1 { UseFilter::ANY } else { UseFilter::SURE };
             let mut next = Vec::new();
             for found in self.references_like(&level, like) {
-                // A use inside a class that is no method belongs to the class.
+                // A use inside a class but outside of a method belongs to the class.
                 if !seen.insert((found.file, found.def)) {
                     continue;
                 }
@@ -414,32 +414,32 @@ impl<'s> Query<'s> {
         hits
     }
 
-    pub fn def(&self, of: &str) -> Answer {
-        self.answer(self.def_hits(of))
+    pub fn def(&self, of: &str) -> GraphReply {
+        self.reply(self.def_hits(of))
     }
 
-    pub fn refs(&self, of: &str) -> Answer {
-        self.answer(self.refs_hits(of))
+    pub fn refs(&self, of: &str) -> GraphReply {
+        self.reply(self.refs_hits(of))
     }
 
-    pub fn callers(&self, of: &str) -> Answer {
-        self.answer(self.callers_hits(of))
+    pub fn callers(&self, of: &str) -> GraphReply {
+        self.reply(self.callers_hits(of))
     }
 
-    pub fn callees(&self, of: &str) -> Answer {
-        self.answer(self.callees_hits(of))
+    pub fn callees(&self, of: &str) -> GraphReply {
+        self.reply(self.callees_hits(of))
     }
 
-    pub fn implements(&self, of: &str) -> Answer {
-        self.answer(self.implements_hits(of))
+    pub fn implements(&self, of: &str) -> GraphReply {
+        self.reply(self.implements_hits(of))
     }
 
-    pub fn tests_of(&self, of: &str) -> Answer {
-        self.answer(self.tests_of_hits(of))
+    pub fn tests_of(&self, of: &str) -> GraphReply {
+        self.reply(self.tests_of_hits(of))
     }
 }
 
-/// Whether a definition of a file is a test, or stands in one.
+/// Tells whether a definition of a file is a test, or is nested in one.
 pub(crate) fn in_test(facts: &Facts, def: u32) -> bool {
     let mut at = def;
     for _ in 0..32 {

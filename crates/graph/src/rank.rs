@@ -1,47 +1,47 @@
 //! The map of a repository: its most used definitions, by file, within a budget.
 //!
-//! Rank flows from users to what they use (PageRank over resolved uses), and starts where the task's words and the
-//! files in view point. The same repository and words always give the same map.
+//! Rank flows from users to the definitions they use (PageRank over resolved uses). It starts at the definitions that
+//! the task's words and the files in view point to. The same repository and words always give the same map.
 
-use crate::facts::{Kind, NONE, Site, Use};
+use crate::facts::{DefKind, NONE, Site, UseKind};
 use crate::hash::QuickMap;
 use crate::index::Index;
 use crate::query::{Query, is_test_path};
 use crate::resolve::{Confidence, Meaning};
 use crate::snapshot::{Snapshot, Symbol};
 use crate::text::push_lower;
-use crate::words::tokens;
+use crate::wording::tokens;
 
 const ROUNDS: usize = 20;
 const DAMPING: f32 = 0.85;
 
-/// What the map is for.
+/// The purpose of a map.
 #[derive(Debug, Clone, Default)]
-pub struct MapWish {
+pub struct MapRequest {
     pub budget: usize,
     /// Words of the task.
     pub words: Vec<String>,
-    /// Files the model has before it.
+    /// Files that the model has in view.
     pub in_view: Vec<String>,
 }
 
-/// What words, and files in view, give for each definition there is.
+/// The rank that words, and files in view, add for each definition in the index.
 const FOCUS: f32 = 4.0;
 
-/// Beyond this share of all files a word in their paths says nothing.
+/// If a word occurs in more than this share of all paths (one in three), it says nothing.
 const COMMON: usize = 3;
 
-/// A map seldom has room for more definitions than this.
+/// The definitions that are ordered first. A map seldom has room for more.
 const FIRST: usize = 1024;
 
-/// A line of the map has at least so many tokens.
+/// The fewest tokens of a line of the map.
 const LEAST: usize = 2;
 
-/// Less than this part of what was given is not passed on.
+/// Rank below this part of the initial amount is not passed on.
 const LITTLE: f32 = 1e-4;
 
-/// The uses in a file as links between definitions, by their numbers in the index; what stands outside of any
-/// definition has a number for its file. Each use is told with what it means.
+/// The uses in a file as links between definitions, by their numbers in the index. A use outside of any definition
+/// has a number for its file. Each use is reported to the callback with its meaning.
 pub(crate) fn file_links(
     query: &Query<'_>,
     index: &Index,
@@ -54,7 +54,7 @@ pub(crate) fn file_links(
     for (at, site) in snapshot.facts(file).sites.iter().enumerate() {
         let meaning = query.resolver.meaning(file, site);
         told(at, site, &meaning);
-        // A guess by name would lift whatever has a common one.
+        // A guess by name would raise every definition with a common name.
         let Meaning::Of(targets, confidence) = meaning else { continue };
         if targets.is_empty() || targets.len() > 8 || confidence == Confidence::NameOnly {
             continue;
@@ -63,14 +63,14 @@ pub(crate) fn file_links(
             Confidence::Exact => 1.0,
             Confidence::Likely | Confidence::NameOnly => 0.7,
         } * match site.used {
-            Use::Inherit | Use::Implement => 2.0,
-            Use::Call | Use::Type => 1.0,
-            Use::Read => 0.5,
+            UseKind::Inherit | UseKind::Implement => 2.0,
+            UseKind::Call | UseKind::Type => 1.0,
+            UseKind::Read => 0.5,
         } * if test { 0.3 } else { 1.0 };
         let from = index.number(Symbol { file, def: site.def }).unwrap_or(index.total() + file);
         let share = weight / targets.len() as f32;
         for target in targets {
-            // A use of a member speaks for its type as well.
+            // A use of a member also counts for its type.
             let up = Symbol { file: target.file, def: snapshot.brief(target).parent };
             if let Some(up) = index.number(up).filter(|up| *up != from) {
                 *links.entry((from, up)).or_default() += share * 0.3;
@@ -86,14 +86,14 @@ pub(crate) fn file_links(
     links
 }
 
-/// Links as an index has them, but for those from files that have changed since.
-pub(crate) struct Links<'i> {
+/// The links of an index, except for those from files that have changed since.
+pub(crate) struct RankLinks<'i> {
     index: &'i Index,
     changed: &'i [u32],
     instead: QuickMap<u32, Vec<(u32, f32)>>,
 }
 
-impl<'i> Links<'i> {
+impl<'i> RankLinks<'i> {
     pub fn of(index: &'i Index) -> Self {
         Self { index, changed: &[], instead: QuickMap::default() }
     }
@@ -113,7 +113,7 @@ impl<'i> Links<'i> {
         Self { index, changed, instead }
     }
 
-    /// How many there were, after each was told.
+    /// Calls the callback for each link. Returns the number of links.
     fn each(&self, node: u32, mut told: impl FnMut(u32, f32)) -> usize {
         if !self.changed.is_empty() {
             let file = node.checked_sub(self.index.total()).unwrap_or_else(|| self.index.symbol(node).file);
@@ -129,7 +129,7 @@ impl<'i> Links<'i> {
         count
     }
 
-    /// The rank of every node when each begins alike. What nothing takes goes to all.
+    /// The rank of every node when all begin alike. The rank of a node without links goes to all nodes.
     pub fn ranks(&self) -> Vec<f32> {
         let nodes = self.index.nodes() as usize;
         let even = 1.0 / nodes.max(1) as f32;
@@ -150,11 +150,12 @@ impl<'i> Links<'i> {
         rank
     }
 
-    /// What becomes of rank that begins at a few nodes: what each of them and their like get of it, and what goes to all.
-    fn flow(&self, start: Vec<(u32, f32)>) -> (Share, f32) {
+    /// The flow of rank that begins at a few nodes: the share of each reached node, and the share that goes to all
+    /// nodes.
+    fn flow(&self, start: Vec<(u32, f32)>) -> (NodeShares, f32) {
         let given: f32 = start.iter().map(|(_, given)| given).sum();
         let nodes = self.index.nodes() as usize;
-        let (mut kept, mut next, mut lost) = (Share::none(nodes), Share::none(nodes), 0.0);
+        let (mut kept, mut next, mut lost) = (NodeShares::none(nodes), NodeShares::none(nodes), 0.0);
         let mut level = start;
         for _ in 0..ROUNDS {
             for (node, rank) in level.drain(..) {
@@ -176,14 +177,14 @@ impl<'i> Links<'i> {
     }
 }
 
-/// What a few of all nodes have.
-struct Share {
+/// A value for a few of all nodes.
+struct NodeShares {
     of: Vec<f32>,
-    /// Those that have something.
+    /// The nodes with a value.
     some: Vec<u32>,
 }
 
-impl Share {
+impl NodeShares {
     fn none(nodes: usize) -> Self {
         Self { of: vec![0.0; nodes], some: Vec::new() }
     }
@@ -196,55 +197,57 @@ impl Share {
         *had += given;
     }
 
-    /// All of it, in the order of the nodes.
+    /// All values, in the order of the nodes.
     fn taken(mut self) -> Vec<(u32, f32)> {
         let mut all = Vec::with_capacity(self.some.len());
         self.take(&mut all);
         all
     }
 
-    /// Moves all to `level`, in the order of the nodes.
+    /// Moves all values to `level`, in the order of the nodes.
     fn take(&mut self, level: &mut Vec<(u32, f32)>) {
         self.some.sort_unstable();
         level.extend(self.some.drain(..).map(|node| (node, std::mem::take(&mut self.of[node as usize]))));
     }
 }
 
-/// How much a definition of a given rank says about a repository.
+/// The weight of a definition in the map of a repository.
 pub(crate) fn worth(snapshot: &Snapshot, index: &Index, symbol: Symbol) -> f32 {
     let brief = snapshot.brief(symbol);
     let minor = matches!(
         brief.kind,
-        Kind::Field | Kind::Variable | Kind::Variant | Kind::Test | Kind::Impl | Kind::Module
+        DefKind::Field | DefKind::Variable | DefKind::Variant | DefKind::Test | DefKind::Impl | DefKind::Module
     );
-    // What nobody can use from outside, single values, and other people's code say little about a repository.
+    // Definitions that cannot be used from outside, single values, and third-party code say little about a
+    // repository.
     let inner = brief.parent != NONE
         && snapshot.brief(Symbol { file: symbol.file, def: brief.parent }).kind.is_callable();
     index.worth_of_file(symbol.file)
         * if minor || inner { 0.05 } else { 1.0 }
-        * if brief.kind == Kind::Constant { 0.3 } else { 1.0 }
+        * if brief.kind == DefKind::Constant { 0.3 } else { 1.0 }
 }
 
-/// How much a file says about a repository, by where it lies.
+/// The weight of a file in the map of a repository, by its path.
 pub(crate) fn worth_of_path(path: &str) -> f32 {
     let vendored = if is_vendored(path) { 0.1 } else { 1.0 };
     vendored * if is_test_path(path) { 0.2 } else { 1.0 }
 }
 
-/// Where the words of a task and the files in view point, with how much.
+/// The nodes that the words of a task and the files in view point to, each with an amount.
 ///
-/// Words and view each give as much as all definitions together have, so that what was asked for comes before what the whole
-/// repository builds on. A rare word gives more than a common one, and each gives to few as much as to many.
-fn begins(query: &Query<'_>, index: &Index, wish: &MapWish) -> Vec<(u32, f32)> {
+/// Words and view each give as much as all definitions together have, so that what was asked for comes before what
+/// the whole repository builds on. A rare word gives more than a common one, and each word gives the same total to
+/// few nodes as to many.
+fn start_shares(query: &Query<'_>, index: &Index, wish: &MapRequest) -> Vec<(u32, f32)> {
     let (snapshot, nodes) = (query.snapshot, index.nodes() as f32);
-    let mut start = Share::none(index.nodes() as usize);
+    let mut start = NodeShares::none(index.nodes() as usize);
     let mut words: Vec<String> =
         wish.words.iter().map(|word| word.to_lowercase()).filter(|word| word.len() > 2).collect();
     words.sort_unstable();
     words.dedup();
     let meant: Vec<(f32, Vec<(u32, f32)>)> = (words.iter())
         .map(|word| {
-            let of_word = meant(query, index, word);
+            let of_word = nodes_of_word(query, index, word);
             ((nodes / (of_word.len() as f32 + 1.0)).max(1.0).ln(), of_word)
         })
         .filter(|(_, of_word)| !of_word.is_empty())
@@ -269,10 +272,10 @@ fn begins(query: &Query<'_>, index: &Index, wish: &MapWish) -> Vec<(u32, f32)> {
     start.taken()
 }
 
-/// The definitions that a word points at, by their names or by where they stand, with how well.
-fn meant(query: &Query<'_>, index: &Index, word: &str) -> Vec<(u32, f32)> {
+/// The definitions that a word points to, by their names or by their paths, each with a weight.
+fn nodes_of_word(query: &Query<'_>, index: &Index, word: &str) -> Vec<(u32, f32)> {
     let snapshot = query.snapshot;
-    let mut found = Share::none(index.nodes() as usize);
+    let mut found = NodeShares::none(index.nodes() as usize);
     let (finder, mut path) = (memchr::memmem::Finder::new(word), String::new());
     let mut of_word: Vec<(u32, bool)> = Vec::new();
     for file in 0..snapshot.files.len() as u32 {
@@ -283,11 +286,11 @@ fn meant(query: &Query<'_>, index: &Index, word: &str) -> Vec<(u32, f32)> {
             of_word.push((file, name.split('.').next() == Some(word)));
         }
     }
-    // A file of that name is meant even where every path holds the word.
+    // A file of that name is meant even if every path contains the word.
     let common = of_word.len() * COMMON > snapshot.files.len() + COMMON;
     for (file, named) in of_word.into_iter().filter(|(_, named)| *named || !common) {
         let range = index.range(file);
-        // A file counts as a whole, however much is in it.
+        // A file counts as a whole, however much it contains.
         let each = if named { 40.0 } else { 4.0 } / (range.len() as f32).sqrt().max(1.0);
         range.for_each(|node| found.add(node, each * index.worth_of_file(file)));
     }
@@ -298,12 +301,12 @@ fn meant(query: &Query<'_>, index: &Index, word: &str) -> Vec<(u32, f32)> {
             }
         }
     };
-    for (name, symbol) in snapshot.names_holding(word) {
+    for (name, symbol) in snapshot.names_containing(word) {
         if let Some(id) = index.name_of(symbol) {
             named(id, if name == word { 20.0 } else { 4.0 });
         }
     }
-    // A name that is a part of the word, as `parse` of `parser`.
+    // A name that is a part of the word, such as `parse` in `parser`.
     if word.len() > 5 {
         let parts = index.folded_names().filter(|(name, _)| (5..word.len()).contains(&name.len()));
         parts.filter(|(name, _)| word.contains(name)).for_each(|(_, id)| named(id, 4.0));
@@ -320,21 +323,22 @@ fn is_vendored(path: &str) -> bool {
     })
 }
 
-/// Definitions in the order of their worth for a wish; all of them, or those that come first.
-fn order(query: &Query<'_>, index: &Index, wish: &MapWish, all: bool) -> Vec<Symbol> {
+/// Definitions in the order of their worth for a wish: all of them, or the first ones.
+fn order(query: &Query<'_>, index: &Index, wish: &MapRequest, all: bool) -> Vec<Symbol> {
     let snapshot = query.snapshot;
-    let start = begins(query, index, wish);
+    let start = start_shares(query, index, wish);
     let stale = !snapshot.changed().is_empty();
     if start.is_empty() && !stale && !all {
         return index.top().collect();
     }
     let nodes = index.nodes() as usize;
-    let links = Links::now(query, index);
+    let links = RankLinks::now(query, index);
     let ranks = stale.then(|| links.ranks());
     let rank = |node: u32| ranks.as_ref().map_or_else(|| index.rank(node), |ranks| ranks[node as usize]);
     let given: f32 = start.iter().map(|(_, given)| given).sum();
     let (flown, lost) = links.flow(start);
-    // Every node begins with one, and these with more. What got lost on the way counts for where it began, not for all.
+    // Every node begins with one, and these with more. Rank that was lost on the way is credited to its start, not to
+    // all nodes.
     let sum = nodes as f32 + given;
     let (even, again) = (nodes as f32 / sum, given / (given - lost).max(f32::MIN_POSITIVE));
     let share = |node: u32| even * rank(node) + again * flown.of[node as usize] / sum;
@@ -359,8 +363,8 @@ fn order(query: &Query<'_>, index: &Index, wish: &MapWish, all: bool) -> Vec<Sym
 }
 
 impl Query<'_> {
-    /// The map as text, and the files it names, most important first.
-    pub fn map(&self, wish: &MapWish) -> (String, Vec<String>) {
+    /// The map as text, and the files that it names, most important first.
+    pub fn map(&self, wish: &MapRequest) -> (String, Vec<String>) {
         let stop = std::sync::atomic::AtomicBool::new(false);
         let made;
         let index = match self.snapshot.index() {
@@ -375,25 +379,26 @@ impl Query<'_> {
         };
         let first = order(self, index, wish, false);
         let few = first.len() < index.total() as usize;
-        match self.drawn(wish, index, first, few) {
+        match self.draw_map(wish, index, first, few) {
             Some(map) => map,
             None => {
                 let order = order(self, index, wish, true);
-                self.drawn(wish, index, order, false).unwrap_or_default()
+                self.draw_map(wish, index, order, false).unwrap_or_default()
             }
         }
     }
 
-    /// Nothing if these definitions are only the first, and more would fit.
-    fn drawn(
+    /// Draws the map. None if `few` is set, which means that these are only the first definitions, and more would
+    /// fit.
+    fn draw_map(
         &self,
-        wish: &MapWish,
+        wish: &MapRequest,
         index: &Index,
         order: Vec<Symbol>,
         few: bool,
     ) -> Option<(String, Vec<String>)> {
         let snapshot = self.snapshot;
-        // Definitions are taken in order of rank until the budget is full, and shown by file.
+        // Definitions are taken in the order of rank until the budget is used up, and shown by file.
         let mut files: Vec<(u32, Vec<Symbol>)> = Vec::new();
         let mut used = 24;
         let mut taken = 0;
@@ -406,7 +411,7 @@ impl Query<'_> {
         };
         let mut full = false;
         for symbol in order {
-            if snapshot.brief(symbol).kind == Kind::Impl {
+            if snapshot.brief(symbol).kind == DefKind::Impl {
                 continue;
             }
             let known = files.iter().position(|(file, _)| *file == symbol.file);
@@ -415,7 +420,7 @@ impl Query<'_> {
                 continue;
             }
             let path = known.map_or_else(|| tokens(snapshot.path(symbol.file)) + 1, |_| 0);
-            // What has no room anyway is not read.
+            // A definition without room is not read.
             let room = used + path + LEAST <= wish.budget;
             let cost = path + if room { tokens(&line_of(symbol)) } else { LEAST };
             if used + cost > wish.budget {

@@ -1,38 +1,38 @@
-//! Who uses a definition: by the index, or by resolving every use of its name.
+//! Finds the users of a definition: by the index, or by resolving every use of its name.
 
-use crate::facts::{Kind, NONE, Site, Use, def_flag};
+use crate::facts::{DefKind, NONE, Site, UseKind, def_flag};
 use crate::hash::{QuickMap, QuickSet};
-use crate::index::{Index, Used};
+use crate::index::{Index, IndexedUse};
 use crate::query::{Query, Reference};
 use crate::resolve::Confidence;
 use crate::snapshot::Symbol;
 
-/// Which uses are asked for.
+/// The uses that a question asks for.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Like {
-    /// As sure as this.
+pub(crate) struct UseFilter {
+    /// The least confidence.
     pub least: Confidence,
-    /// Only those that make a type from another.
+    /// True if only uses count that derive a type from another.
     pub heirs: bool,
 }
 
-impl Like {
+impl UseFilter {
     pub const ANY: Self = Self { least: Confidence::NameOnly, heirs: false };
     pub const SURE: Self = Self { least: Confidence::Likely, heirs: false };
     pub const HEIRS: Self = Self { least: Confidence::NameOnly, heirs: true };
 
-    pub fn holds(self, used: Use, confidence: Confidence) -> bool {
-        confidence >= self.least && (!self.heirs || matches!(used, Use::Inherit | Use::Implement))
+    pub fn matches(self, used: UseKind, confidence: Confidence) -> bool {
+        confidence >= self.least && (!self.heirs || matches!(used, UseKind::Inherit | UseKind::Implement))
     }
 }
 
 impl Query<'_> {
     /// Everything that uses one of the definitions, the surest first.
     pub fn references(&self, targets: &[Symbol]) -> Vec<Reference> {
-        self.references_like(targets, Like::ANY)
+        self.references_like(targets, UseFilter::ANY)
     }
 
-    pub(crate) fn references_like(&self, targets: &[Symbol], like: Like) -> Vec<Reference> {
+    pub(crate) fn references_like(&self, targets: &[Symbol], like: UseFilter) -> Vec<Reference> {
         let mut wanted: QuickMap<Symbol, Confidence> = QuickMap::default();
         for target in targets {
             wanted.insert(*target, Confidence::Exact);
@@ -41,14 +41,14 @@ impl Query<'_> {
         let mut found = Vec::new();
         match self.snapshot.index() {
             Some(index) => {
-                self.look_up(index, &wanted, like, &mut found);
+                self.find_in_index(index, &wanted, like, &mut found);
                 if !self.snapshot.changed().is_empty() {
-                    self.look_for(&wanted, self.snapshot.changed().iter().copied(), &mut found);
+                    self.find_in_facts(&wanted, self.snapshot.changed().iter().copied(), &mut found);
                 }
             }
-            None => self.look_for(&wanted, 0..self.snapshot.files.len() as u32, &mut found),
+            None => self.find_in_facts(&wanted, 0..self.snapshot.files.len() as u32, &mut found),
         }
-        found.retain(|(_, found)| like.holds(found.used, found.confidence));
+        found.retain(|(_, found)| like.matches(found.used, found.confidence));
         // Files are numbered by their paths.
         let small = |number: u32| u64::from(number.min((1 << 20) - 1));
         let mut keyed: Vec<(u64, u32)> = (found.iter().zip(0..))
@@ -61,12 +61,12 @@ impl Query<'_> {
         keyed.into_iter().map(|(_, at)| found[at as usize].1).collect()
     }
 
-    /// By the index, in the files it knows.
-    fn look_up(
+    /// Looks the uses up in the index, in the files it knows.
+    fn find_in_index(
         &self,
         index: &Index,
         wanted: &QuickMap<Symbol, Confidence>,
-        like: Like,
+        like: UseFilter,
         found: &mut Vec<(u32, Reference)>,
     ) {
         let mut by_name: Vec<(u32, u32, Symbol, Confidence)> = (wanted.iter())
@@ -101,21 +101,21 @@ impl Query<'_> {
                     None => best(self.snapshot.family(used.file)),
                 };
                 if let Some((target, least)) = hit {
-                    let Used { file, line, def, used: kind, .. } = used;
+                    let IndexedUse { file, line, def, used: kind, .. } = used;
                     let confidence = used.confidence.min(least);
                     let one = (used.site, Reference { file, line, def, used: kind, target, confidence });
                     if used.shared { shared.push(one) } else { found.push(one) }
                 }
             }
         }
-        // A use that may mean several of them is one use.
+        // A use that may mean several of them is counted once.
         shared.sort_unstable_by_key(|(site, one)| (one.file, *site, std::cmp::Reverse(one.confidence)));
         shared.dedup_by_key(|(site, one)| (one.file, *site));
         found.append(&mut shared);
     }
 
-    /// In the facts of these files.
-    fn look_for(
+    /// Searches the uses in the facts of these files.
+    fn find_in_facts(
         &self,
         wanted: &QuickMap<Symbol, Confidence>,
         files: impl Iterator<Item = u32>,
@@ -132,7 +132,7 @@ impl Query<'_> {
             if spelled.is_empty() && !default {
                 continue;
             }
-            // Imported under another name.
+            // The name may be imported under another name.
             let fallback = if default { facts.sym("default") } else { None };
             for import in &facts.imports {
                 if import.alias != import.name
@@ -152,18 +152,19 @@ impl Query<'_> {
         }
     }
 
-    /// Calling a class calls its constructor, and a call of an overridden method may come here.
+    /// Adds the related definitions: calling a class calls its constructor, and a call of an overridden method may
+    /// reach this one.
     fn widen(&self, target: Symbol, wanted: &mut QuickMap<Symbol, Confidence>) {
         let def = self.snapshot.brief(target);
         if def.parent == NONE || !def.kind.is_callable() {
             return;
         }
         let around = self.snapshot.brief(Symbol { file: target.file, def: def.parent }).kind;
-        if !around.is_type() || around == Kind::Impl {
+        if !around.is_type() || around == DefKind::Impl {
             return;
         }
         let own = Symbol { file: target.file, def: def.parent };
-        if def.kind == Kind::Constructor {
+        if def.kind == DefKind::Constructor {
             wanted.entry(own).or_insert(Confidence::Exact);
             return;
         }

@@ -1,21 +1,22 @@
-//! What a diff takes away: definitions that the files no longer have, and who still speaks of them.
+//! The definitions that a diff removes, and their remaining users.
 //!
-//! The graph knows the files as they are. The old text of a file is had by taking the diff back, and read by the same rules.
+//! The graph knows the present files. The old text of a file is reconstructed by reverting the diff, and read by the
+//! same rules.
 
 use crate::extract::{extract, language_of};
-use crate::facts::{Def, Facts, Gap, Import, Kind};
+use crate::facts::{Def, Facts, Gap, Import, DefKind};
 use crate::hash::QuickSet;
 use crate::impact::path_in;
 use crate::layout::read_regular;
 use crate::query::{Hit, Query};
 use crate::resolve::Confidence;
-use crate::scan::Limits;
+use crate::scan::GraphLimits;
 use crate::select::files_ending;
 use crate::snapshot::Symbol;
 
-/// A definition that is gone.
-pub(crate) struct Removed {
-    /// Where it stood.
+/// A removed definition.
+pub(crate) struct RemovedDef {
+    /// The file it was in.
     pub path: String,
     pub line: u32,
     /// `Outer.name`.
@@ -29,11 +30,11 @@ struct Hunk<'d> {
     new_start: usize,
     old: Vec<&'d str>,
     new: Vec<&'d str>,
-    /// Lines of the old file that were taken away.
+    /// The lines that were deleted, by their numbers in the old file.
     gone: Vec<u32>,
 }
 
-/// The hunks of each file: its path before, its path now, and they.
+/// The hunks of each file, with its old path and its new path.
 fn hunks(diff: &str) -> Vec<(String, String, Vec<Hunk<'_>>)> {
     let mut files: Vec<(String, String, Vec<Hunk<'_>>)> = Vec::new();
     let (mut old, mut left) = (String::new(), (0, 0));
@@ -90,8 +91,8 @@ fn hunks(diff: &str) -> Vec<(String, String, Vec<Hunk<'_>>)> {
     files
 }
 
-/// The text before a diff; nothing if the diff is not of this text.
-fn before(now: &str, hunks: &[Hunk<'_>]) -> Option<String> {
+/// The text before a diff. None if the diff does not match this text.
+fn text_before(now: &str, hunks: &[Hunk<'_>]) -> Option<String> {
     let mut lines: Vec<&str> = now.lines().collect();
     for hunk in hunks.iter().rev() {
         let range = hunk.new_start..hunk.new_start + hunk.new.len();
@@ -105,21 +106,21 @@ fn before(now: &str, hunks: &[Hunk<'_>]) -> Option<String> {
     Some(text)
 }
 
-/// What an old text defines in lines that went, and the present one does not.
-fn gone(path: &str, old: &str, lines: &[u32], now: &Facts) -> Vec<Removed> {
+/// The definitions of an old text in deleted lines that the present text does not have.
+fn removed_defs(path: &str, old: &str, lines: &[u32], now: &Facts) -> Vec<RemovedDef> {
     let Some(language) = language_of(path, old) else { return Vec::new() };
     let was = extract(language, old);
     let there: QuickSet<String> = now.defs.iter().map(|def| now.path_of(def)).collect();
-    // Who uses a member of what is gone uses that.
+    // A member of a removed definition is covered by that definition.
     let with_more = |def: &Def| {
         was.def(def.parent)
-            .is_some_and(|around| around.kind != Kind::Module && !there.contains(&was.path_of(around)))
+            .is_some_and(|around| around.kind != DefKind::Module && !there.contains(&was.path_of(around)))
     };
     (was.defs.iter())
-        .filter(|def| !matches!(def.kind, Kind::Variable | Kind::Impl | Kind::Module))
+        .filter(|def| !matches!(def.kind, DefKind::Variable | DefKind::Impl | DefKind::Module))
         .filter(|def| !with_more(def))
         .filter(|def| lines.iter().any(|line| (def.start_line..=def.end_line).contains(line)))
-        .map(|def| Removed {
+        .map(|def| RemovedDef {
             path: path.to_owned(),
             line: def.line,
             symbol: was.path_of(def),
@@ -130,8 +131,8 @@ fn gone(path: &str, old: &str, lines: &[u32], now: &Facts) -> Vec<Removed> {
 }
 
 impl Query<'_> {
-    /// The definitions that a diff of the present files has taken away.
-    pub(crate) fn removed(&self, diff: &str) -> Vec<Removed> {
+    /// The definitions that a diff of the present files has removed.
+    pub(crate) fn removed(&self, diff: &str) -> Vec<RemovedDef> {
         let mut removed = Vec::new();
         for (was, now, hunks) in hunks(diff) {
             let lines: Vec<u32> = hunks.iter().flat_map(|hunk| hunk.gone.iter().copied()).collect();
@@ -142,28 +143,29 @@ impl Query<'_> {
             match files_ending(self.snapshot, path).first() {
                 Some(&file) => {
                     let path = self.snapshot.path(file);
-                    let text = read_regular(&self.snapshot.root.join(path), Limits::default().file_bytes)
+                    let text = read_regular(&self.snapshot.root.join(path), GraphLimits::default().file_bytes)
                         .unwrap_or_default();
-                    let old = before(&String::from_utf8_lossy(&text), &hunks);
+                    let old = text_before(&String::from_utf8_lossy(&text), &hunks);
                     let old = old.unwrap_or_default();
-                    removed.extend(gone(path, &old, &lines, self.snapshot.facts(file)));
+                    removed.extend(removed_defs(path, &old, &lines, self.snapshot.facts(file)));
                 }
-                // All of it is gone, and all of it is in the diff.
+                // The whole file is gone, and all of it is in the diff.
                 None => {
                     let old: String = hunks
                         .iter()
                         .flat_map(|hunk| hunk.old.iter())
                         .map(|line| format!("{line}\n"))
                         .collect();
-                    removed.extend(gone(&was, &old, &lines, &Facts::empty(Gap::None)));
+                    removed.extend(removed_defs(&was, &old, &lines, &Facts::empty(Gap::None)));
                 }
             }
         }
         removed
     }
 
-    /// Who still speaks of what is gone: uses of its name that now mean nothing, or nothing in particular.
-    pub(crate) fn speak_of(&self, removed: &[Removed]) -> Vec<Hit> {
+    /// The remaining users of removed definitions: uses of a name that now resolves to nothing, or to nothing in
+    /// particular.
+    pub(crate) fn remaining_users(&self, removed: &[RemovedDef]) -> Vec<Hit> {
         let mut hits: Vec<Hit> = Vec::new();
         let mut seen: QuickSet<(u32, u32)> = QuickSet::default();
         for file in 0..self.snapshot.files.len() as u32 {
@@ -199,7 +201,7 @@ impl Query<'_> {
                         });
                     }
                 }
-                // Brought in and handed on, or never used.
+                // An import that is passed on, or never used.
                 if let Some(import) = import.filter(|_| !used)
                     && seen.insert((file, import.def))
                 {

@@ -1,25 +1,26 @@
-//! The rules of a language, as data: which node of its grammar is what.
+//! The rules of a language, as data: the meaning of each kind of node in its grammar.
 //!
-//! Tree-sitter's own query language was tried on paper and left: a query that also captures every identifier costs
-//! about as much as the parse, and half of what is needed (scopes, what a name was bound to) cannot be said in it. A
-//! rule here names a node kind and the fields to look at, is compiled to a table by kind, and one walk of the tree
-//! applies it: a tenth of the cost, and a language is still a folder without code.
+//! Tree-sitter's own query language was considered and rejected: a query that also captures every identifier costs
+//! about as much as the parse, and half of what is needed (scopes, the value a name was bound to) cannot be expressed
+//! in it. A rule here names a node kind and the fields to read, is compiled to a table by kind, and one walk of the
+//! tree applies it: a tenth of the cost, and a language is still a folder without code.
 //!
 //! ```text
-//! !setting word word                      what holds for the language
-//! kind|kind verb word key=path key=path   what such a node is
+//! !setting word word                      a setting of the language
+//! kind|kind verb word key=path key=path   the meaning of such a node
 //! ```
-//! A path is steps joined by dots: a field's name, `@kind` for the first child of that kind, `#0` and `#last` for named
-//! children, `^` the parent, `~` down the declarators of C, `fn` the function declarator among them; `a/b` tries one after the other.
+//! A path is a series of steps joined by dots: a field's name, `@kind` for the first child of that kind, `#0` and
+//! `#last` for named children, `^` for the parent, `~` down the declarators of C, `fn` for the function declarator
+//! among them; `a/b` tries one after the other.
 
 use std::sync::OnceLock;
 
 use lathe_grammars::{Grammar, Language, Node};
 
-use crate::facts::Kind;
+use crate::facts::DefKind;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verb {
+pub enum RuleVerb {
     Def,
     Bind,
     Call,
@@ -40,7 +41,7 @@ pub enum Verb {
 }
 
 #[derive(Debug, Clone)]
-enum Step {
+enum NodeStep {
     Field(u16),
     /// A name can stand for several symbols.
     Child(Vec<u16>),
@@ -52,61 +53,61 @@ enum Step {
 }
 
 #[derive(Debug, Clone, Default)]
-pub struct Path(Vec<Vec<Step>>);
+pub struct NodePath(Vec<Vec<NodeStep>>);
 
 #[derive(Debug, Clone)]
-struct Condition {
-    path: Path,
+struct NodeCondition {
+    path: NodePath,
     kinds: Vec<u16>,
     wanted: bool,
 }
 
-/// Where a rule holds: bits of [`Rule::at`].
+/// The places where a rule applies: bits of [`NodeRule::at`].
 pub const AT_FILE: u8 = 1;
 pub const AT_TYPE: u8 = 2;
 pub const AT_FUNCTION: u8 = 4;
 
 #[derive(Debug, Clone)]
-pub struct Rule {
-    pub verb: Verb,
-    pub kind: Kind,
+pub struct NodeRule {
+    pub verb: RuleVerb,
+    pub kind: DefKind,
     pub words: Vec<String>,
-    pub name: Path,
-    pub body: Path,
-    pub ty: Path,
-    pub value: Path,
-    pub owner: Path,
-    pub object: Path,
-    pub bases: Vec<Path>,
-    pub implements: Vec<Path>,
-    /// The text before the name holds this word.
+    pub name: NodePath,
+    pub body: NodePath,
+    pub ty: NodePath,
+    pub value: NodePath,
+    pub owner: NodePath,
+    pub object: NodePath,
+    pub bases: Vec<NodePath>,
+    pub implements: Vec<NodePath>,
+    /// The text before the name must contain this word.
     pub word: Option<String>,
-    /// The name is this text.
+    /// The name must be this text.
     pub text: Option<String>,
     /// The node at this path must be the object itself (`self`, `this`).
-    pub own: Option<Path>,
-    /// The name is bound inside the nearest such node only, not in the function around it.
+    pub own: Option<NodePath>,
+    /// The name is bound only inside the nearest such node, not in the function around it.
     within: Vec<u16>,
-    conditions: Vec<Condition>,
+    conditions: Vec<NodeCondition>,
     under: Vec<u16>,
     at: u8,
 }
 
-impl Rule {
+impl NodeRule {
     pub fn is_within(&self) -> bool {
         !self.within.is_empty()
     }
 
-    /// Whether a node is the one its names are bound in.
+    /// Tells whether a node is the one that its names are bound in.
     pub fn ends_at(&self, node: Node<'_>) -> bool {
         self.within.contains(&node.kind_id())
     }
 
-    pub fn says(&self, word: &str) -> bool {
+    pub fn has_word(&self, word: &str) -> bool {
         self.words.iter().any(|had| had == word)
     }
 
-    pub fn holds(&self, node: Node<'_>, parent: Option<Node<'_>>, at: u8) -> bool {
+    pub fn applies_to(&self, node: Node<'_>, parent: Option<Node<'_>>, at: u8) -> bool {
         self.at & at != 0
             && (self.under.is_empty() || parent.is_some_and(|parent| self.under.contains(&parent.kind_id())))
             && self.conditions.iter().all(|condition| {
@@ -118,7 +119,7 @@ impl Rule {
     }
 }
 
-impl Path {
+impl NodePath {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -126,14 +127,14 @@ impl Path {
     /// All nodes at the path: several declarators of one declaration, several names of one field.
     pub fn find_all<'t>(&self, node: Node<'t>) -> Vec<Node<'t>> {
         match self.0.first().map(Vec::as_slice) {
-            Some([Step::Field(field)]) => {
+            Some([NodeStep::Field(field)]) => {
                 let mut cursor = node.walk();
                 let Some(field) = std::num::NonZero::new(*field) else { return Vec::new() };
                 let all: Vec<_> =
                     node.children_by_field_id(field, &mut cursor).filter(Node::is_named).collect();
                 if all.is_empty() { self.find(node).into_iter().collect() } else { all }
             }
-            Some([Step::Declarator]) => {
+            Some([NodeStep::Declarator]) => {
                 let mut cursor = node.walk();
                 node.children_by_field_name("declarator", &mut cursor)
                     .filter_map(|declarator| declared(declarator, false).or(Some(declarator)))
@@ -143,10 +144,10 @@ impl Path {
         }
     }
 
-    /// What is at the path below every child that its first step fits, not only below the first.
+    /// All nodes at the path below every child that its first step matches, not only below the first.
     pub fn find_each<'t>(&self, node: Node<'t>) -> Vec<Node<'t>> {
         match self.0.first().map(Vec::as_slice) {
-            Some([Step::Child(kinds), rest @ ..]) => {
+            Some([NodeStep::Child(kinds), rest @ ..]) => {
                 let rest = Self(vec![rest.to_vec()]);
                 let mut cursor = node.walk();
                 let children =
@@ -162,15 +163,15 @@ impl Path {
             let mut at = node;
             for step in steps {
                 at = match step {
-                    Step::Field(field) => at.child_by_field_id(*field)?,
-                    Step::Child(kinds) => (0..at.named_child_count())
+                    NodeStep::Field(field) => at.child_by_field_id(*field)?,
+                    NodeStep::Child(kinds) => (0..at.named_child_count())
                         .filter_map(|i| at.named_child(i as u32))
                         .find(|child| kinds.contains(&child.kind_id()))?,
-                    Step::Last => at.named_child(at.named_child_count().checked_sub(1)? as u32)?,
-                    Step::Parent => at.parent()?,
-                    Step::Nth(index) => at.named_child(*index as u32)?,
-                    Step::Declarator => declared(at, false)?,
-                    Step::Function => declared(at, true)?,
+                    NodeStep::Last => at.named_child(at.named_child_count().checked_sub(1)? as u32)?,
+                    NodeStep::Parent => at.parent()?,
+                    NodeStep::Nth(index) => at.named_child(*index as u32)?,
+                    NodeStep::Declarator => declared(at, false)?,
+                    NodeStep::Function => declared(at, true)?,
                 };
             }
             Some(at)
@@ -178,11 +179,11 @@ impl Path {
     }
 }
 
-/// Down the declarators: to the name, or to the function declarator on the way.
+/// Follows the declarators to the name, or to the function declarator on the way.
 fn declared(node: Node<'_>, function: bool) -> Option<Node<'_>> {
     let mut at = node;
     for _ in 0..64 {
-        // `operator bool()` is its own name, and what it has for a declarator is the rest of its type.
+        // `operator bool()` is a name itself, and its declarator is the rest of its type.
         if at.kind() == "operator_cast" {
             return Some(at);
         }
@@ -209,7 +210,7 @@ fn declared(node: Node<'_>, function: bool) -> Option<Node<'_>> {
 }
 
 #[derive(Debug, Default, Clone)]
-pub struct Settings {
+pub struct LanguageSettings {
     pub own: Vec<String>,
     pub parent: Vec<String>,
     pub constructor: Vec<String>,
@@ -221,33 +222,33 @@ pub struct Settings {
     pub test_mark: Vec<String>,
     pub public_mark: Vec<String>,
     pub doc_inside: bool,
-    /// A bare name in a method can be a member of its class.
+    /// True if a bare name in a method can be a member of its class.
     pub implicit_own: bool,
-    /// Files of one folder see each other's names.
+    /// True if files of one folder see each other's names.
     pub folder_scope: bool,
 }
 
 #[derive(Debug)]
-pub struct Rules {
-    pub settings: Settings,
-    by_kind: Vec<Vec<Rule>>,
-    /// What the files name and the grammar does not know. Shared files may speak of nodes that only one of the
+pub struct LanguageRules {
+    pub settings: LanguageSettings,
+    by_kind: Vec<Vec<NodeRule>>,
+    /// Node kinds in the rule files that the grammar does not have. Shared files may name nodes that only one of the
     /// languages has, so this is for a test and not an error.
     pub unknown: Vec<String>,
 }
 
-impl Rules {
-    pub fn of_kind(&self, kind: u16) -> &[Rule] {
+impl LanguageRules {
+    pub fn of_kind(&self, kind: u16) -> &[NodeRule] {
         self.by_kind.get(kind as usize).map_or(&[], Vec::as_slice)
     }
 
-    pub fn with_verb(&self, kind: u16, verb: Verb) -> Option<&Rule> {
+    pub fn with_verb(&self, kind: u16, verb: RuleVerb) -> Option<&NodeRule> {
         self.of_kind(kind).iter().find(|rule| rule.verb == verb)
     }
 
-    /// The rules of a language; `None` for one without a graph (CSS, HTML, JSON).
+    /// The rules of a language. None for a language without a graph (CSS, HTML, JSON).
     pub fn of(language: Language) -> Option<&'static Self> {
-        static TABLE: [OnceLock<Option<Rules>>; Language::ALL.len()] =
+        static TABLE: [OnceLock<Option<LanguageRules>>; Language::ALL.len()] =
             [const { OnceLock::new() }; Language::ALL.len()];
         let at = Language::ALL.iter().position(|known| *known == language)?;
         TABLE[at]
@@ -256,13 +257,13 @@ impl Rules {
     }
 }
 
-fn compile(text: &[&str], grammar: &Grammar) -> Rules {
-    let mut rules = Rules {
-        settings: Settings::default(),
+fn compile(text: &[&str], grammar: &Grammar) -> LanguageRules {
+    let mut rules = LanguageRules {
+        settings: LanguageSettings::default(),
         by_kind: vec![Vec::new(); grammar.node_kind_count()],
         unknown: Vec::new(),
     };
-    // The language's own file stands first, and its rules go before those it shares.
+    // The language's own file comes first, and its rules take precedence over those it shares.
     for part in text {
         for line in part.lines() {
             let line = line.trim();
@@ -279,7 +280,7 @@ fn compile(text: &[&str], grammar: &Grammar) -> Rules {
     rules
 }
 
-fn set(settings: &mut Settings, line: &str) {
+fn set(settings: &mut LanguageSettings, line: &str) {
     let mut words = line.split_whitespace();
     let name = words.next().unwrap_or_default();
     let list = match name {
@@ -331,26 +332,26 @@ fn kind_ids(names: &str, grammar: &Grammar, unknown: &mut Vec<String>) -> Vec<u1
     ids
 }
 
-fn path(text: &str, grammar: &Grammar, unknown: &mut Vec<String>) -> Path {
+fn path(text: &str, grammar: &Grammar, unknown: &mut Vec<String>) -> NodePath {
     let mut all = Vec::new();
     'ways: for way in text.split('/') {
         let mut steps = Vec::new();
         for step in way.split('.').filter(|step| !step.is_empty()) {
             steps.push(match step {
-                "~" => Step::Declarator,
-                "fn" => Step::Function,
-                "^" => Step::Parent,
-                "#last" => Step::Last,
-                _ if step.starts_with('#') => Step::Nth(step[1..].parse().unwrap_or(0)),
+                "~" => NodeStep::Declarator,
+                "fn" => NodeStep::Function,
+                "^" => NodeStep::Parent,
+                "#last" => NodeStep::Last,
+                _ if step.starts_with('#') => NodeStep::Nth(step[1..].parse().unwrap_or(0)),
                 _ if step.starts_with('@') => {
                     let kinds = kind_ids(&step[1..], grammar, unknown);
                     if kinds.is_empty() {
                         continue 'ways;
                     }
-                    Step::Child(kinds)
+                    NodeStep::Child(kinds)
                 }
                 _ => match grammar.field_id_for_name(step) {
-                    Some(id) => Step::Field(id.get()),
+                    Some(id) => NodeStep::Field(id.get()),
                     None => {
                         unknown.push(format!("field {step}"));
                         continue 'ways;
@@ -360,46 +361,46 @@ fn path(text: &str, grammar: &Grammar, unknown: &mut Vec<String>) -> Path {
         }
         all.push(steps);
     }
-    Path(all)
+    NodePath(all)
 }
 
-fn compile_line(rules: &mut Rules, line: &str, grammar: &Grammar) {
+fn compile_line(rules: &mut LanguageRules, line: &str, grammar: &Grammar) {
     let mut unknown = Vec::new();
     let mut words = line.split_whitespace();
     let kinds = kind_ids(words.next().unwrap_or_default(), grammar, &mut unknown);
     let verb = match words.next().unwrap_or_default() {
-        "def" => Verb::Def,
-        "bind" => Verb::Bind,
-        "call" => Verb::Call,
-        "member" => Verb::Member,
-        "ref" => Verb::Ref,
-        "type" => Verb::Type,
-        "ignore" => Verb::Ignore,
-        "import" => Verb::Import,
-        "plain" => Verb::Plain,
-        "comment" => Verb::Comment,
-        "attribute" => Verb::Attribute,
-        "wrapper" => Verb::Wrapper,
-        "unwrap" => Verb::Unwrap,
-        "skip" => Verb::Skip,
-        "tokens" => Verb::Tokens,
-        "package" => Verb::Package,
-        "base" => Verb::Base,
+        "def" => RuleVerb::Def,
+        "bind" => RuleVerb::Bind,
+        "call" => RuleVerb::Call,
+        "member" => RuleVerb::Member,
+        "ref" => RuleVerb::Ref,
+        "type" => RuleVerb::Type,
+        "ignore" => RuleVerb::Ignore,
+        "import" => RuleVerb::Import,
+        "plain" => RuleVerb::Plain,
+        "comment" => RuleVerb::Comment,
+        "attribute" => RuleVerb::Attribute,
+        "wrapper" => RuleVerb::Wrapper,
+        "unwrap" => RuleVerb::Unwrap,
+        "skip" => RuleVerb::Skip,
+        "tokens" => RuleVerb::Tokens,
+        "package" => RuleVerb::Package,
+        "base" => RuleVerb::Base,
         other => {
             rules.unknown.push(format!("verb {other}"));
             return;
         }
     };
-    let mut rule = Rule {
+    let mut rule = NodeRule {
         verb,
-        kind: Kind::Function,
+        kind: DefKind::Function,
         words: Vec::new(),
-        name: Path::default(),
-        body: Path::default(),
-        ty: Path::default(),
-        value: Path::default(),
-        owner: Path::default(),
-        object: Path::default(),
+        name: NodePath::default(),
+        body: NodePath::default(),
+        ty: NodePath::default(),
+        value: NodePath::default(),
+        owner: NodePath::default(),
+        object: NodePath::default(),
         bases: Vec::new(),
         implements: Vec::new(),
         word: None,
@@ -416,7 +417,7 @@ fn compile_line(rules: &mut Rules, line: &str, grammar: &Grammar) {
             continue;
         }
         let Some((key, value)) = word.split_once('=') else {
-            match Kind::parse(word).filter(|_| verb == Verb::Def && rule.words.is_empty()) {
+            match DefKind::parse(word).filter(|_| verb == RuleVerb::Def && rule.words.is_empty()) {
                 Some(kind) => rule.kind = kind,
                 None => rule.words.push(word.to_owned()),
             }
@@ -447,7 +448,7 @@ fn compile_line(rules: &mut Rules, line: &str, grammar: &Grammar) {
             }
             "if" | "not" => {
                 let (at, kinds) = value.split_once(':').unwrap_or((value, ""));
-                rule.conditions.push(Condition {
+                rule.conditions.push(NodeCondition {
                     path: path(at, grammar, &mut unknown),
                     kinds: if kinds.is_empty() { Vec::new() } else { kind_ids(kinds, grammar, &mut unknown) },
                     wanted: key == "if",

@@ -1,7 +1,7 @@
-//! Which files a repository has now, by looking at each: names and times, no contents.
+//! Finds the present files of a repository, by names and times, without contents.
 //!
 //! Ignore files are honoured whether or not the folder is a git work tree, links are never followed (so they cannot
-//! form cycles or lead out), and hidden files stay out, as in Trae.
+//! form cycles or lead out), and hidden files are left out, as in Trae.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -9,30 +9,30 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use ignore::WalkState;
 use lathe_grammars::Language;
-use lathe_search::{Ignored, LATHE_IGNORE, TreeRules, plain_walk, unread_own_file};
+use lathe_search::{IgnoreOptions, LATHE_IGNORE, TreeRules, plain_walk, unread_own_file};
 use parking_lot::Mutex;
 
-use crate::layout::{Layout, excludes, is_settled, outside, rule_stamp, stamp};
-use crate::watch::{Watch, is_shared};
+use crate::layout::{Layout, exclude_files, is_settled, outside_rules, rule_stamp, stamp};
+use crate::watch::{TreeWatch, is_shared};
 
-/// What is not read, and how much is.
+/// The limits of a scan.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct GraphLimits {
     pub file_bytes: u64,
     pub files: usize,
-    /// Files and folders of any kind to look at before giving up.
+    /// The number of files and folders of any kind after which the scan gives up.
     pub entries: usize,
     pub threads: usize,
 }
 
-impl Default for Limits {
+impl Default for GraphLimits {
     fn default() -> Self {
         let threads = std::thread::available_parallelism().map_or(2, usize::from).min(8);
         Self { file_bytes: 2 << 20, files: 200_000, entries: usize::MAX, threads }
     }
 }
 
-/// A file's look: when it is the same, so is its content, unless it was read in the moment it was written.
+/// The stamp of a file. If it is the same, so is the content, unless the file was read at the moment it was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stamp {
     pub size: u64,
@@ -53,52 +53,52 @@ impl Stamp {
 }
 
 #[derive(Debug, Clone)]
-pub struct Seen {
-    /// From the root, with `/`.
+pub struct SourceFile {
+    /// The path relative to the root, with `/`.
     pub path: String,
     pub stamp: Stamp,
 }
 
-/// Folders of other people's code that are sometimes not ignored.
+/// Folders of third-party code that are sometimes not ignored.
 const NEVER: [&str; 3] = ["node_modules", "__pycache__", "bower_components"];
 
-/// Whether a file of this name can be in the graph.
+/// Tells whether a file of this name can be in the graph.
 pub fn is_source(path: &str) -> bool {
     Language::of_path(path).is_some_and(|language| language.graph_rules().is_some())
 }
 
-/// What the walk saw.
-pub struct Walked {
+/// The result of a walk.
+pub struct FileScan {
     /// All source files beneath the root, sorted by path.
-    pub files: Vec<Seen>,
-    /// How many more there were than the limit.
+    pub files: Vec<SourceFile>,
+    /// The number of files beyond the limit.
     pub beyond: usize,
-    /// For the next look, if it was a walk after which nothing can differ without looking so.
+    /// The layout for the next check, if no later change can go unnoticed.
     pub layout: Option<Layout>,
 }
 
-/// Nothing if it was told to stop, or gave up: then nothing is known about what is not there.
-pub fn scan(root: &Path, limits: &Limits, watch: Option<&Watch>, stop: &AtomicBool) -> Option<Walked> {
-    // What an unusable `.latheignore` keeps from the model is not known, so all of its folder is left out.
+/// Walks the tree. None if it was stopped, or gave up: then nothing is known about missing files.
+pub fn scan(root: &Path, limits: &GraphLimits, watch: Option<&TreeWatch>, stop: &AtomicBool) -> Option<FileScan> {
+    // It is not known what an unusable `.latheignore` hides from the model, so its whole folder is left out.
     if unread_own_file(root).is_some() {
-        return Some(Walked { files: Vec::new(), beyond: 0, layout: None });
+        return Some(FileScan { files: Vec::new(), beyond: 0, layout: None });
     }
-    let rules = TreeRules::new(Ignored { git: true, gemini: false }).with_global(root);
+    let rules = TreeRules::new(IgnoreOptions { git: true, gemini: false }).with_global(root);
     let mut builder = plain_walk(root);
     builder.threads(limits.threads).filter_entry(move |entry| {
         let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
         let is_never = NEVER.iter().any(|name| entry.file_name() == *name);
         let is_left_out =
-            || is_never || rules.leave_out(entry) || (is_folder && unread_own_file(entry.path()).is_some());
+            || is_never || rules.excludes(entry) || (is_folder && unread_own_file(entry.path()).is_some());
         entry.depth() == 0 || !is_left_out()
     });
-    let mut first = Sight::default();
-    outside(root).iter().for_each(|rule| first.rule(rule));
+    let mut first = WalkRecord::default();
+    outside_rules(root).iter().for_each(|rule| first.rule(rule));
     let all = Mutex::new(first);
     let entries = AtomicUsize::new(0);
     let ends = || stop.load(Ordering::Relaxed) || entries.load(Ordering::Relaxed) > limits.entries;
     builder.build_parallel().run(|| {
-        let mut local = Local { sight: Sight::default(), all: &all };
+        let mut local = Local { sight: WalkRecord::default(), all: &all };
         let (entries, ends) = (&entries, &ends);
         Box::new(move |entry| {
             entries.fetch_add(1, Ordering::Relaxed);
@@ -108,7 +108,7 @@ pub fn scan(root: &Path, limits: &Limits, watch: Option<&Watch>, stop: &AtomicBo
             let Ok(entry) = entry else { return WalkState::Continue };
             if entry.file_type().is_some_and(|kind| kind.is_dir()) {
                 let rel = entry.path().strip_prefix(root).ok().and_then(Path::to_str);
-                // Before the folder is read, so that nothing that happens later is missed.
+                // The watch is added before the folder is read, so that nothing that happens later is missed.
                 if let (Some(watch), Some(rel)) = (watch, rel) {
                     watch.add(entry.path(), rel);
                 }
@@ -117,7 +117,7 @@ pub fn scan(root: &Path, limits: &Limits, watch: Option<&Watch>, stop: &AtomicBo
             if entry.depth() == 0 || !entry.file_type().is_some_and(|kind| kind.is_file()) {
                 return WalkState::Continue;
             }
-            // A name that is not text cannot be asked for.
+            // A path that is not UTF-8 cannot be asked for.
             let Some(path) = entry.path().strip_prefix(root).ok().and_then(Path::to_str) else {
                 return WalkState::Continue;
             };
@@ -125,7 +125,7 @@ pub fn scan(root: &Path, limits: &Limits, watch: Option<&Watch>, stop: &AtomicBo
                 return WalkState::Continue;
             }
             if let Ok(metadata) = entry.metadata() {
-                local.sight.seen.push(Seen { path: path.to_owned(), stamp: Stamp::of(&metadata) });
+                local.sight.seen.push(SourceFile { path: path.to_owned(), stamp: Stamp::of(&metadata) });
             }
             WalkState::Continue
         })
@@ -133,27 +133,27 @@ pub fn scan(root: &Path, limits: &Limits, watch: Option<&Watch>, stop: &AtomicBo
     if ends() {
         return None;
     }
-    let Sight { seen: mut files, folders, rules, odd } = all.into_inner();
+    let WalkRecord { seen: mut files, folders, rules, odd } = all.into_inner();
     files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     let beyond = files.len().saturating_sub(limits.files);
     files.truncate(limits.files);
     let whole = beyond == 0 && !odd;
     let layout = (whole && !is_shared(root)).then(|| Layout::new(folders, &files, rules));
-    Some(Walked { files, beyond, layout })
+    Some(FileScan { files, beyond, layout })
 }
 
-/// What a walk saw. Folders and rules are looked at before they are read.
+/// The entries that a walk saw. Folders and rules are stamped before they are read.
 #[derive(Default)]
-struct Sight {
-    seen: Vec<Seen>,
+struct WalkRecord {
+    seen: Vec<SourceFile>,
     folders: Vec<(String, Stamp)>,
-    /// Files that say what is ignored.
+    /// The ignore files.
     rules: Vec<(String, Option<Stamp>)>,
-    /// A folder or rule could not be looked at, has no name that can be kept, or was written just now.
+    /// True if a folder or rule could not be stamped, has a name that cannot be stored, or was written just now.
     odd: bool,
 }
 
-impl Sight {
+impl WalkRecord {
     fn folder(&mut self, path: &Path, rel: Option<&str>) {
         let (Some(rel), Some(stamp)) = (rel, stamp(path)) else {
             self.odd = true;
@@ -167,7 +167,7 @@ impl Sight {
             }
         }
         if !rel.is_empty() && path.join(".git").exists() {
-            excludes(path).iter().for_each(|rule| self.rule(rule));
+            exclude_files(path).iter().for_each(|rule| self.rule(rule));
         }
     }
 
@@ -181,10 +181,10 @@ impl Sight {
     }
 }
 
-/// What one thread saw, added to all when it ends.
+/// The entries that one thread saw, added to all when it ends.
 struct Local<'a> {
-    sight: Sight,
-    all: &'a Mutex<Sight>,
+    sight: WalkRecord,
+    all: &'a Mutex<WalkRecord>,
 }
 
 impl Drop for Local<'_> {

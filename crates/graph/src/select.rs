@@ -1,11 +1,11 @@
-//! From what a person or a model writes to the definitions it means: `name`, `Class.name`, `file:name`, `file:line`.
+//! Finds the definitions that the text of a person or a model means: `name`, `Class.name`, `file:name`, `file:line`.
 
 use std::path::{Component, Path};
 
-use crate::facts::{Kind, NONE};
+use crate::facts::{DefKind, NONE};
 use crate::snapshot::{Snapshot, Symbol};
 
-/// Definitions a text means; several when it says no more than a name.
+/// The definitions that a text means; several if it is only a name.
 pub fn select(snapshot: &Snapshot, text: &str) -> Vec<Symbol> {
     let text = text.trim();
     if let Some((path, rest)) = split_file(snapshot, text) {
@@ -55,7 +55,7 @@ pub fn at_line(snapshot: &Snapshot, file: u32, line: u32) -> Option<Symbol> {
     (0..facts.defs.len() as u32)
         .filter(|def| {
             let def = &facts.defs[*def as usize];
-            def.start_line <= line && line <= def.end_line && def.kind != Kind::Impl
+            def.start_line <= line && line <= def.end_line && def.kind != DefKind::Impl
         })
         .min_by_key(|def| {
             let def = &facts.defs[*def as usize];
@@ -85,7 +85,7 @@ fn by_name(snapshot: &Snapshot, text: &str) -> Vec<Symbol> {
         .collect()
 }
 
-/// The definition a use stands in, if it stands in one.
+/// The definition that contains a use, if there is one.
 pub fn caller(file: u32, def: u32) -> Option<Symbol> {
     (def != NONE).then_some(Symbol { file, def })
 }

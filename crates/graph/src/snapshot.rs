@@ -1,4 +1,4 @@
-//! The facts of all files at one moment, with the index over them if there is one that holds.
+//! The facts of all files at one moment, with the index over them if a valid one exists.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -6,18 +6,18 @@ use std::sync::{Arc, OnceLock};
 use lathe_grammars::Language;
 use parking_lot::Mutex;
 
-use crate::facts::{Def, Facts, Gap, Kind, NONE, Sym};
+use crate::facts::{Def, Facts, Gap, DefKind, NONE, Sym};
 use crate::hash::QuickMap;
 use crate::index::{Brief, Folded, Index};
-use crate::lazy::Lazy;
-use crate::resolve::Learned;
+use crate::lazy::LazyFacts;
+use crate::resolve::ResolveCache;
 
 #[derive(Debug, Clone)]
 pub struct FileFacts {
-    /// From the root, with `/`.
+    /// The path relative to the root, with `/`.
     pub path: Arc<str>,
     pub content: i64,
-    pub facts: Arc<Lazy>,
+    pub facts: Arc<LazyFacts>,
 }
 
 /// A definition: its file and its number in it.
@@ -31,25 +31,25 @@ pub struct Snapshot {
     pub root: PathBuf,
     /// Sorted by path.
     pub files: Vec<FileFacts>,
-    /// Files that are not in the answers, and why.
+    /// Files that are not in the answers, each with the reason.
     pub left_out: Vec<(String, Gap)>,
-    /// By file, because every step of a resolution asks.
+    /// By file, because every step of a resolution needs them.
     languages: Vec<Option<Language>>,
     names: OnceLock<QuickMap<u64, Vec<Symbol>>>,
     index: Option<Arc<Index>>,
-    /// Files that the index knows with another content, by number.
+    /// The numbers of files that have another content than the index knows.
     changed: Vec<u32>,
-    /// Every name once, in lower case, one per line, and where each begins; and a definition that has it.
+    /// Every name once, in lower case, one per line, with the start of each, and one definition that has it.
     folded: OnceLock<(Folded, Vec<Symbol>)>,
     pub(crate) modules: OnceLock<crate::modules::Modules>,
-    /// What the last resolver found out; it holds for the next one.
-    pub(crate) learned: Mutex<Learned>,
+    /// The results of the last resolver, which stay valid for the next one.
+    pub(crate) learned: Mutex<ResolveCache>,
 }
 
-/// Stands for a definition whose facts could not be read; the answer it is in is thrown away.
+/// Stands for a definition whose facts could not be read. The answer with it is discarded.
 static NOTHING: Def = Def {
     name: Sym(0),
-    kind: Kind::Variable,
+    kind: DefKind::Variable,
     flags: 0,
     parent: NONE,
     owner: Sym(0),
@@ -63,7 +63,7 @@ static NOTHING: Def = Def {
     ty: Sym(0),
 };
 
-/// Languages that see each other's definitions.
+/// Numbers the families of languages that see each other's definitions.
 pub fn family(language: Language) -> u8 {
     match language {
         Language::C | Language::Cpp => 1,
@@ -75,7 +75,7 @@ pub fn family(language: Language) -> u8 {
 
 pub(crate) fn name_hash(name: &str) -> u64 {
     use std::hash::Hasher as _;
-    let mut hasher = crate::hash::Quick::default();
+    let mut hasher = crate::hash::QuickHasher::default();
     hasher.write(name.as_bytes());
     hasher.finish()
 }
@@ -96,8 +96,8 @@ impl Snapshot {
         }
     }
 
-    /// With an index that holds for all files but these, whose interface is still the same.
-    pub(crate) fn indexed(self, index: Arc<Index>, changed: Vec<u32>) -> Self {
+    /// Adds an index that is valid for all files but these, whose interface is still the same.
+    pub(crate) fn with_index(self, index: Arc<Index>, changed: Vec<u32>) -> Self {
         Self { index: Some(index), changed, ..self }
     }
 
@@ -110,17 +110,17 @@ impl Snapshot {
         self.index.as_ref()
     }
 
-    /// Whether questions about names are look-ups.
+    /// Tells whether questions about names are look-ups.
     pub fn has_index(&self) -> bool {
         self.index.is_some()
     }
 
-    /// Files whose uses the index does not know, by number.
+    /// The numbers of files whose uses the index does not know.
     pub(crate) fn changed(&self) -> &[u32] {
         &self.changed
     }
 
-    /// What a definition is, without its facts if there is another way.
+    /// The main properties of a definition, read from the index if possible, otherwise from its facts.
     pub(crate) fn brief(&self, symbol: Symbol) -> Brief {
         if let Some(brief) = self.index.as_ref().and_then(|index| index.brief(symbol)) {
             return brief;
@@ -130,7 +130,7 @@ impl Snapshot {
         Brief { kind: def.kind, flags: def.flags, parent: def.parent, owned: def.owner.0 != 0, test }
     }
 
-    /// `a.b` of the definitions around one, unless it belongs to a type that is elsewhere.
+    /// `a.b` with the definitions around it, unless it belongs to a type elsewhere.
     pub(crate) fn path_of(&self, symbol: Symbol) -> String {
         let mut parts = vec![self.name(symbol)];
         let mut at = symbol;
@@ -200,14 +200,14 @@ impl Snapshot {
         known.into_iter().flatten().chain(found)
     }
 
-    /// For asking many times for definitions with the name of this one.
+    /// A lookup for many queries for definitions with the name of this one.
     pub(crate) fn same_name(&self, symbol: Symbol) -> SameName<'_> {
         let known = self.index.as_ref().and_then(|index| Some((&**index, index.name_of(symbol)?)));
         SameName { snapshot: self, name: self.name(symbol), known }
     }
 
     /// Definitions with the name of this one.
-    pub(crate) fn alike(&self, symbol: Symbol) -> Vec<Symbol> {
+    pub(crate) fn same_named(&self, symbol: Symbol) -> Vec<Symbol> {
         match &self.index {
             Some(index) => index.name_of(symbol).map_or_else(Vec::new, |name| index.named(name).collect()),
             None => self.named(self.name(symbol)).collect(),
@@ -219,7 +219,7 @@ impl Snapshot {
             let mut names: QuickMap<u64, Vec<Symbol>> = QuickMap::default();
             for symbol in self.symbols() {
                 // A block that adds to a type is not a definition of it.
-                if self.def(symbol).kind != Kind::Impl {
+                if self.def(symbol).kind != DefKind::Impl {
                     names.entry(name_hash(self.name(symbol))).or_default().push(symbol);
                 }
             }
@@ -227,8 +227,8 @@ impl Snapshot {
         })
     }
 
-    /// Names that hold a text, both in lower case: the folded name, and a definition that has it.
-    pub(crate) fn names_holding<'s>(&'s self, text: &'s str) -> impl Iterator<Item = (&'s str, Symbol)> + 's {
+    /// Names that contain a text, both in lower case: the folded name, and a definition that has it.
+    pub(crate) fn names_containing<'s>(&'s self, text: &'s str) -> impl Iterator<Item = (&'s str, Symbol)> + 's {
         let (all, starts) = match &self.index {
             Some(index) => index.folded(),
             None => &self.folded.get_or_init(|| self.fold()).0,
@@ -237,7 +237,7 @@ impl Snapshot {
         std::iter::from_fn(move || {
             loop {
                 let hit = from + finder.find(all.as_bytes().get(from..)?)?;
-                // Hits come in the order of the names, and often close to each other.
+                // Hits come in the order of the names, and are often close to each other.
                 let near = starts.get(next..)?;
                 let few = near.get(..16).unwrap_or(near);
                 let at = match few.partition_point(|start| *start as usize <= hit) {
@@ -253,7 +253,7 @@ impl Snapshot {
                     Some(index) => index.named(at as u32).next(),
                     None => self.folded.get().and_then(|folded| folded.1.get(at)).copied(),
                 };
-                // A block that adds to a type is no definition.
+                // A block that adds to a type is not a definition.
                 if let Some(symbol) = symbol {
                     return Some((&all[start..end - 1], symbol));
                 }
@@ -272,7 +272,7 @@ impl Snapshot {
         ((all, starts), firsts)
     }
 
-    /// The same, in one file.
+    /// Definitions with exactly this name in one file.
     pub fn named_in<'s>(&'s self, file: u32, name: &'s str) -> impl Iterator<Item = Symbol> + 's {
         let known = self.index.as_ref().and_then(|index| Some(index.named_in(index.find(name)?, file)));
         let found = match self.index {

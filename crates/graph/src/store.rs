@@ -1,12 +1,12 @@
-//! One SQLite file per repository: facts by content hash, and which file has which content.
+//! One SQLite file per repository: facts by content hash, and the content of each file.
 //!
-//! The facts are one blob per content. Rows per use would cost more to write than the parse costs and are never asked
-//! for by SQL. Definitions are JSON as well, and the text is there, so that anybody with `sqlite3` and Trae's two tables
-//! (`functions`, `classes`, here views) can read them. The index over all files is derived from the facts and says
-//! itself for which contents it holds.
+//! The facts are one blob per content. Rows per use would cost more to write than the parse costs, and are never
+//! queried by SQL. Definitions are also stored as JSON, and the text is there, so that users of `sqlite3` and of
+//! Trae's two tables (`functions`, `classes`, here views) can read them. The index over all files is derived from the
+//! facts and records the contents for which it is valid.
 //!
-//! A database that is damaged, of another version, or made by other rules is thrown away and built again, with a
-//! word about it: everything in it can be had from the files.
+//! A database that is damaged, of another version, or made by other rules is discarded and built again, with a
+//! message about it: everything in it can be made from the files.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,18 +16,18 @@ use parking_lot::MutexGuard;
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, params};
 
 use crate::error::GraphError;
-use crate::facts::{Facts, Gap, Kind, NONE, def_flag};
+use crate::facts::{Facts, Gap, DefKind, NONE, def_flag};
 use crate::hash::{QuickMap, checksum};
 use crate::index::Index;
 use crate::interface::interface;
 use crate::layout::Layout;
-use crate::lazy::Source;
+use crate::lazy::FactsSource;
 use crate::pack::pack;
-use crate::read::{Hash, hash_of};
+use crate::source_text::{Hash, hash_of};
 use crate::scan::Stamp;
 use crate::snapshot::FileFacts;
 
-/// Raised when the tables or the meaning of facts change.
+/// Incremented when the tables or the meaning of facts change.
 const VERSION: i32 = 4;
 const APPLICATION: i32 = 0x4c47_5048;
 
@@ -70,30 +70,30 @@ CREATE VIEW classes AS SELECT d.id AS id, d.name AS name,
   WHERE d.kind IN ('class', 'struct', 'interface', 'trait', 'enum');
 ";
 
-/// How long another process that writes is waited for: a large first build takes a while on a busy machine.
+/// The time to wait for another process that writes: a large first build takes a while on a busy machine.
 const BUSY: Duration = Duration::from_secs(60);
 
-/// More files than this are not looked at beside an index.
+/// The most changed files that are read in addition to an index.
 const CHANGED: usize = 64;
 
 pub struct FileRow {
     pub path: String,
-    /// `None`: left out, for the reason in `gap`.
+    /// None if the file is left out, for the reason in `gap`.
     pub content: Option<i64>,
     pub gap: Gap,
     pub stamp: Stamp,
-    /// False when the file was read while it may have been written: to be looked at again.
+    /// False if the file was read while it may have been written: then it must be checked again.
     pub settled: bool,
 }
 
 /// Contents by hash and language.
-pub type Known = QuickMap<(Hash, u8), (i64, Gap)>;
+pub type KnownContents = QuickMap<(Hash, u8), (i64, Gap)>;
 
 pub struct Store {
-    source: Arc<Source>,
+    source: Arc<FactsSource>,
     pub path: PathBuf,
-    /// What the person should know: the database was rebuilt, and why.
-    pub words: Vec<String>,
+    /// Messages for the user: the database was rebuilt, and why.
+    pub messages: Vec<String>,
 }
 
 fn is_damage(error: &rusqlite::Error) -> bool {
@@ -106,13 +106,13 @@ fn is_damage(error: &rusqlite::Error) -> bool {
             .any(|word| error.to_string().contains(word))
 }
 
-/// Somebody else writes just now.
+/// Tells whether another process is writing at this moment.
 fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
-/// Changes whenever a rule file or this version does, so that facts never mix.
-fn makers() -> String {
+/// A version that changes whenever a rule file or `VERSION` does, so that facts never mix.
+fn rules_version() -> String {
     let mut all = Vec::new();
     for language in lathe_grammars::Language::ALL {
         for text in language.graph_rules().unwrap_or_default() {
@@ -127,17 +127,17 @@ fn meta(db: &Connection, key: &str) -> Result<Option<String>, rusqlite::Error> {
     db.prepare_cached("SELECT value FROM meta WHERE key = ?1")?.query_row([key], |row| row.get(0)).optional()
 }
 
-/// Numbers of contents mean something in one database only.
-fn born() -> String {
+/// An identity for a new database. Numbers of contents are valid in one database only.
+fn new_database_id() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
     format!("{now}.{}", std::process::id())
 }
 
-/// The definitions as JSON for the views. Rows of their own would cost as much as the parse.
+/// The definitions as JSON for the views. Separate rows would cost as much as the parse.
 fn definitions(facts: &Facts) -> String {
     let mut all = Vec::with_capacity(facts.defs.len());
     for (number, def) in facts.defs.iter().enumerate() {
-        if def.flags & def_flag::DECLARED != 0 && def.kind == Kind::Function {
+        if def.flags & def_flag::DECLARED != 0 && def.kind == DefKind::Function {
             continue;
         }
         let around = facts.def(def.parent);
@@ -163,12 +163,12 @@ fn definitions(facts: &Facts) -> String {
     serde_json::to_string(&all).unwrap_or_default()
 }
 
-fn today() -> i64 {
+fn current_day() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| (since.as_secs() / 86_400) as i64)
 }
 
-/// Names and lines of somebody's code are theirs: the file is made for this user only. SQLite gives its other files the
-/// same mode, and says itself what is wrong with a file that cannot be made.
+/// Makes the file private: names and lines of the user's code are for this user only. SQLite gives its other files
+/// the same mode, and reports errors of a file that cannot be created.
 fn keep_private(path: &Path) {
     use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
     let made = std::fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path);
@@ -186,20 +186,20 @@ impl Store {
     }
 
     pub fn open(root: &Path, folder: &Path) -> Result<Self, GraphError> {
-        // The index holds text of the source.
+        // The index contains text of the source.
         let mut private = std::fs::DirBuilder::new();
         std::os::unix::fs::DirBuilderExt::mode(private.recursive(true), 0o700);
         private.create(folder).map_err(|source| GraphError::Folder { path: folder.to_owned(), source })?;
         let path = Self::path_for(root, folder);
         let began = Instant::now();
         let mut connected = Self::connect(&path, root);
-        // SQLite does not wait by itself where two processes make the same new database ready.
+        // SQLite does not wait by itself if two processes initialise the same new database.
         while connected.as_ref().is_err_and(is_busy) && began.elapsed() < BUSY {
             std::thread::sleep(Duration::from_millis(20));
             connected = Self::connect(&path, root);
         }
         match connected {
-            Ok(Ok(db)) => Ok(Self { source: Source::new(db), path, words: Vec::new() }),
+            Ok(Ok(db)) => Ok(Self { source: FactsSource::new(db), path, messages: Vec::new() }),
             Ok(Err(word)) => Self::rebuild(&path, root, word),
             Err(error) if is_damage(&error) => {
                 Self::rebuild(&path, root, format!("the code graph was damaged ({error}) and is built again"))
@@ -215,22 +215,22 @@ impl Store {
             let _ = std::fs::remove_file(PathBuf::from(name));
         }
         match Self::connect(path, root)? {
-            Ok(db) => Ok(Self { source: Source::new(db), path: path.to_owned(), words: vec![word] }),
+            Ok(db) => Ok(Self { source: FactsSource::new(db), path: path.to_owned(), messages: vec![word] }),
             Err(word) => Err(GraphError::Question(word)),
         }
     }
 
-    /// Throws the database away after damage was met on the way.
-    pub fn start_again(&mut self, root: &Path, error: &rusqlite::Error) -> Result<(), GraphError> {
+    /// Discards the database after damage was found during its use.
+    pub fn discard_and_rebuild(&mut self, root: &Path, error: &rusqlite::Error) -> Result<(), GraphError> {
         let word = format!("the code graph was damaged ({error}) and is built again");
         let path = self.path.clone();
         let mut fresh = Self::rebuild(&path, root, word)?;
         self.source = fresh.source;
-        self.words.append(&mut fresh.words);
+        self.messages.append(&mut fresh.messages);
         Ok(())
     }
 
-    /// The inner error is a word on why the database must be thrown away.
+    /// Opens the database. The inner error is a message on why the database must be discarded.
     fn connect(path: &Path, root: &Path) -> Result<Result<Connection, String>, rusqlite::Error> {
         keep_private(path);
         let db = Connection::open(path)?;
@@ -248,8 +248,8 @@ impl Store {
                 db.execute_batch(SCHEMA)?;
                 let mut put = db.prepare("INSERT INTO meta VALUES (?1, ?2)")?;
                 put.execute(params!["root", root.to_string_lossy()])?;
-                put.execute(params!["makers", makers()])?;
-                put.execute(params!["born", born()])?;
+                put.execute(params!["makers", rules_version()])?;
+                put.execute(params!["born", new_database_id()])?;
                 drop(put);
                 db.execute_batch(&format!(
                     "PRAGMA user_version = {VERSION}; PRAGMA application_id = {APPLICATION};"
@@ -264,7 +264,7 @@ impl Store {
         if version < VERSION {
             return Ok(Err("the code graph was made by an older Lathe and is built again".into()));
         }
-        if meta(&db, "makers")?.as_deref() != Some(makers().as_str()) {
+        if meta(&db, "makers")?.as_deref() != Some(rules_version().as_str()) {
             return Ok(Err("the rules of the code graph have changed, it is built again".into()));
         }
         Ok(Ok(db))
@@ -274,12 +274,12 @@ impl Store {
         self.source.db()
     }
 
-    /// What snapshots read from.
-    pub fn facts(&self) -> Arc<Source> {
+    /// The source that snapshots read from.
+    pub fn facts(&self) -> Arc<FactsSource> {
         Arc::clone(&self.source)
     }
 
-    /// Changes when another connection has written.
+    /// A number that changes when another connection has written.
     pub fn data_version(&self) -> Result<i64, rusqlite::Error> {
         self.db().query_row("PRAGMA data_version", [], |row| row.get(0))
     }
@@ -308,7 +308,7 @@ impl Store {
     }
 
     /// Content hashes and languages that need no parsing.
-    pub fn known(&self) -> Result<Known, rusqlite::Error> {
+    pub fn known(&self) -> Result<KnownContents, rusqlite::Error> {
         let db = self.db();
         let mut query = db.prepare_cached("SELECT hash, language, id, gap FROM contents")?;
         let rows = query.query_map([], |row| {
@@ -358,7 +358,7 @@ impl Store {
             language,
             facts.lines,
             facts.gap as u8,
-            today(),
+            current_day(),
             interface(facts),
             source.as_bytes(),
             pack(facts),
@@ -367,15 +367,15 @@ impl Store {
         Ok(db.last_insert_rowid())
     }
 
-    /// What others can see of a content.
+    /// The interface of a content, which other files can see.
     pub fn interface(&self, content: i64) -> Result<Option<i64>, rusqlite::Error> {
         let db = self.db();
         let mut query = db.prepare_cached("SELECT interface FROM contents WHERE id = ?1")?;
         query.query_row([content], |row| row.get(0)).optional()
     }
 
-    /// Which of the files have another content than an index was made from, by number; nothing if it does not hold for the
-    /// others, or for too few of them.
+    /// The numbers of the files with another content than the index was made from. None if the index is not valid for
+    /// the others, or if too many have changed.
     pub fn changed_since(
         &self,
         index: &Index,
@@ -399,7 +399,7 @@ impl Store {
         Ok(Some(changed))
     }
 
-    /// How the folders lay, as it was last written.
+    /// The layout of the folders, as it was last written.
     pub fn layout(&self) -> Result<Option<Layout>, rusqlite::Error> {
         let db = self.db();
         let mut query = db.prepare_cached("SELECT value, checksum FROM derived WHERE id = -1")?;
@@ -415,13 +415,13 @@ impl Store {
         put.execute(params![checksum(&bytes), bytes]).map(|_| ())
     }
 
-    /// Forgets the index, which can be had again from the facts.
+    /// Deletes the index, which can be made again from the facts.
     pub fn drop_derived(&self) -> Result<(), rusqlite::Error> {
         self.db().execute_batch("DELETE FROM derived WHERE id >= 0")
     }
 
-    /// Writes an index, whole or not at all, by a connection of its own, so that nobody who asks waits for it. Nothing
-    /// happens if the database is another one by now.
+    /// Writes an index, completely or not at all, through a connection of its own, so that no question waits for it.
+    /// Nothing happens if the database has been replaced by now.
     pub fn put_derived(
         path: &Path,
         root: &Path,
@@ -440,8 +440,8 @@ impl Store {
         db.execute_batch("COMMIT")
     }
 
-    /// Which database this is, among those that were at its path.
-    pub fn born(&self) -> Result<String, rusqlite::Error> {
+    /// The identity of this database, among those that were at its path.
+    pub fn database_id(&self) -> Result<String, rusqlite::Error> {
         Ok(meta(&self.db(), "born")?.unwrap_or_default())
     }
 
@@ -474,10 +474,10 @@ impl Store {
         Ok(())
     }
 
-    /// Marks what is in use today and forgets contents no file has had for a month.
+    /// Marks the contents in use today and deletes contents that no file has had for a month.
     pub fn expire(&self) -> Result<(), rusqlite::Error> {
         let db = self.db();
-        let day = today();
+        let day = current_day();
         if meta(&db, "expired")?.and_then(|day| day.parse().ok()) == Some(day) {
             return Ok(());
         }
@@ -497,16 +497,16 @@ fn gap_of(number: i64) -> Gap {
     Gap::ALL.get(number as usize).copied().unwrap_or(Gap::Unreadable)
 }
 
-pub(crate) fn damaged(error: &rusqlite::Error) -> bool {
+pub(crate) fn is_database_damage(error: &rusqlite::Error) -> bool {
     is_damage(error)
 }
 
 /// A database, by its files, the main one last.
-pub struct Database {
+pub struct GraphDatabase {
     pub files: Vec<PathBuf>,
 }
 
-impl Database {
+impl GraphDatabase {
     pub fn remove(&self) {
         for file in &self.files {
             let _ = std::fs::remove_file(file);
@@ -514,11 +514,11 @@ impl Database {
     }
 }
 
-/// Databases of repositories that nobody has asked about for this long. One that is being built is in use.
-pub fn unused_databases(folder: &Path, unused: Duration) -> Vec<Database> {
+/// Databases of repositories that have not been queried for this long. One that is being built is in use.
+pub fn unused_databases(folder: &Path, unused: Duration) -> Vec<GraphDatabase> {
     let age = |path: &Path| {
         let modified = std::fs::metadata(path).ok()?.modified().ok()?;
-        // What was written in the future was written now.
+        // A modification time in the future counts as now.
         Some(SystemTime::now().duration_since(modified).unwrap_or_default())
     };
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
@@ -534,15 +534,15 @@ pub fn unused_databases(folder: &Path, unused: Duration) -> Vec<Database> {
         let held = std::fs::File::open(&lock).is_ok_and(|file| file.try_lock().is_err());
         if youngest.is_some_and(|age| age >= unused) && !held {
             let files = ["db-wal", "db-shm", "db.lock", "db"].map(|ending| path.with_extension(ending));
-            found.push(Database { files: files.into_iter().filter(|file| file.exists()).collect() });
+            found.push(GraphDatabase { files: files.into_iter().filter(|file| file.exists()).collect() });
         }
     }
     found
 }
 
-/// Removes them.
+/// Removes the unused databases. Returns their number.
 pub fn expire_databases(folder: &Path, unused: Duration) -> usize {
     let unused = unused_databases(folder, unused);
-    unused.iter().for_each(Database::remove);
+    unused.iter().for_each(GraphDatabase::remove);
     unused.len()
 }

@@ -1,8 +1,8 @@
-//! Small readings of source text: names, types, documentation, signatures.
+//! Small parsers of source text: names, types, documentation, signatures.
 
 use std::borrow::Cow;
 
-/// Whether a text is names joined by `.`, `::`, `->`, `?.` and nothing else.
+/// Tells whether a text consists of names joined by `.`, `::`, `->`, `?.` and nothing else.
 pub fn is_path(text: &str) -> bool {
     text.len() <= 120
         && text
@@ -17,7 +17,7 @@ pub fn is_path(text: &str) -> bool {
         && text.matches('-').count() == text.matches("->").count()
 }
 
-/// A path with dots only.
+/// The path with dots as its only separators.
 pub fn dotted(text: &str) -> Cow<'_, str> {
     if !text.contains([':', '>', '?', '!', '$', '\\', '@']) {
         return Cow::Borrowed(text);
@@ -34,7 +34,8 @@ fn is_operator(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_punctuation() && byte != b'_' && byte != b'$')
 }
 
-/// Whether a name is of an operator in C++: `operator==`, `K::operator bool`, but not `operator.add` or `operator_table`.
+/// Tells whether a name is that of an operator in C++: `operator==`, `K::operator bool`, but not `operator.add` or
+/// `operator_table`.
 pub fn names_operator(text: &str) -> bool {
     text.match_indices("operator").any(|(at, word)| {
         let next = text[at + word.len()..].chars().next();
@@ -43,7 +44,7 @@ pub fn names_operator(text: &str) -> bool {
     })
 }
 
-/// What stands before the last separator, and after it.
+/// The text before the last separator, and the text after it.
 pub fn split_path(text: &str) -> (&str, &str) {
     if is_operator(text) {
         return ("", text);
@@ -56,7 +57,7 @@ pub fn split_path(text: &str) -> (&str, &str) {
     (text[..cut].trim_end_matches(['.', ':', '>', '-', '?', '!', '\\']), &text[cut..])
 }
 
-/// A name as it is looked for: without quotes, sigils and type arguments.
+/// A name in the form that is looked up: without quotes, sigils and type arguments.
 pub fn clean_name(text: &str) -> Option<Cow<'_, str>> {
     // Ruby's operators are methods.
     if is_operator(text) {
@@ -89,7 +90,7 @@ fn without_brackets(text: &str) -> String {
     out.trim().to_owned()
 }
 
-/// Types that stand for what is inside them when a member is called.
+/// Types that stand for their type argument when a member is called.
 const TRANSPARENT: [&str; 20] = [
     "Optional",
     "Box",
@@ -113,7 +114,7 @@ const TRANSPARENT: [&str; 20] = [
     "ValueTask",
 ];
 
-/// The type a declared type names, as a dotted path; empty when it names none.
+/// The type that a declared type names, as a dotted path. Empty if it names none.
 pub fn type_name(text: &str) -> String {
     let mut text = text.trim().trim_start_matches("->").trim_start_matches(':').trim();
     for _ in 0..4 {
@@ -221,7 +222,7 @@ pub fn doc(text: &str) -> String {
     one_line(&out, 300)
 }
 
-/// Adds a text in lower case.
+/// Appends a text in lower case.
 pub fn push_lower(all: &mut String, text: &str) {
     if text.is_ascii() {
         let from = all.len();
@@ -232,7 +233,7 @@ pub fn push_lower(all: &mut String, text: &str) {
     }
 }
 
-/// A Python head without the comments between it and the body.
+/// The head of a Python definition without the comments between it and the body.
 pub fn without_comment(head: &str) -> &str {
     let mut head = head.trim_end();
     while let Some((before, line)) = head.rsplit_once('\n')

@@ -1,56 +1,56 @@
-//! Whether anything can have changed since the last walk, for a process that lives long enough to ask twice.
+//! Tells whether anything can have changed since the last walk, for a process that lives long enough to ask twice.
 //!
-//! Inotify on every folder that was walked; the events wait in the kernel until somebody asks, so no thread is needed.
-//! It is only trusted to narrow: when files were written, these are looked at; whatever else it tells of (folders, ignore
-//! files, a queue that ran over) leads to a walk, which finds out what. It does not vouch at all where it may be blind: too
-//! many folders, files that other machines can write, a walk long ago (a file can have a second name outside of the root,
-//! whose changes are not told).
+//! It uses inotify on every folder that was walked; the events wait in the kernel until a question comes, so no
+//! thread is needed. It is only trusted to narrow the check: written files are checked; every other event (folders,
+//! ignore files, a queue that overflowed) leads to a walk, which finds the details. It gives no guarantee where it
+//! may be blind: too many folders, files that other machines can write, a walk long ago (a file can have a second
+//! name outside of the root, and changes through that name are not reported).
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::layout::{outside, rule_stamp as stamp};
+use crate::layout::{outside_rules, rule_stamp as stamp};
 use crate::scan::Stamp;
 
-/// After so long a walk is due in any case.
+/// The time after which a walk is due in any case.
 const TRUSTED: Duration = Duration::from_secs(10);
 
-pub struct Watch {
-    system: system::Watcher,
-    /// Ignore files that count here though they lie outside of the root.
+pub struct TreeWatch {
+    system: system::SystemWatcher,
+    /// Ignore files that count although they are outside of the root.
     outside: Vec<(PathBuf, Option<Stamp>)>,
-    /// When the walk began after which all was known.
+    /// The start of the walk after which everything was known.
     walked: Option<Instant>,
-    /// Files read in the moment they were written: to be looked at again.
+    /// Files read at the moment they were written, which must be checked again.
     again: Vec<String>,
 }
 
-/// What can have changed since the last look.
+/// The changes that are possible since the last check.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Happened {
+pub enum WatchResult {
     Nothing,
-    /// Something at these paths, and nothing else.
+    /// Something happened to the files at these paths, and to nothing else.
     Files(Vec<String>),
     Unknown,
 }
 
-/// More files than this are as well walked for.
+/// With more files than this, a walk is as good.
 const FEW: usize = 64;
 
-/// Whether other machines can write to the files here.
+/// Tells whether other machines can write to the files here.
 pub fn is_shared(root: &Path) -> bool {
     system::is_shared(root)
 }
 
-impl Watch {
-    /// Nothing where it could not be relied on.
+impl TreeWatch {
+    /// None where the watch could not be relied on.
     pub fn start(root: &Path) -> Option<Self> {
-        let system = system::Watcher::start(root)?;
-        let outside = outside(root).into_iter().map(|path| (path, None)).collect();
+        let system = system::SystemWatcher::start(root)?;
+        let outside = outside_rules(root).into_iter().map(|path| (path, None)).collect();
         Some(Self { system, outside, walked: None, again: Vec::new() })
     }
 
-    /// Before a walk: what happened until now it will see.
+    /// Prepares for a walk, which will see everything that has happened until now.
     pub fn begin(&mut self) {
         self.walked = None;
         self.system.restart();
@@ -59,28 +59,29 @@ impl Watch {
         }
     }
 
-    /// A folder by its path, and by its path from the root.
+    /// Adds a folder by its path, and by its path relative to the root.
     pub fn add(&self, folder: &Path, rel: &str) {
         self.system.add(folder, rel);
     }
 
-    /// All that a walk saw has been read, if one began at this time; these files perhaps too early.
-    pub fn all_read(&mut self, walk: Option<Instant>, unsettled: Vec<String>) {
+    /// Notes that everything a walk saw has been read, if one began at this time. `unsettled` are files that may have
+    /// been read too early.
+    pub fn mark_read(&mut self, walk: Option<Instant>, unsettled: Vec<String>) {
         self.walked = walk.or(self.walked);
         self.again = unsettled;
     }
 
-    pub fn happened(&mut self) -> Happened {
+    pub fn changes(&mut self) -> WatchResult {
         let recent = self.walked.is_some_and(|walked| walked.elapsed() < TRUSTED);
         if !recent || self.again.len() > FEW || self.outside.iter().any(|(path, seen)| stamp(path) != *seen) {
-            return Happened::Unknown;
+            return WatchResult::Unknown;
         }
-        let Some(mut files) = self.system.drain() else { return Happened::Unknown };
+        let Some(mut files) = self.system.drain() else { return WatchResult::Unknown };
         files.extend(self.again.iter().cloned());
         match files.len() {
-            0 => Happened::Nothing,
-            1..=FEW => Happened::Files(files.into_iter().collect()),
-            _ => Happened::Unknown,
+            0 => WatchResult::Nothing,
+            1..=FEW => WatchResult::Files(files.into_iter().collect()),
+            _ => WatchResult::Unknown,
         }
     }
 }
@@ -97,7 +98,7 @@ mod system {
 
     use crate::scan::is_source;
 
-    /// `IN_MODIFY` tells of a file that is still open, `IN_CLOSE_WRITE` of one written through a mapping.
+    /// `IN_MODIFY` reports a file that is still open, `IN_CLOSE_WRITE` one that was written through a mapping.
     const ALL: Flag = Flag::IN_CREATE
         .union(Flag::IN_DELETE)
         .union(Flag::IN_MOVED_FROM)
@@ -108,16 +109,16 @@ mod system {
         .union(Flag::IN_ONLYDIR)
         .union(Flag::IN_DONT_FOLLOW);
 
-    /// The watches of a user are few and shared with all programs.
+    /// The watches of a user are few and are shared with all programs.
     const FOLDERS: usize = 20_000;
 
     /// File systems that others can write to: NFS, SMB, CIFS, SMB2, FUSE, 9P, AFS, Ceph.
     const SHARED: [i64; 8] =
         [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x6573_5546, 0x0102_1997, 0x5346_414f, 0x00c3_6400];
 
-    pub struct Watcher {
+    pub struct SystemWatcher {
         inotify: Inotify,
-        /// Paths from the root.
+        /// Paths relative to the root.
         folders: Mutex<HashMap<WatchDescriptor, String>>,
         blind: AtomicBool,
     }
@@ -130,7 +131,7 @@ mod system {
         SHARED.contains(&kind)
     }
 
-    impl Watcher {
+    impl SystemWatcher {
         pub fn start(root: &Path) -> Option<Self> {
             if is_shared(root) {
                 return None;
@@ -139,7 +140,7 @@ mod system {
             Some(Self { inotify, folders: Mutex::default(), blind: false.into() })
         }
 
-        /// Forgets what happened; the folders are about to be added again, which costs nothing.
+        /// Discards the events. The folders are about to be added again, which costs nothing.
         pub fn restart(&self) {
             self.drain();
             self.folders.lock().clear();
@@ -153,18 +154,19 @@ mod system {
                 Ok(watch) => {
                     let mut folders = self.folders.lock();
                     let twice = folders.insert(watch, rel.to_owned()).is_some_and(|had| had != rel);
-                    // One folder under two paths: its events are told for one of them only.
+                    // One folder under two paths: its events are reported for one of them only.
                     if twice || folders.len() > FOLDERS {
                         self.blind.store(true, Ordering::Relaxed);
                     }
                 }
-                // It is gone, or no folder any more: the folder above tells. One that cannot be read is not walked.
+                // It is gone, or is not a folder any more: the folder above reports it. A folder that cannot be read
+                // is not walked.
                 Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP | Errno::EACCES) => {}
                 Err(_) => self.blind.store(true, Ordering::Relaxed),
             }
         }
 
-        /// Source files to which something happened since the last time; nothing if that is not all.
+        /// Source files that something happened to since the last call. None if that is not everything.
         pub fn drain(&self) -> Option<BTreeSet<String>> {
             let folders = self.folders.lock();
             let mut files = BTreeSet::new();
@@ -183,19 +185,19 @@ mod system {
         }
     }
 
-    /// False if the event is of something else than a file.
+    /// False if the event is not about a file.
     fn take(
         event: &InotifyEvent,
         folders: &HashMap<WatchDescriptor, String>,
         files: &mut BTreeSet<String>,
     ) -> bool {
         let Some(name) = &event.name else { return false };
-        // A folder that was moved out of the root is not ours any more.
+        // A folder that was moved out of the root is no longer watched here.
         let Some(folder) = folders.get(&event.wd) else { return true };
         if event.mask.contains(Flag::IN_ISDIR) {
             return false;
         }
-        // A name that is not text cannot be asked for.
+        // A name that is not UTF-8 cannot be asked for.
         let Some(name) = name.to_str() else { return true };
         if is_source(name) {
             files.insert(if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") });
@@ -204,19 +206,19 @@ mod system {
     }
 }
 
-/// Elsewhere every question walks.
+/// On other systems every question walks.
 #[cfg(not(target_os = "linux"))]
 mod system {
     use std::path::Path;
 
-    pub struct Watcher;
+    pub struct SystemWatcher;
 
-    /// What is not known is not relied on.
+    /// Unknown file systems are not relied on.
     pub fn is_shared(_root: &Path) -> bool {
         true
     }
 
-    impl Watcher {
+    impl SystemWatcher {
         pub fn start(_root: &Path) -> Option<Self> {
             None
         }

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use lathe_protocol::{EndingRule, Limits, Mode, Pace, ToolChoice, Toolset};
+use lathe_protocol::{EndingRule, Limits, Mode, ReplayPace, ToolChoice, Toolset};
 
 use crate::error::HostError;
-use crate::extras::Extras;
+use crate::session::extras::Extras;
 use crate::session::{Attended, ModelSource, SessionPlan};
 
 pub const DEMO_TASK: &str = "A test of this project fails. Find the cause and fix it.";
@@ -46,14 +46,14 @@ impl Demo {
         Ok(Self { folder })
     }
 
-    pub fn plan(&self, toolset: Toolset, pace: Pace) -> SessionPlan {
+    pub fn plan(&self, toolset: Toolset, pace: ReplayPace) -> SessionPlan {
         SessionPlan {
             own_model: false,
             folder: self.folder.clone(),
             source: ModelSource::BuiltIn { cassette: cassette(toolset), pace },
             mode: Mode::FullAuto,
             toolset: Some(toolset),
-            limits: Limits::of_steps(20),
+            limits: Limits::with_steps(20),
             ending: EndingRule::Remind,
             patch: None,
             record: None,

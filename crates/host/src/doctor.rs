@@ -2,17 +2,17 @@
 
 use std::path::Path;
 
-use lathe_journal::{Index, Reader, session_ids};
+use lathe_journal::{Index, SessionReader, session_ids};
 use lathe_protocol::{SessionId, counted};
 use lathe_workspace::{Level, Workspace};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::HostError;
 
-use crate::extras::Extras;
+use crate::session::extras::Extras;
 use crate::models::providers::{PROVIDERS, Provider};
 use crate::session::Host;
-use crate::toolrun::ToolRun;
+use crate::tools::tool_run::ToolRun;
 
 /// One thing that was looked at.
 pub struct Check {
@@ -66,9 +66,9 @@ impl Host {
         };
         let mut passing = rules.passing_names();
         let fields = extras.field_names().collect();
-        let excluded = lathe_tools::passing_entries(&extras.exclude, &fields);
+        let excluded = lathe_tools::transient_entries(&extras.exclude, &fields);
         passing.extend(excluded.into_iter().map(|name| (name, "tools.exclude".to_owned())));
-        let allowed = lathe_tools::passing_entries(&extras.allowed, &fields);
+        let allowed = lathe_tools::transient_entries(&extras.allowed, &fields);
         passing.extend(allowed.into_iter().map(|name| (name, "tools.allowed".to_owned())));
         if passing.is_empty() {
             return good("policy", "the rule files can be read".to_owned());
@@ -81,7 +81,7 @@ impl Host {
         known.extend(lathe_tools::every_tool_name().map(str::to_owned));
         let idle: Vec<String> = passing
             .into_iter()
-            .filter(|(name, _)| !known.iter().any(|known| lathe_policy::fits(name, known)))
+            .filter(|(name, _)| !known.iter().any(|known| lathe_policy::tool_name_matches(name, known)))
             .map(|(name, rule)| format!("`{name}` ({rule})"))
             .collect();
         match idle.as_slice() {
@@ -116,7 +116,7 @@ impl Host {
     }
 
     fn read_through(&self, id: &SessionId) -> Result<(), HostError> {
-        let reader = Reader::open(&self.home().sessions(), id, self.home().blobs()?)?;
+        let reader = SessionReader::open(&self.home().sessions(), id, self.home().blobs()?)?;
         Ok(reader.live_each(drop)?)
     }
 

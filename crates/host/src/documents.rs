@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use lathe_documents::{DocumentError, Service, ServiceOptions, Store};
-use lathe_protocol::{Boxed, Document, DocumentRow, DocumentVersion};
+use lathe_documents::{DocumentError, DocumentService, ServiceOptions, DocumentStore};
+use lathe_protocol::{BoxFuture, Document, DocumentRow, DocumentVersion};
 use lathe_redact::Redactor;
-use lathe_tools::{DocumentAnswer, DocumentAsk, Documents};
+use lathe_tools::{DocumentReply, DocumentRequest, Documents};
 use tokio_util::sync::CancellationToken;
 
 use crate::archive::Archive;
@@ -25,14 +25,14 @@ const TOLD: usize = 300;
 
 /// Something with documents on it.
 pub struct Shelf {
-    kind: Kind,
+    kind: ShelfKind,
     /// Takes secrets out of what a service says.
     screen: Redactor,
 }
 
-enum Kind {
-    Own(Arc<Store>),
-    Service(Service),
+enum ShelfKind {
+    Own(Arc<DocumentStore>),
+    Service(DocumentService),
 }
 
 /// The reason why nothing was read or kept.
@@ -60,10 +60,10 @@ impl Archive {
     /// The documents, in Lathe's own store or at a service.
     pub fn shelf(&self, plan: &OnlinePlan) -> Result<Shelf, HostError> {
         let kind = match &plan.service {
-            Some(options) => Kind::Service(Service::new(options).map_err(wrong)?),
+            Some(options) => ShelfKind::Service(DocumentService::new(options).map_err(wrong)?),
             None => {
                 self.home().make()?;
-                Kind::Own(Arc::new(Store::open(&self.home().documents()).map_err(wrong)?))
+                ShelfKind::Own(Arc::new(DocumentStore::open(&self.home().documents()).map_err(wrong)?))
             }
         };
         // A service may repeat the key it was asked with.
@@ -75,8 +75,8 @@ impl Archive {
 
 /// Runs something on the store, beside whatever else goes on.
 async fn on<T: Send + 'static>(
-    store: &Arc<Store>,
-    work: impl FnOnce(&Store) -> Result<T, DocumentError> + Send + 'static,
+    store: &Arc<DocumentStore>,
+    work: impl FnOnce(&DocumentStore) -> Result<T, DocumentError> + Send + 'static,
 ) -> Result<T, ShelfError> {
     let store = Arc::clone(store);
     match tokio::task::spawn_blocking(move || work(&store)).await {
@@ -89,7 +89,7 @@ impl Shelf {
     /// An error of a service in words: without secrets, and only then cut.
     fn told(&self, error: &DocumentError) -> ShelfError {
         let words = error.to_string();
-        let clean = self.screen.text(&words);
+        let clean = self.screen.redact_text(&words);
         let mut told: String = clean.chars().filter(|c| !c.is_control()).take(TOLD).collect();
         if clean.chars().count() > TOLD {
             told.push('…');
@@ -104,8 +104,8 @@ impl Shelf {
         description: String,
     ) -> Result<Document, ShelfError> {
         match &self.kind {
-            Kind::Own(store) => on(store, move |store| store.create(&title, &content, &description)).await,
-            Kind::Service(service) => {
+            ShelfKind::Own(store) => on(store, move |store| store.create(&title, &content, &description)).await,
+            ShelfKind::Service(service) => {
                 service.create(&title, &content, &description).await.map_err(|error| self.told(&error))
             }
         }
@@ -113,8 +113,8 @@ impl Shelf {
 
     pub async fn detail(&self, id: String) -> Result<Document, ShelfError> {
         match &self.kind {
-            Kind::Own(store) => on(store, move |store| store.detail(&id)).await,
-            Kind::Service(service) => service.detail(&id).await.map_err(|error| self.told(&error)),
+            ShelfKind::Own(store) => on(store, move |store| store.detail(&id)).await,
+            ShelfKind::Service(service) => service.detail(&id).await.map_err(|error| self.told(&error)),
         }
     }
 
@@ -125,8 +125,8 @@ impl Shelf {
         title: Option<String>,
     ) -> Result<(Document, bool), ShelfError> {
         match &self.kind {
-            Kind::Own(store) => on(store, move |store| store.edit(&id, &content, title.as_deref())).await,
-            Kind::Service(service) => {
+            ShelfKind::Own(store) => on(store, move |store| store.edit(&id, &content, title.as_deref())).await,
+            ShelfKind::Service(service) => {
                 service.edit(&id, &content, title.as_deref()).await.map_err(|error| self.told(&error))
             }
         }
@@ -140,11 +140,11 @@ impl Shelf {
         size: u32,
     ) -> Result<Vec<DocumentRow>, ShelfError> {
         match &self.kind {
-            Kind::Own(store) => {
+            ShelfKind::Own(store) => {
                 let skip = page.saturating_sub(1).saturating_mul(size);
                 on(store, move |store| store.search(&keyword, skip, size)).await
             }
-            Kind::Service(service) => {
+            ShelfKind::Service(service) => {
                 service.search(&keyword, page, size).await.map_err(|error| self.told(&error))
             }
         }
@@ -153,48 +153,48 @@ impl Shelf {
     /// A service keeps its versions to itself.
     pub async fn versions(&self, id: String) -> Result<Vec<DocumentVersion>, ShelfError> {
         match &self.kind {
-            Kind::Own(store) => on(store, move |store| store.versions(&id)).await,
-            Kind::Service(service) => Err(no_versions(service)),
+            ShelfKind::Own(store) => on(store, move |store| store.versions(&id)).await,
+            ShelfKind::Service(service) => Err(no_versions(service)),
         }
     }
 
     pub async fn version(&self, id: String, version: u32) -> Result<Option<Document>, ShelfError> {
         match &self.kind {
-            Kind::Own(store) => on(store, move |store| store.get(&id, Some(version))).await,
-            Kind::Service(service) => Err(no_versions(service)),
+            ShelfKind::Own(store) => on(store, move |store| store.get(&id, Some(version))).await,
+            ShelfKind::Service(service) => Err(no_versions(service)),
         }
     }
 
-    async fn done(&self, ask: DocumentAsk) -> Result<DocumentAnswer, ShelfError> {
+    async fn done(&self, ask: DocumentRequest) -> Result<DocumentReply, ShelfError> {
         let (document, title_changed) = match ask {
-            DocumentAsk::Create { title, content, description } => {
+            DocumentRequest::Create { title, content, description } => {
                 (self.create(title, content, description).await?, false)
             }
-            DocumentAsk::Detail { id } => (self.detail(id).await?, false),
-            DocumentAsk::Edit { id, content, title } => self.edit(id, content, title).await?,
+            DocumentRequest::Detail { id } => (self.detail(id).await?, false),
+            DocumentRequest::Edit { id, content, title } => self.edit(id, content, title).await?,
         };
         let Document { document_id, title, description, content, updated_at, .. } = document;
-        Ok(DocumentAnswer { id: document_id, title, description, content, updated_at, title_changed })
+        Ok(DocumentReply { id: document_id, title, description, content, updated_at, title_changed })
     }
 }
 
-fn no_versions(service: &Service) -> ShelfError {
+fn no_versions(service: &DocumentService) -> ShelfError {
     ShelfError { words: format!("{} gives no versions", service.host()), disk_full: false }
 }
 
 impl Documents for Shelf {
     fn host(&self) -> Option<&str> {
         match &self.kind {
-            Kind::Own(_) => None,
-            Kind::Service(service) => Some(service.host()),
+            ShelfKind::Own(_) => None,
+            ShelfKind::Service(service) => Some(service.host()),
         }
     }
 
-    fn ask<'a>(
+    fn perform<'a>(
         &'a self,
-        ask: DocumentAsk,
+        ask: DocumentRequest,
         cancel: &'a CancellationToken,
-    ) -> Boxed<'a, Result<DocumentAnswer, String>> {
+    ) -> BoxFuture<'a, Result<DocumentReply, String>> {
         Box::pin(async move {
             tokio::select! {
                 biased;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
 use lathe_blobs::Blobs;
-use lathe_workspace::{leads_nowhere, nowhere};
+use lathe_workspace::{is_dangling, dangling_link_error};
 
 use crate::error::HostError;
 
@@ -37,14 +37,14 @@ impl Home {
                     "LATHE_HOME is not a folder; give it the absolute path of one, or unset it",
                 ));
             }
-            if leads_nowhere(&path) {
+            if is_dangling(&path) {
                 return Err(wrong("LATHE_HOME is a link that leads nowhere; make the folder, or unset it"));
             }
             return Ok(Self::at(path));
         }
         let usual = Self::usual()?;
-        match leads_nowhere(usual.path()) {
-            true => Err(usual.broken(nowhere().to_string())),
+        match is_dangling(usual.path()) {
+            true => Err(usual.broken(dangling_link_error().to_string())),
             false => Ok(usual),
         }
     }
@@ -118,7 +118,7 @@ impl Home {
     /// Denials of the places that links in this folder lead to, as rules: what stands there is this folder's content, and
     /// a model that wrote it would write its own rules. None if there are no such links.
     pub(crate) fn linked_rules(&self) -> Option<String> {
-        let places = crate::rules::policy::path_patterns(&self.linked());
+        let places = crate::rules::line_check::path_patterns(&self.linked());
         (!places.is_empty()).then(|| {
             format!(
                 "[[rule]]\ndecision = \"deny\"\npath = [{}]\nreason = \"a link in Lathe's own folder leads there\"\n",

@@ -1,11 +1,11 @@
-//! Calls without a result. A history in which a call has none is refused by every provider, so a journal that
-//! was cut off is closed before it is gone on with.
+//! Calls without a result. Every provider refuses a history with such a call, so a journal that was cut off is
+//! repaired before the session is resumed.
 
 use std::collections::HashSet;
 
 use lathe_protocol::{Dangling, Event, Fact, ModelAnswered, calls_of};
 
-/// The calls of `answer` that have no result among the events after it, in the order of the calls.
+/// The calls of `answer` without a result among the events after it, in the order of the calls.
 pub(crate) fn dangling(answer: &Event, after: &[Event]) -> Vec<Dangling> {
     let Fact::ModelAnswered(ModelAnswered { blocks, .. }) = &answer.fact else {
         return Vec::new();

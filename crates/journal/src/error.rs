@@ -1,4 +1,4 @@
-//! What can go wrong with a journal, in words that say what to do.
+//! Errors of a journal, with texts that say what to do.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub enum JournalError {
     #[error("there is no session {id} in {}: `lathe sessions` lists those there are", .sessions.display())]
     NoSuchSession { id: SessionId, sessions: PathBuf },
 
-    /// Another journal is open on it. None when the holder's note could not be read.
+    /// Another journal is open on the session. None if the holder's note could not be read.
     #[error(
         "session {id} is in use by {}: end it first, or only watch the session",
         Holder::describe(.holder.as_ref())
@@ -56,7 +56,7 @@ pub enum JournalError {
     #[error("{} stayed locked by another process: try again", .path.display())]
     Busy { path: PathBuf },
 
-    /// The event is there, the blob that holds its body is not.
+    /// The event is there, but the blob with its body is missing.
     #[error(
         "the body of event {seq} is lost: blob {digest} is missing; bring the blobs folder back from a copy"
     )]
@@ -102,8 +102,8 @@ impl JournalError {
         }
     }
 
-    /// `os` is what the system said when SQLite failed, where that is known: SQLite tells a full disk apart, but
-    /// not a full quota or a file system that became read-only.
+    /// `os` is the system's error if SQLite failed and it is known: SQLite recognises a full disk, but not a full
+    /// quota or a file system that became read-only.
     pub(crate) fn from_sqlite(
         doing: &'static str,
         path: &Path,
@@ -113,7 +113,7 @@ impl JournalError {
         let owned = path.to_owned();
         let code = match &source {
             rusqlite::Error::SqliteFailure(failure, _) => failure.code,
-            // A value of the wrong type in a column: this is not what we wrote.
+            // A value of the wrong type in a column: we did not write this.
             rusqlite::Error::InvalidColumnType(..)
             | rusqlite::Error::IntegralValueOutOfRange(..)
             | rusqlite::Error::FromSqlConversionFailure(..)
@@ -125,7 +125,7 @@ impl JournalError {
             (ErrorCode::ReadOnly | ErrorCode::PermissionDenied, _) => {
                 Self::Denied { path: owned, why: source.to_string() }
             }
-            // Unknown is SQLITE_ERROR. Our statements are fixed, so only a schema that is not ours brings it.
+            // Unknown is SQLITE_ERROR. Our statements are fixed, so only a foreign schema causes it.
             (ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt | ErrorCode::Unknown, _) => {
                 Self::Damaged { path: owned, why: source.to_string() }
             }

@@ -1,4 +1,4 @@
-//! Where the files of a session are, and which ids may become file names.
+//! The paths of a session's files, and the ids that may become file names.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -11,7 +11,7 @@ use crate::JournalError;
 
 /// The files of one session. Can only be made for an id that is safe as a file name.
 #[derive(Debug, Clone)]
-pub(crate) struct Files {
+pub(crate) struct SessionPaths {
     pub id: SessionId,
     pub sessions: PathBuf,
     pub db: PathBuf,
@@ -19,11 +19,11 @@ pub(crate) struct Files {
     pub lock: PathBuf,
     /// The file with the number of events.
     pub mark: PathBuf,
-    /// The database before it is whole.
+    /// The database before it is complete.
     pub unfinished: PathBuf,
 }
 
-impl Files {
+impl SessionPaths {
     pub fn of(sessions: &Path, id: &SessionId) -> Result<Self, JournalError> {
         if !is_safe(id.as_str()) {
             return Err(JournalError::BadId { id: id.as_str().chars().take(80).collect() });
@@ -39,13 +39,13 @@ impl Files {
         })
     }
 
-    /// Tells whether the database is all there is: nobody writes to it, and no log holds anything.
+    /// Tells whether the database is all there is: no process writes to it, and no log has content.
     pub fn is_at_rest(&self) -> bool {
         let has_log = fs::metadata(&self.wal).is_ok_and(|log| log.len() > 0);
         !has_log && !crate::is_held(&self.sessions, &self.id)
     }
 
-    /// Looks for the database, without opening it.
+    /// Checks that the database exists, without opening it.
     pub fn find(&self) -> Result<fs::Metadata, JournalError> {
         match fs::metadata(&self.db) {
             Ok(found) if found.is_file() => Ok(found),
@@ -66,7 +66,7 @@ fn is_safe(id: &str) -> bool {
     (1..=64).contains(&id.len()) && !id.starts_with('.') && id.bytes().all(allowed)
 }
 
-/// The ids of the sessions in a folder; none if there is no folder.
+/// The ids of the sessions in a folder. Empty if the folder does not exist.
 pub fn session_ids(sessions: &Path) -> Result<Vec<SessionId>, JournalError> {
     let failed = |error| JournalError::from_io("list", sessions, error);
     let entries = match fs::read_dir(sessions) {
@@ -96,7 +96,7 @@ pub(crate) fn make_folder(dir: &Path) -> Result<(), JournalError> {
         .map_err(|error| JournalError::from_io("make the folder", dir, error))
 }
 
-/// Removes a database with whatever SQLite keeps beside it.
+/// Removes a database with the other files that SQLite keeps for it.
 pub(crate) fn remove_database(db: &Path) -> Result<(), JournalError> {
     for suffix in ["", "-wal", "-shm", "-journal"] {
         let mut name = db.as_os_str().to_owned();

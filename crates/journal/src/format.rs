@@ -1,11 +1,11 @@
-//! The format of the file: its tables, and how an older one is lifted.
+//! The format of the file: its tables, and the upgrade of an older one.
 //!
-//! Format 2 added checksums and the seal. A journal of format 1 is read as it is; the first writer lifts it, and what
-//! was written before then stays without checksums.
+//! Format 2 added checksums and the seal. A journal of format 1 is read as it is; the first writer upgrades it, and
+//! the events from before then remain without checksums.
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use crate::sums::of_seal;
+use crate::checksums::of_seal;
 
 /// The newest format, in `user_version`. A newer one is refused.
 pub(crate) const FORMAT: i64 = 2;
@@ -20,7 +20,8 @@ const EVENTS: &str = "
         kind TEXT NOT NULL, v INTEGER NOT NULL, body TEXT, blob TEXT, sum INTEGER);
 ";
 
-/// Saved states can be made again from the events, so those without a checksum are dropped when a file is lifted.
+/// Saved states can be computed again from the events, so those without a checksum are dropped when a file is
+/// upgraded.
 const BESIDE: &str = "
     DROP TABLE IF EXISTS snapshots;
     CREATE TABLE snapshots(upto INTEGER PRIMARY KEY, state BLOB NOT NULL, sum INTEGER NOT NULL);
@@ -28,18 +29,17 @@ const BESIDE: &str = "
         one INTEGER PRIMARY KEY CHECK(one = 1), since INTEGER NOT NULL, last INTEGER NOT NULL, sum INTEGER NOT NULL);
 ";
 
-/// The file's word about itself.
+/// The file's record of its own extent.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Seal {
     /// The first event that has a checksum.
     pub since: i64,
-    /// The last event when the file was last closed or a state saved: fewer than these can only be there if some were
-    /// lost.
+    /// The last event when the file was last closed or a state saved. If there are fewer events, some were lost.
     pub last: i64,
 }
 
 impl Seal {
-    /// None if the seal itself is lost or not what was written.
+    /// None if the seal itself is lost or damaged.
     pub fn read(connection: &Connection) -> rusqlite::Result<Option<Self>> {
         let read = connection.query_row("SELECT since, last, sum FROM seal WHERE one = 1", [], |row| {
             let (since, last, sum) = (row.get(0)?, row.get(1)?, row.get::<_, i64>(2)?);
@@ -58,14 +58,14 @@ impl Seal {
     }
 }
 
-/// Makes the tables of a new file, inside a transaction of the caller's.
+/// Makes the tables of a new file, inside a transaction of the caller.
 pub(crate) fn make(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(EVENTS)?;
     finish(connection, Seal { since: 1, last: 0 })
 }
 
-/// Lifts a file of format 1, whole or not at all.
-pub(crate) fn lift(connection: &mut Connection) -> rusqlite::Result<()> {
+/// Upgrades a file of format 1, completely or not at all.
+pub(crate) fn upgrade(connection: &mut Connection) -> rusqlite::Result<()> {
     let transaction = connection.transaction()?;
     let last: i64 = transaction.query_row("SELECT ifnull(max(seq), 0) FROM events", [], |row| row.get(0))?;
     transaction.execute_batch("ALTER TABLE events ADD COLUMN sum INTEGER")?;

@@ -1,8 +1,7 @@
 //! The list of all sessions, shared by all processes of a home.
 //!
-//! It holds nothing that the journals do not say, so it is thrown away rather than repaired: when it is missing,
-//! damaged or of another version, opening it makes it anew. Its failures are for the caller to ignore: a run
-//! does not depend on it.
+//! Its content comes from the journals, so it is discarded rather than repaired: if it is missing, damaged or of
+//! another version, opening it makes it again. Callers ignore its failures: a run does not depend on it.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -17,11 +16,11 @@ use rusqlite::{Connection, OpenFlags, Row, params};
 
 use crate::files::{make_folder, remove_database, session_ids};
 use crate::store::{connect, failure, unsigned};
-use crate::sums::of_state;
-use crate::{JournalError, Reader, summarise};
+use crate::checksums::of_state;
+use crate::{JournalError, SessionReader, summarise};
 
-/// Format 2 added checksums: a flipped bit in a folder's name would lead `undo` to another session. Format 3 added the
-/// origins of forks.
+/// Format 2 added checksums: a flipped bit in a folder's name would lead `undo` to another session. Format 3 added
+/// the origins of forks.
 const FORMAT: i64 = 3;
 
 const SCHEMA: &str = "
@@ -40,7 +39,7 @@ pub struct Index {
     path: PathBuf,
 }
 
-/// What became of a rebuild.
+/// The result of a rebuild.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rebuilt {
     pub sessions: usize,
@@ -49,10 +48,10 @@ pub struct Rebuilt {
 }
 
 impl Index {
-    /// Opens `<home>/index.db`, and makes it from `<home>/sessions` if it is not usable as it is.
+    /// Opens `<home>/index.db`, and makes it from `<home>/sessions` if it is not usable.
     ///
-    /// While another process makes it, SQLite may answer busy without waiting (a change of the journal mode does not
-    /// go through the busy handler), so that is tried again here.
+    /// While another process makes it, SQLite may return busy without waiting (a change of the journal mode does not
+    /// go through the busy handler), so this tries again.
     pub fn open(home: &Path) -> Result<Self, JournalError> {
         let patience = Instant::now() + Duration::from_secs(3);
         loop {
@@ -70,7 +69,7 @@ impl Index {
         if let Some(index) = Self::open_usable(&path)? {
             return Ok(index);
         }
-        // One process at a time replaces it; whoever waited looks again.
+        // One process at a time replaces it; a process that had to wait checks again.
         let _guard = lock(home)?;
         if let Some(index) = Self::open_usable(&path)? {
             return Ok(index);
@@ -84,7 +83,7 @@ impl Index {
         };
         let blobs = Blobs::open(home.join("blobs"))?;
         index.rebuild(&home.join("sessions"), &blobs)?;
-        // Last, so that an index that was only half made is made again.
+        // Last, so that an index that is only half made is made again.
         index
             .connection
             .pragma_update(None, "user_version", FORMAT)
@@ -92,12 +91,12 @@ impl Index {
         Ok(index)
     }
 
-    /// Adds a session or replaces what is said about it.
+    /// Adds a session or replaces its row.
     pub fn upsert(&self, summary: &SessionSummary) -> Result<(), JournalError> {
         insert(&self.connection, summary).map_err(|error| self.fail("write", error))
     }
 
-    /// The sessions, the one that was worked on last first.
+    /// The sessions, the most recently used first.
     pub fn list(&self, limit: Option<usize>) -> Result<Vec<SessionSummary>, JournalError> {
         let limit = limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
         self.connection
@@ -109,12 +108,12 @@ impl Index {
             .map_err(|error| self.fail("read", error))
     }
 
-    /// Makes the list anew from the journals. Those that cannot be read are left out and named.
+    /// Makes the list again from the journals. Unreadable ones are left out and reported.
     pub fn rebuild(&mut self, sessions: &Path, blobs: &Blobs) -> Result<Rebuilt, JournalError> {
         let (mut found, mut skipped) = (Vec::new(), Vec::new());
         for id in session_ids(sessions)? {
-            match Reader::open(sessions, &id, blobs.clone()).and_then(|reader| reader.all()) {
-                // The name of the file counts: by it the session is opened.
+            match SessionReader::open(sessions, &id, blobs.clone()).and_then(|reader| reader.all()) {
+                // The name of the file counts: the session is opened by it.
                 Ok(events) => {
                     found.extend(summarise(&events).map(|summary| SessionSummary { id, ..summary }))
                 }
@@ -132,13 +131,13 @@ impl Index {
         Ok(Rebuilt { sessions: found.len(), skipped })
     }
 
-    /// None if there is no index of our version in the file.
+    /// None if the file has no index of our version.
     fn open_usable(path: &Path) -> Result<Option<Self>, JournalError> {
         if !path.exists() {
             return Ok(None);
         }
         match Self::connect(path).and_then(|index| index.is_usable().map(|usable| usable.then_some(index))) {
-            // Busy: somebody is making it; wait for the lock and look again.
+            // Busy: another process is making it; wait for the lock and check again.
             Err(JournalError::Damaged { .. } | JournalError::Busy { .. }) => Ok(None),
             other => other,
         }
@@ -152,7 +151,7 @@ impl Index {
         if version != FORMAT {
             return Ok(false);
         }
-        // It is small: look at all of it, so that damage is found here and not by a list.
+        // It is small: check all of it, so that damage is found here and not by a list.
         let verdict: String = self
             .connection
             .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
@@ -248,7 +247,7 @@ fn summary_of(row: &Row<'_>) -> rusqlite::Result<SessionSummary> {
     if sum == i64::from(of_summary(&summary)) { Ok(summary) } else { Err(foreign(10, sum.to_string())) }
 }
 
-/// The checksum of a session's line.
+/// The checksum of a session's row.
 fn of_summary(summary: &SessionSummary) -> u32 {
     let SessionSummary {
         id,
@@ -289,7 +288,7 @@ fn foreign(column: usize, text: String) -> rusqlite::Error {
     rusqlite::Error::InvalidColumnType(column, text, rusqlite::types::Type::Text)
 }
 
-/// All digits, so that the order of the texts is the order of the times.
+/// A fixed number of digits, so that the order of the texts is the order of the times.
 fn sortable(at: Timestamp) -> String {
     format!("{at:.9}")
 }

@@ -4,18 +4,18 @@ use std::path::Path;
 use std::time::Duration;
 
 use lathe_blobs::Blobs;
-use lathe_protocol::{CallFinished, Dangling, Draft, Event, Place, Seq, SessionId, Timestamp, interrupted};
+use lathe_protocol::{CallFinished, Dangling, Draft, Event, EventPlace, Seq, SessionId, Timestamp, interrupted_result};
 use rusqlite::params;
 
-use crate::files::{Files, make_folder};
+use crate::files::{SessionPaths, make_folder};
 use crate::format::Seal;
 use crate::lock::Lock;
 use crate::mark::Mark;
 use crate::store::{Store, signed, unsigned};
-use crate::sums::of_state;
-use crate::{JournalError, Reader, Syncer};
+use crate::checksums::of_state;
+use crate::{JournalError, SessionReader, Syncer};
 
-/// Snapshots kept: the newest, and the one before in case the newest cannot be read by the program.
+/// The number of kept snapshots: the newest, and the previous one in case the program cannot read the newest.
 const SNAPSHOTS: i64 = 2;
 
 /// The writer. While it lives, no other process can write the session.
@@ -24,7 +24,7 @@ pub struct Journal {
     // Fields are dropped in this order: the database is closed before others may write.
     store: Store,
     lock: Lock,
-    files: Files,
+    files: SessionPaths,
     blobs: Blobs,
     last: Seq,
     mark: Mark,
@@ -33,7 +33,7 @@ pub struct Journal {
 impl Journal {
     /// Makes a new, empty session.
     pub fn create(sessions: &Path, id: &SessionId, blobs: Blobs) -> Result<Self, JournalError> {
-        let files = Files::of(sessions, id)?;
+        let files = SessionPaths::of(sessions, id)?;
         make_folder(sessions)?;
         let lock = Lock::take(&files)?;
         if files.db.symlink_metadata().is_ok() {
@@ -43,18 +43,18 @@ impl Journal {
         Self::start(files, lock, blobs)
     }
 
-    /// Opens a session to go on with it.
+    /// Opens a session to resume it.
     pub fn open(sessions: &Path, id: &SessionId, blobs: Blobs) -> Result<Self, JournalError> {
-        let files = Files::of(sessions, id)?;
+        let files = SessionPaths::of(sessions, id)?;
         files.find()?; // before a lock file is made for nothing
         let lock = Lock::take(&files)?;
         Self::start(files, lock, blobs)
     }
 
-    fn start(files: Files, lock: Lock, blobs: Blobs) -> Result<Self, JournalError> {
+    fn start(files: SessionPaths, lock: Lock, blobs: Blobs) -> Result<Self, JournalError> {
         let store = Store::open_to_write(&files, blobs.clone())?;
         let (last, mark) = (store.last()?, Mark::open(&files.mark));
-        mark.committed(signed(last));
+        mark.record_committed(signed(last));
         Ok(Self { last, mark, store, lock, files, blobs })
     }
 
@@ -70,17 +70,17 @@ impl Journal {
         match self.store.insert(&event) {
             Ok(()) => {
                 self.last = event.seq;
-                self.mark.committed(signed(event.seq));
+                self.mark.record_committed(signed(event.seq));
                 Ok(event)
             }
             Err(error) => {
-                self.settle();
+                self.recover_from_failure();
                 Err(error)
             }
         }
     }
 
-    /// The number of the last event; 0 if there is none.
+    /// The number of the last event. 0 if there is none.
     pub fn last(&self) -> Seq {
         self.last
     }
@@ -89,11 +89,11 @@ impl Journal {
         Ok(Syncer::new(self.files.clone()))
     }
 
-    pub fn reader(&self) -> Result<Reader, JournalError> {
-        Reader::of(&self.files, self.blobs.clone())
+    pub fn reader(&self) -> Result<SessionReader, JournalError> {
+        SessionReader::of(&self.files, self.blobs.clone())
     }
 
-    /// Keeps a state that is the result of all events up to `upto`. The last two are kept.
+    /// Saves a state that is the result of all events up to `upto`. The last two are kept.
     pub fn save_snapshot(&mut self, upto: Seq, state: &[u8]) -> Result<(), JournalError> {
         if upto > self.last {
             let last = self.last;
@@ -115,13 +115,13 @@ impl Journal {
         });
         saved.map_err(|error| {
             let error = self.store.fail("save a snapshot in", error);
-            self.settle();
+            self.recover_from_failure();
             error
         })
     }
 
-    /// The newest snapshot that is what was saved, and the event it goes up to. The state can be made again from the
-    /// events, so one that was damaged since is passed over.
+    /// The newest intact snapshot, and the event it goes up to. The state can be computed again from the events, so a
+    /// damaged snapshot is skipped.
     pub fn snapshot(&self) -> Result<Option<(Seq, Vec<u8>)>, JournalError> {
         let failed = |error| self.store.fail("read a snapshot in", error);
         let mut statement = self
@@ -148,33 +148,33 @@ impl Journal {
         self.store.dangling()
     }
 
-    /// Gives every dangling call the result that says it was interrupted. To be called after `open`, before
-    /// anything else is appended. Cut off in the middle, it goes on where it was the next time.
+    /// Gives every dangling call a result that reports the interruption. To be called after `open`, before anything
+    /// else is appended. If it is cut off in the middle, the next call continues.
     pub fn repair(&mut self, now: Timestamp) -> Result<Vec<Event>, JournalError> {
-        self.repair_with(now, |call| interrupted(&call.name, call.started))
+        self.repair_with(now, |call| interrupted_result(&call.name, call.started))
     }
 
-    /// The same, for whoever knows more of what such a call did.
+    /// Like [`repair`](Self::repair), for a caller that knows more about the effects of such calls.
     pub fn repair_with(
         &mut self,
         now: Timestamp,
         mut result: impl FnMut(&Dangling) -> CallFinished,
     ) -> Result<Vec<Event>, JournalError> {
-        let Some((answer, calls)) = self.store.open_calls()? else {
+        let Some((answer, calls)) = self.store.calls_without_result()? else {
             return Ok(Vec::new());
         };
         let mut close = |call: Dangling| {
             let fact = result(&call).into();
-            Draft { place: Place { call: Some(call.call), cause: None, ..answer.clone() }, fact }
+            Draft { place: EventPlace { call: Some(call.call), cause: None, ..answer.clone() }, fact }
         };
         calls.into_iter().map(|call| self.append(now, close(call))).collect()
     }
 
-    /// Checks the log in and lets go of the session. Readers that are open keep the log from being checked in;
-    /// then it is synced instead, and the next one to open the session does the rest.
+    /// Checkpoints the log and releases the session. Open readers prevent the checkpoint; then the log is synced
+    /// instead, and the next process that opens the session does the rest.
     pub fn close(self) -> Result<(), JournalError> {
         let Self { mut store, lock, files, last, .. } = self;
-        // Where the disk is full the seal stays as it was: it then says less, not something else.
+        // If the disk is full the old seal remains: it covers fewer events, but is not wrong.
         let _ = store.write_seal(last);
         let connection = store.connection;
         let checked_in = connection.busy_timeout(Duration::from_millis(100)).and_then(|()| {
@@ -189,9 +189,9 @@ impl Journal {
         synced
     }
 
-    /// After a failure: no transaction stays open, and `last` is what the file says. If even that cannot be
-    /// read, the next append fails on the number and comes here again.
-    fn settle(&mut self) {
+    /// Cleans up after a failure: no transaction stays open, and `last` is read from the file. If even that fails,
+    /// the next append fails on the number and comes here again.
+    fn recover_from_failure(&mut self) {
         if !self.store.connection.is_autocommit() {
             let _ = self.store.connection.execute_batch("ROLLBACK");
         }

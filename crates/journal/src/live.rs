@@ -1,37 +1,37 @@
-//! The current branch of a session.
+//! The live branch of a session.
 //!
-//! A rewind is a fact like any other: `Rewound{to}` says that the branch goes on from the end of step `to`.
-//! Nothing is removed, so the branch is computed: events are taken in order, and a `Rewound` first cuts what is
-//! on the branch at that moment, then joins it. Hence:
+//! A rewind is a fact like any other: `Rewound{to}` means that the branch continues from the end of step `to`.
+//! Nothing is removed, so the branch is computed: events are processed in order, and a `Rewound` first cuts the
+//! branch as it is at that moment, then joins it. Hence:
 //!
-//! - A step number means the step of that number *on the branch as it is then*. It does not matter whether
-//!   numbers are used again after a rewind or go on: the branch has each number once, ascending.
-//! - A step that an earlier rewind left behind is not on the branch and cannot be brought back by going "to" it:
-//!   such a rewind ends at the last step before it that is still there.
-//! - **The end of step N** is where the first event of a later step, or the first task given after the last
-//!   event of a step up to N, would stand. So results, reflections and the `TaskFinished` that followed step N
-//!   stay; a later task goes with its steps. Step 0 ends before the first task.
-//! - `TaskGiven`, `Rewound` and `StepSummarised` belong to no step, whatever their place says: a task stands before its
-//!   steps, a rewind between two, and a summary may come long after what it sums up.
+//! - A step number means the step with that number *on the branch at that time*. It does not matter whether numbers
+//!   are reused after a rewind or continue: the branch has each number once, ascending.
+//! - A step that an earlier rewind cut off is not on the branch and cannot be restored by rewinding "to" it: such a
+//!   rewind ends at the last step before it that is still on the branch.
+//! - **The end of step N** is the position of the first event of a later step, or of the first task given after the
+//!   last event of a step up to N. So results, reflections and the `TaskFinished` that followed step N stay; a later
+//!   task is cut with its steps. Step 0 ends before the first task.
+//! - `TaskGiven`, `Rewound` and `StepSummarised` belong to no step, even if their place names one: a task comes
+//!   before its steps, a rewind between two, and a summary may come long after its step.
 //!
-//! - `RewindUndone` makes the branch again what it was before that rewind, and joins it.
+//! - `RewindUndone` restores the branch from before that rewind, and joins it.
 //!
-//! Applying it to its own result changes nothing.
+//! Applying the computation to its own result changes nothing.
 
 use std::borrow::Borrow;
 
 use lathe_protocol::{Event, Fact, RewindUndone, Rewound, Seq, StepNo};
 
-/// The current branch: all events, except those that a later [`Rewound`] left behind.
-pub fn live(events: impl IntoIterator<Item = Event>) -> Vec<Event> {
-    branch(events)
+/// The live branch: all events, except those that a later [`Rewound`] cut off.
+pub fn live_branch(events: impl IntoIterator<Item = Event>) -> Vec<Event> {
+    cut_to_live_branch(events)
 }
 
 /// The same for borrowed events.
-pub(crate) fn branch<E: Borrow<Event>>(events: impl IntoIterator<Item = E>) -> Vec<E> {
+pub(crate) fn cut_to_live_branch<E: Borrow<Event>>(events: impl IntoIterator<Item = E>) -> Vec<E> {
     let mut all: Vec<Option<E>> = Vec::new();
     let mut branch: Vec<usize> = Vec::new();
-    // What each rewind left, for the case that it is undone.
+    // The branch before each rewind, in case the rewind is undone.
     let mut before: Vec<(Seq, Vec<usize>)> = Vec::new();
     for event in events {
         match &event.borrow().fact {
@@ -52,7 +52,7 @@ pub(crate) fn branch<E: Borrow<Event>>(events: impl IntoIterator<Item = E>) -> V
     branch.into_iter().filter_map(|at| all.get_mut(at).and_then(Option::take)).collect()
 }
 
-/// How many events of the branch come before the end of step `to`.
+/// The number of events of the branch before the end of step `to`.
 fn end_of_step<E: Borrow<Event>>(all: &[Option<E>], branch: &[usize], to: StepNo) -> usize {
     let event = |at: &usize| all.get(*at).and_then(Option::as_ref).map(Borrow::borrow);
     let step = |at: &usize| event(at).and_then(step_of);

@@ -1,8 +1,8 @@
-//! The one writer of a session, and who it is.
+//! The writer lock of a session, and the identity of its holder.
 //!
-//! The lock is an flock on `<id>.lock`: the kernel takes it back when its holder dies, however it dies. The
-//! content of the file is only a note for the loser's message. The file is never removed, because a lock on
-//! a removed file excludes nobody.
+//! The lock is an flock on `<id>.lock`: the kernel releases it when its holder dies, in any way. The content of the
+//! file is only a note for the error message of another process. The file is never removed, because a lock on a
+//! removed file excludes no process.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -18,14 +18,14 @@ use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
 use crate::JournalError;
-use crate::files::Files;
+use crate::files::SessionPaths;
 
-/// Who writes a session.
+/// The process that writes a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
     pub pid: u32,
     pub since: Timestamp,
-    /// What it runs, for example `lathe run …`. Never its arguments: they may hold a key.
+    /// The command that it runs, for example `lathe run …`. Never its arguments: they may contain a key.
     pub what: String,
 }
 
@@ -92,11 +92,12 @@ pub(crate) struct Lock {
     file: File,
 }
 
-/// Time for a lock whose holder is dead: a process that it was about to start may have the file open for a moment longer.
+/// The time to wait for a lock whose holder is dead: a process that it was about to start may have the file open for
+/// a moment longer.
 const DYING: Duration = Duration::from_secs(2);
 
 impl Lock {
-    pub fn take(files: &Files) -> Result<Self, JournalError> {
+    pub fn take(files: &SessionPaths) -> Result<Self, JournalError> {
         let failed = |error| JournalError::from_io("lock", &files.lock, error);
         let mut file = OpenOptions::new()
             .read(true)
@@ -118,7 +119,7 @@ impl Lock {
                 return Err(JournalError::Held { id: files.id.clone(), holder });
             }
         }
-        // The note is a courtesy to others: a disk too full for it does not make the lock less held.
+        // The note is a courtesy: the lock is held even if the disk is too full for it.
         let note = serde_json::to_vec(&Holder::myself()).unwrap_or_default();
         let _ = file.set_len(0).and_then(|()| file.write_all(&note));
         Ok(Self { file })
@@ -131,14 +132,14 @@ impl Drop for Lock {
     }
 }
 
-/// Whether a living process says that it writes this session.
+/// Tells whether a live process notes that it writes this session.
 pub fn is_held(sessions: &Path, id: &SessionId) -> bool {
-    Files::of(sessions, id)
+    SessionPaths::of(sessions, id)
         .is_ok_and(|files| Holder::read(&files.lock).is_some_and(|holder| holder.is_alive()))
 }
 
-/// Reads the winner's note. In the moment between its lock and its note the file is empty or tells of a dead
-/// one, so look again for a while; in the end believe what is there (its process may be in another container).
+/// Reads the holder's note. Between its lock and its note the file is empty or names a dead process, so this tries
+/// for a while; in the end it returns the note as it is (its process may be in another container).
 fn holder_of(lock: &Path) -> Option<Holder> {
     for _ in 0..20 {
         if let Some(holder) = Holder::read(lock).filter(Holder::is_alive) {

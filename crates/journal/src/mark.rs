@@ -1,10 +1,10 @@
 //! The number of the last event, kept outside of the database.
 //!
-//! SQLite reads its write-ahead log up to the first frame whose checksum does not hold and takes the rest for a commit that
-//! was never finished. So damage in a log that a killed process left would cut the newest events off without a word. The
-//! mark is a small file that says how many there were: the writer's number after each commit, and the syncer's after each
-//! sync, because a loss of power may take what was not synced. Which of the two counts is told by the boot in which the
-//! writer wrote. A mark that is lost or damaged itself says nothing.
+//! SQLite reads its write-ahead log up to the first frame with a wrong checksum and treats the rest as a commit that
+//! was never finished. So damage in a log that a killed process left would cut off the newest events silently. The
+//! mark is a small file with their number: the writer's number after each commit, and the syncer's after each sync,
+//! because a loss of power may take events that were not synced. The boot in which the writer wrote decides which of
+//! the two counts. A mark that is itself lost or damaged has no effect.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
@@ -12,10 +12,10 @@ use std::path::Path;
 
 use crc32fast::Hasher;
 
-/// Bytes of one number with what belongs to it.
+/// The number of bytes of one record.
 const SLOT: usize = 64;
 
-/// The one whose number it is.
+/// The owner of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum By {
     Writer,
@@ -39,31 +39,31 @@ pub(crate) struct Mark {
 }
 
 impl Mark {
-    /// Without room or permission for the file there is no mark, and less damage is noticed.
+    /// Opens the mark. Without room or permission for the file there is no mark, and less damage is noticed.
     pub fn open(path: &Path) -> Self {
         let mut options = OpenOptions::new();
         options.create(true).truncate(false).read(true).write(true).mode(0o600);
         options.custom_flags(nix::libc::O_NOFOLLOW);
         let file = options.open(path).ok();
-        // Room for both numbers, so that none is refused by a full disk later.
+        // Room for both numbers, so that neither fails on a full disk later.
         if let Some(file) = file.as_ref().filter(|file| file.metadata().is_ok_and(|found| found.len() == 0)) {
             let _ = file.write_all_at(&[0; 2 * SLOT], 0);
         }
         Self { file, boot: boot() }
     }
 
-    /// Notes that an event is committed.
-    pub fn committed(&self, last: i64) {
+    /// Records that an event is committed.
+    pub fn record_committed(&self, last: i64) {
         self.put(By::Writer, last);
     }
 
-    /// The last event that the writer noted, for [`synced`](Self::synced).
+    /// The last event that the writer recorded, for [`record_synced`](Self::record_synced).
     pub fn last_committed(&self) -> i64 {
         self.file.as_ref().and_then(|file| get(file, By::Writer)).map_or(0, |(last, _)| last)
     }
 
-    /// Notes that events up to this one survive the loss of power.
-    pub fn synced(&self, last: i64) {
+    /// Records that events up to this one survive the loss of power.
+    pub fn record_synced(&self, last: i64) {
         self.put(By::Syncer, last);
     }
 
@@ -78,17 +78,17 @@ impl Mark {
     }
 }
 
-/// The bytes of a slot that its checksum covers.
+/// The number of bytes of a slot that its checksum covers.
 const SUMMED: usize = 8 + 36;
 
-/// The number of events that there must be.
-pub(crate) fn least(path: &Path) -> i64 {
+/// The minimum number of events that must be there.
+pub(crate) fn minimum_events(path: &Path) -> i64 {
     let Ok(file) = OpenOptions::new().read(true).custom_flags(nix::libc::O_NOFOLLOW).open(path) else {
         return 0;
     };
     let synced = get(&file, By::Syncer).map_or(0, |(last, _)| last);
     match get(&file, By::Writer) {
-        // The machine has not stopped since: all that was committed is there.
+        // The machine has not stopped since: every committed event is there.
         Some((last, written)) if written == boot() => last.max(synced),
         Some(_) | None => synced,
     }
@@ -112,7 +112,7 @@ fn sum(by: By, said: &[u8]) -> u32 {
     sum.finalize()
 }
 
-/// The mark of this run of the machine; zeros where the system does not say.
+/// The id of this boot of the machine. Zeros if the system does not provide it.
 fn boot() -> [u8; 36] {
     let mut boot = [0; 36];
     let id = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();

@@ -8,20 +8,20 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lathe_blobs::Blobs;
-use lathe_protocol::{AgentId, CallId, Dangling, Digest, Event, Fact, Place, RunNo, Seq, StepNo};
+use lathe_protocol::{AgentId, CallId, Dangling, Digest, Event, Fact, EventPlace, RunNo, Seq, StepNo};
 use nix::unistd::{AccessFlags, access};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Row, ToSql, params};
 
 use crate::JournalError;
 use crate::dangling::dangling;
-use crate::files::{Files, remove_database, sync_folder};
+use crate::files::{SessionPaths, remove_database, sync_folder};
 use crate::format::{self, FORMAT, Seal, WITHOUT_SUMS};
-use crate::live::branch;
+use crate::live::cut_to_live_branch;
 use crate::mark;
-use crate::sums::Cells;
+use crate::checksums::Cells;
 
-/// A body longer than this goes to the blobs.
+/// A body longer than this is stored as a blob.
 const INLINE_MAX: usize = 64 * 1024;
 
 const BUSY: Duration = Duration::from_secs(5);
@@ -29,7 +29,7 @@ const BUSY: Duration = Duration::from_secs(5);
 /// The columns of an event; `sum` comes after them.
 const COLUMNS: &str = "seq, at, run, agent, step, call, cause, kind, v, body, blob";
 
-/// One connection on the events of a session.
+/// One connection to the events of a session.
 #[derive(Debug)]
 pub(crate) struct Store {
     pub connection: Connection,
@@ -37,21 +37,21 @@ pub(crate) struct Store {
     blobs: Blobs,
     /// None for a file without checksums.
     pub seal: Option<Seal>,
-    /// Up to this event `check_kinds` has looked.
+    /// The last event that `check_kinds` has checked.
     checked: Cell<i64>,
 }
 
 impl Store {
     /// The calls of the last answer on the live branch that have no result.
     pub fn dangling(&self) -> Result<Vec<Dangling>, JournalError> {
-        Ok(self.open_calls()?.map_or_else(Vec::new, |(_, calls)| calls))
+        Ok(self.calls_without_result()?.map_or_else(Vec::new, |(_, calls)| calls))
     }
 
-    /// The place of the last live answer, and its calls without a result.
+    /// The place of the last answer on the live branch, and its calls without a result.
     ///
-    /// Only the events from the last answer on are read, unless that answer was rewound since: then the live
-    /// branch has to be computed.
-    pub fn open_calls(&self) -> Result<Option<(Place, Vec<Dangling>)>, JournalError> {
+    /// Only the events from the last answer on are read, unless that answer was rewound since: then the live branch
+    /// has to be computed.
+    pub fn calls_without_result(&self) -> Result<Option<(EventPlace, Vec<Dangling>)>, JournalError> {
         const ANSWERED: &str = "model_answered";
         let Some(answer) = self.last_of(ANSWERED)? else {
             return Ok(None);
@@ -59,7 +59,7 @@ impl Store {
         let mut after = self.after(answer.seq, usize::MAX)?;
         let mut answer = Some(answer);
         if after.iter().any(|event| matches!(event.fact, Fact::Rewound(_))) {
-            let mut events = branch(self.after(Seq(0), usize::MAX)?);
+            let mut events = cut_to_live_branch(self.after(Seq(0), usize::MAX)?);
             let at = events.iter().rposition(|event| event.fact.kind() == ANSWERED);
             after = at.map_or_else(Vec::new, |at| events.split_off(at + 1));
             answer = at.and_then(|_| events.pop());
@@ -70,10 +70,10 @@ impl Store {
         }))
     }
 
-    /// Makes the database under another name and gives it its own when it is whole and synced.
-    pub fn create(files: &Files) -> Result<(), JournalError> {
+    /// Makes the database under another name, and renames it once it is complete and synced.
+    pub fn create(files: &SessionPaths) -> Result<(), JournalError> {
         remove_database(&files.unfinished)?;
-        // One of another session that had this id.
+        // A mark of another session that had this id.
         let _ = fs::remove_file(&files.mark);
         let made = make_unfinished(&files.unfinished).and_then(|()| {
             fs::rename(&files.unfinished, &files.db)
@@ -85,10 +85,10 @@ impl Store {
         made.and_then(|()| sync_folder(&files.sessions))
     }
 
-    /// The writer's connection. `wal_autocheckpoint` is off because a checkpoint inside a commit costs
-    /// milliseconds; `journal_size_limit` cuts the file when it begins anew, so that its size tells how much
-    /// there is to check in.
-    pub fn open_to_write(files: &Files, blobs: Blobs) -> Result<Self, JournalError> {
+    /// Opens the writer's connection. `wal_autocheckpoint` is off because a checkpoint inside a commit costs
+    /// milliseconds; `journal_size_limit` truncates the log when it restarts, so that its size is the amount left to
+    /// checkpoint.
+    pub fn open_to_write(files: &SessionPaths, blobs: Blobs) -> Result<Self, JournalError> {
         let found = files.find()?;
         if found.permissions().mode() & 0o077 != 0 {
             fs::set_permissions(&files.db, fs::Permissions::from_mode(0o600))
@@ -102,18 +102,18 @@ impl Store {
                  PRAGMA journal_size_limit = 0;",
             )
             .map_err(|error| store.fail("open", error))?;
-        // SQLite falls back to reading when it may not write.
+        // SQLite falls back to reading if it has no write permission.
         if store.connection.is_readonly("main").unwrap_or(false) {
             return Err(JournalError::Denied { path: store.path, why: "it can only be read".to_owned() });
         }
         if store.seal.is_none() {
-            format::lift(&mut store.connection).map_err(|error| store.fail("lift", error))?;
+            format::upgrade(&mut store.connection).map_err(|error| store.fail("lift", error))?;
             store.seal = store.read_seal()?;
         }
         Ok(store)
     }
 
-    pub fn open_to_read(files: &Files, blobs: Blobs) -> Result<Self, JournalError> {
+    pub fn open_to_read(files: &SessionPaths, blobs: Blobs) -> Result<Self, JournalError> {
         files.find()?;
         let usual = Self::connect(files, blobs.clone(), OpenFlags::SQLITE_OPEN_READ_ONLY);
         match usual {
@@ -125,15 +125,15 @@ impl Store {
         }
     }
 
-    fn connect(files: &Files, blobs: Blobs, how: OpenFlags) -> Result<Self, JournalError> {
+    fn connect(files: &SessionPaths, blobs: Blobs, how: OpenFlags) -> Result<Self, JournalError> {
         Self::with(connect(&files.db, how)?, files, blobs)
     }
 
-    fn with(connection: Connection, files: &Files, blobs: Blobs) -> Result<Self, JournalError> {
-        // Before the events are counted: what is committed meanwhile only makes them more.
-        let least = mark::least(&files.mark);
+    fn with(connection: Connection, files: &SessionPaths, blobs: Blobs) -> Result<Self, JournalError> {
+        // Before the events are counted: commits in between only add to them.
+        let least = mark::minimum_events(&files.mark);
         let mut store = Self { connection, path: files.db.clone(), blobs, seal: None, checked: Cell::new(0) };
-        // The log of a damaged journal must not be taken away before somebody has looked at it.
+        // The log of a damaged journal must not be removed before a person has inspected it.
         store.keep_log(true)?;
         match store.number("PRAGMA user_version", "open")? {
             FORMAT => store.seal = store.read_seal()?,
@@ -146,13 +146,13 @@ impl Store {
         Ok(store)
     }
 
-    /// Sets whether closing leaves the log where it is.
+    /// Sets whether closing keeps the log.
     fn keep_log(&self, keep: bool) -> Result<(), JournalError> {
         let set = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keep);
         set.map(drop).map_err(|error| self.fail("open", error))
     }
 
-    /// The seal, held against the events that are there.
+    /// The seal, checked against the existing events.
     fn read_seal(&self) -> Result<Option<Seal>, JournalError> {
         let read = Seal::read(&self.connection).map_err(|error| self.fail("open", error))?;
         let Some(seal) = read else {
@@ -162,7 +162,7 @@ impl Store {
         Ok(Some(seal))
     }
 
-    /// Tells if there are fewer events than there were.
+    /// Returns an error if there are fewer events than there were.
     fn check_end(&self, least: i64) -> Result<(), JournalError> {
         let there = signed(self.last()?);
         if there < least {
@@ -171,7 +171,7 @@ impl Store {
         Ok(())
     }
 
-    /// Notes how many events there are, so that it is known if some at the end are lost.
+    /// Records the number of events, so that a loss at the end is detected.
     pub fn write_seal(&mut self, last: Seq) -> Result<(), JournalError> {
         let Some(seal) = self.seal.as_mut() else { return Ok(()) };
         let seal = Seal { last: signed(last), ..*seal };
@@ -180,7 +180,7 @@ impl Store {
         Ok(())
     }
 
-    /// A single number out of the database.
+    /// A single number from the database.
     pub fn number(&self, sql: &str, doing: &'static str) -> Result<i64, JournalError> {
         self.connection
             .prepare_cached(sql)
@@ -195,7 +195,7 @@ impl Store {
             .map_err(|_| self.damaged(&format!("its last event has the number {last}")))
     }
 
-    /// Commits one event; a large body is put and synced before.
+    /// Commits one event; a large body is stored and synced before.
     pub fn insert(&self, event: &Event) -> Result<(), JournalError> {
         let encode = |source| JournalError::Encode { kind: event.fact.kind().to_owned(), source };
         let body = event.fact.body().map_err(encode)?;
@@ -254,7 +254,7 @@ impl Store {
 
     fn each_after(&self, cursor: Seq, limit: i64, take: &mut dyn FnMut(Event)) -> Result<(), JournalError> {
         let (mut before, mut gap) = (cursor, None);
-        self.each_of("WHERE seq > ?1 ORDER BY seq LIMIT ?2", params![signed(cursor), limit], &mut |event| {
+        self.each_where("WHERE seq > ?1 ORDER BY seq LIMIT ?2", params![signed(cursor), limit], &mut |event| {
             if event.seq != before.next() {
                 gap.get_or_insert(before.next());
             }
@@ -266,9 +266,9 @@ impl Store {
         gap.map_or(Ok(()), |missing| Err(self.damaged(&format!("event {missing} is not in it any more"))))
     }
 
-    /// Tells if events up to one are missing between others or are not of the kind they were: what reads some kinds only
-    /// would pass them over. No flip of one bit makes a kind another one that is known, so only unknown ones are read.
-    /// What was looked at once is not looked at again.
+    /// Returns an error if events up to `upto` are missing between others or changed their kind: a query for some
+    /// kinds would skip them. No single bit flip turns a kind into another known one, so only unknown kinds are read.
+    /// Each event is checked once.
     fn check_kinds(&self, upto: Seq) -> Result<(), JournalError> {
         let (from, upto) = (self.checked.get(), signed(upto));
         if upto <= from {
@@ -286,14 +286,14 @@ impl Store {
         if missing != 0 {
             return Err(self.damaged(&format!("{missing} of its events are not in it any more")));
         }
-        self.each_of(&format!("{among} AND kind NOT IN ('{known}')"), [from, upto], &mut |_| {})?;
+        self.each_where(&format!("{among} AND kind NOT IN ('{known}')"), [from, upto], &mut |_| {})?;
         self.checked.set(upto);
         Ok(())
     }
 
-    /// The events between the first and the last that fit, with the ones beside them: an event whose place was damaged
-    /// would not fit, so those that ought to be among the others are read too.
-    fn around(&self, fits: &str, values: &[&dyn ToSql]) -> Result<Vec<Event>, JournalError> {
+    /// The events between the first and the last match, with their neighbours: an event with a damaged place would
+    /// not match, so the events that belong among the others are read too.
+    fn matching_range(&self, fits: &str, values: &[&dyn ToSql]) -> Result<Vec<Event>, JournalError> {
         let ends = format!("SELECT min(seq), max(seq) FROM events WHERE {fits}");
         let ends = self.connection.query_row(&ends, values, |row| Ok((row.get(0)?, row.get(1)?)));
         let (Some(first), Some(last)): (Option<i64>, Option<i64>) =
@@ -306,8 +306,8 @@ impl Store {
         self.after(before, usize::try_from(count).unwrap_or_default())
     }
 
-    /// What says where a run begins, up to an event: openings, tasks, epochs, requests and ends before the last task that
-    /// was given by then, and the number of the event before that task.
+    /// The events that determine where a run begins, up to an event: openings, tasks, epochs, requests and ends
+    /// before the last task given by then, and the number of the event before that task.
     pub fn landmarks(&self, upto: Seq) -> Result<(Vec<Event>, Seq), JournalError> {
         self.check_kinds(upto.min(self.last()?))?;
         let task = "WHERE kind = 'task_given' AND seq <= ?1 ORDER BY seq DESC LIMIT 1";
@@ -320,29 +320,29 @@ impl Store {
         Ok((self.events(which, params![signed(before)])?, before))
     }
 
-    /// The events of one step, those of branches that were left included.
+    /// The events of one step, including those on abandoned branches.
     pub fn of_step(&self, run: RunNo, step: StepNo) -> Result<Vec<Event>, JournalError> {
-        let mut events = self.around("run = ?1 AND step = ?2", params![run.0, step.0])?;
+        let mut events = self.matching_range("run = ?1 AND step = ?2", params![run.0, step.0])?;
         events.retain(|event| event.place.run == run && event.place.step == Some(step));
         Ok(events)
     }
 
-    /// The last event of a kind. Walks back from the end, so it is quick for what happened lately.
+    /// The last event of a kind. Searches from the end, so it is fast for recent events.
     pub fn last_of(&self, kind: &str) -> Result<Option<Event>, JournalError> {
         let found = self.events("WHERE kind = ?1 ORDER BY seq DESC LIMIT 1", params![kind])?.pop();
-        // One of the later ones may be of that kind and damaged.
+        // A later event may be of that kind and damaged.
         let after = found.as_ref().map_or(Seq(0), |event| event.seq);
         self.each_after(after, i64::MAX, &mut |_| {})?;
         Ok(found)
     }
 
-    /// Every event of a kind. Rows of other kinds are passed over without reading their bodies.
+    /// Every event of a kind. Rows of other kinds are skipped without reading their bodies.
     pub fn of_kind(&self, kind: &str) -> Result<Vec<Event>, JournalError> {
         self.check_kinds(self.last()?)?;
         self.events("WHERE kind = ?1 ORDER BY seq", params![kind])
     }
 
-    /// The blobs that hold bodies.
+    /// The blobs with event bodies.
     pub fn body_blobs(&self) -> Result<Vec<Digest>, JournalError> {
         let failed = |error| self.fail("read", error);
         let mut statement = self
@@ -353,7 +353,7 @@ impl Store {
         names.map(|name| Ok(Digest::parse(&name.map_err(failed)?))).filter_map(Result::transpose).collect()
     }
 
-    /// Whether something was ever rewound.
+    /// Tells whether the session was ever rewound.
     pub fn has_rewinds(&self) -> Result<bool, JournalError> {
         Ok(self.number("SELECT EXISTS(SELECT 1 FROM events WHERE kind = 'rewound')", "read")? != 0)
     }
@@ -363,7 +363,7 @@ impl Store {
         self.each_after(Seq(0), i64::MAX, take)
     }
 
-    /// The events a summary needs. Rows of other kinds are passed over without reading their bodies.
+    /// The events that a summary needs. Rows of other kinds are skipped without reading their bodies.
     pub fn for_summary(&self) -> Result<Vec<Event>, JournalError> {
         self.check_kinds(self.last()?)?;
         let which = "WHERE kind IN ('session_opened', 'options_changed', 'task_given', 'run_resumed', 'session_named', \
@@ -371,15 +371,15 @@ impl Store {
         self.events(which, [])
     }
 
-    /// The events that say how a session is set.
+    /// The events that determine a session's settings.
     pub fn settings(&self) -> Result<Vec<Event>, JournalError> {
         self.check_kinds(self.last()?)?;
         self.events("WHERE kind IN ('session_opened', 'options_changed', 'files_restored') ORDER BY seq", [])
     }
 
-    /// The opening, the options that hold by then, and everything of the last run.
+    /// The opening, the options in effect by then, and everything of the last run.
     pub fn last_run(&self) -> Result<Vec<Event>, JournalError> {
-        let mut events = self.around("run = (SELECT max(run) FROM events)", &[])?;
+        let mut events = self.matching_range("run = (SELECT max(run) FROM events)", &[])?;
         let last = events.iter().map(|event| event.place.run).max();
         events.retain(|event| Some(event.place.run) == last && event.seq != Seq(1));
         let first = events.first().map_or(Seq(u64::MAX), |event| event.seq);
@@ -391,11 +391,11 @@ impl Store {
 
     fn events(&self, which: &str, values: impl rusqlite::Params) -> Result<Vec<Event>, JournalError> {
         let mut events = Vec::new();
-        self.each_of(which, values, &mut |event| events.push(event))?;
+        self.each_where(which, values, &mut |event| events.push(event))?;
         Ok(events)
     }
 
-    fn each_of(
+    fn each_where(
         &self,
         which: &str,
         values: impl rusqlite::Params,
@@ -433,7 +433,7 @@ impl Store {
         })
     }
 
-    /// Tells whether an event's row has the checksum it was written with. Events from before there were any have none.
+    /// Tells whether an event's row still has its checksum. Events from before checksums have none.
     fn is_as_written(&self, columns: &Columns) -> bool {
         let summed = self.seal.is_some_and(|seal| signed(Seq(columns.seq)) >= seal.since);
         !summed || columns.sum == Some(i64::from(columns.cells().sum()))
@@ -460,10 +460,10 @@ impl Store {
 
 fn make_unfinished(path: &Path) -> Result<(), JournalError> {
     let failed = |error| JournalError::from_io("make", path, error);
-    // SQLite would make it readable by all.
+    // SQLite would make it readable by all users.
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(failed)?;
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    // Nobody else knows this file and a crash discards it: no rollback, and one sync at the end.
+    // No other process knows this file and a crash discards it: no rollback, and one sync at the end.
     connection
         .execute_batch("PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; BEGIN;")
         .and_then(|()| format::make(&connection))
@@ -476,7 +476,7 @@ fn make_unfinished(path: &Path) -> Result<(), JournalError> {
 struct Columns {
     seq: u64,
     at: String,
-    place: Place,
+    place: EventPlace,
     kind: String,
     v: u16,
     body: Option<String>,
@@ -505,7 +505,7 @@ impl Columns {
         Ok(Self {
             seq: unsigned(row, 0)?,
             at: row.get(1)?,
-            place: Place {
+            place: EventPlace {
                 run: RunNo(row.get(2)?),
                 agent: AgentId::new(row.get::<_, String>(3)?),
                 step: row.get::<_, Option<u32>>(4)?.map(StepNo),
@@ -526,17 +526,17 @@ pub(crate) fn signed(seq: Seq) -> i64 {
     i64::try_from(seq.0).unwrap_or(i64::MAX)
 }
 
-/// A count or number out of a column; a negative one is not ours.
+/// A count or number from a column; a negative one is not ours.
 pub(crate) fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     let number: i64 = row.get(column)?;
     u64::try_from(number).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, number))
 }
 
-/// Opens a file that is there. The small page cache keeps hundreds of open sessions cheap.
+/// Opens an existing file. The small page cache keeps hundreds of open sessions cheap.
 pub(crate) fn connect(path: &Path, how: OpenFlags) -> Result<Connection, JournalError> {
     let connection =
         Connection::open_with_flags(path, how | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(|error| {
-            // There is no connection to ask why, and opening the file ourselves would drop SQLite's locks.
+            // There is no connection to ask for the reason, and opening the file ourselves would drop SQLite's locks.
             let os = access(path, AccessFlags::R_OK).err().map(io::Error::from);
             JournalError::from_sqlite("open", path, error, os)
         })?;
@@ -547,7 +547,7 @@ pub(crate) fn connect(path: &Path, how: OpenFlags) -> Result<Connection, Journal
     Ok(connection)
 }
 
-/// Opens a database that has no log and no writer, without the files that SQLite shares with one.
+/// Opens a database that has no log and no writer, without the files that SQLite shares with a writer.
 fn connect_at_rest(path: &Path) -> Result<Connection, JournalError> {
     use std::os::unix::ffi::OsStrExt as _;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-".contains(&byte);

@@ -1,15 +1,15 @@
-//! What a list of sessions says about one of them.
+//! The summary of a session for a list.
 
 use lathe_protocol::{Event, Fact, Forked, SessionState, SessionSummary, StepNo, TaskFinished, Usage};
 
-use crate::live::branch;
+use crate::live::cut_to_live_branch;
 
 const TITLE_MAX: usize = 80;
 
-/// Sums a session up from all its events; none if they do not begin with its opening.
+/// Summarises a session from all its events. None if they do not begin with its opening.
 ///
-/// Steps, tokens, model and state are those of the live branch. The title is the last it was given, else the first task,
-/// also if that was rewound: a session keeps its name.
+/// Steps, tokens, model and state are those of the live branch. The title is the last one set, otherwise the first
+/// task, even if that was rewound: a session keeps its name.
 pub fn summarise(events: &[Event]) -> Option<SessionSummary> {
     let (first, last) = (events.first()?, events.last()?);
     let Fact::SessionOpened(opened) = &first.fact else {
@@ -27,7 +27,7 @@ pub fn summarise(events: &[Event]) -> Option<SessionSummary> {
     let mut state = SessionState::New;
     let mut usage = Usage::default();
     let mut steps = StepNo(0);
-    for event in branch(events) {
+    for event in cut_to_live_branch(events) {
         steps = steps.max(event.place.step.unwrap_or_default());
         match &event.fact {
             Fact::OptionsChanged(changed) => model = &changed.options.model.model,
@@ -40,7 +40,7 @@ pub fn summarise(events: &[Event]) -> Option<SessionSummary> {
     Some(SessionSummary {
         id: opened.session.clone(),
         created: first.at,
-        // A fork holds older events than its own opening.
+        // A fork contains events older than its own opening.
         updated: last.at.max(first.at),
         workspace: opened.workspace.clone(),
         title: named.or(task).map(title_of).unwrap_or_default(),
@@ -68,7 +68,7 @@ fn title_of(task: &str) -> String {
     }
     if title.chars().count() > TITLE_MAX {
         title = title.chars().take(TITLE_MAX - 1).collect();
-        // A word is whole or not there: views mask secrets by their shape, and half of one has another.
+        // A word is complete or absent: views mask secrets by their shape, and a cut one has another shape.
         if let Some(end) = title.rfind(|c: char| !c.is_ascii_graphic()) {
             title.truncate(title.ceil_char_boundary(end + 1));
         }
@@ -98,7 +98,7 @@ mod tests {
             assert_eq!(title_of(task), title);
         }
         assert_eq!(title_of(&"word ".repeat(1000)), format!("{}…", "word ".repeat(15).trim_end()));
-        // A word is not cut, so what is masked by its shape keeps it.
+        // A word is not cut, so a secret that is masked by its shape keeps it.
         let secret = "sk-planted0123456789abcdef";
         for before in 0..80 {
             let title =

@@ -1,4 +1,4 @@
-//! Durability against the loss of power, beside the path of the events.
+//! Durability against the loss of power, outside of the write path.
 
 use std::fs::{self, File};
 use std::io;
@@ -6,18 +6,18 @@ use std::io;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::JournalError;
-use crate::files::{Files, sync_folder};
+use crate::files::{SessionPaths, sync_folder};
 use crate::mark::Mark;
 use crate::store::{connect, failure};
 
-/// From this size on the write-ahead log is checked in.
+/// The size from which the write-ahead log is checkpointed.
 const LARGE: u64 = 1024 * 1024;
 
-/// Makes commits durable, from any thread. It has its own descriptors, so it never waits for the writer and
-/// the writer never for it.
+/// Makes commits durable, from any thread. It has its own descriptors, so it never waits for the writer and the
+/// writer never for it.
 #[derive(Debug)]
 pub struct Syncer {
-    files: Files,
+    files: SessionPaths,
     folder_synced: bool,
     mark: Option<Mark>,
     /// Opened when it is first needed: most sessions never grow that far.
@@ -25,15 +25,15 @@ pub struct Syncer {
 }
 
 impl Syncer {
-    pub(crate) fn new(files: Files) -> Self {
+    pub(crate) fn new(files: SessionPaths) -> Self {
         Self { files, folder_synced: false, mark: None, connection: None }
     }
 
-    /// Blocks until all that was committed before the call survives the loss of power.
+    /// Blocks until every commit before the call survives the loss of power.
     ///
-    /// The log is opened by its name each time, because it may have been removed and made anew in between. If
-    /// there is none, all of it is in the main file, synced by the checkpoint that removed it. What an ongoing
-    /// checkpoint moves is synced by SQLite on both sides.
+    /// The log is opened by its name each time, because it may have been removed and made again in between. If there
+    /// is none, all of it is in the main file, synced by the checkpoint that removed it. SQLite syncs both sides of
+    /// an ongoing checkpoint.
     pub fn sync(&mut self) -> Result<(), JournalError> {
         let mark = self.mark.get_or_insert_with(|| Mark::open(&self.files.mark));
         let last = mark.last_committed();
@@ -46,12 +46,12 @@ impl Syncer {
             sync_folder(&self.files.sessions)?;
             self.folder_synced = true;
         }
-        mark.synced(last);
+        mark.record_synced(last);
         Ok(())
     }
 
-    /// Moves the log into the main file if it has grown large; true if that was tried. It does not make the
-    /// writer wait, and takes what no reader needs any more; the rest is for the next time.
+    /// Moves the log into the main file if it has grown large; returns true if that was tried. It does not make the
+    /// writer wait, and moves only the part that no reader needs any more; the rest is for the next time.
     pub fn checkpoint_if_large(&mut self) -> Result<bool, JournalError> {
         let size = match fs::metadata(&self.files.wal) {
             Ok(wal) => wal.len(),

@@ -1,4 +1,5 @@
-//! A question beside the conversation: a request of its own, in a lane of its own, that leaves no trace in the rope.
+//! A question outside of the conversation: a request of its own, in a lane of its own, that leaves no trace in the
+//! rope.
 
 use std::sync::Arc;
 
@@ -7,11 +8,11 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::form::{Form, Params};
-use crate::request::{Answer, Delta, Head, ModelClient, ModelError, Purpose, Request};
+use crate::request::{ModelAnswer, Delta, Head, ModelClient, ModelError, Purpose, WireRequest};
 use crate::rope::Rope;
 use crate::variables::Variables;
 
-/// A model that is asked single questions.
+/// A model for single questions.
 #[derive(Clone)]
 pub struct Aside {
     client: Arc<dyn ModelClient>,
@@ -21,9 +22,9 @@ pub struct Aside {
 
 pub struct AsideQuestion<'a> {
     pub purpose: Purpose,
-    /// The step it is about.
+    /// The step that the question is about.
     pub step: StepNo,
-    /// Which answer of its lane this will be, counted from 0.
+    /// The index of the answer in its lane, counted from 0.
     pub turn: u32,
     pub system: &'a str,
     pub text: &'a str,
@@ -31,9 +32,9 @@ pub struct AsideQuestion<'a> {
     pub max_tokens: u32,
 }
 
-/// What was answered.
+/// The answer to a single question.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Said {
+pub struct AsideAnswer {
     pub text: String,
     pub usage: Usage,
     pub model: String,
@@ -48,7 +49,7 @@ impl Aside {
         &self,
         question: &AsideQuestion<'_>,
         cancel: &CancellationToken,
-    ) -> Result<Said, ModelError> {
+    ) -> Result<AsideAnswer, ModelError> {
         let (deltas, mut shown) = mpsc::channel(64);
         let request = self.request(question);
         let asking = async {
@@ -56,7 +57,7 @@ impl Aside {
             drop(deltas);
             answer
         };
-        // Nobody looks at the words while they come, but they must be taken.
+        // The deltas of an aside are not shown, but the channel must be drained.
         let mut lost = Usage::default();
         let taking = async {
             while let Some(delta) = shown.recv().await {
@@ -67,12 +68,12 @@ impl Aside {
             }
         };
         let (answer, ()) = tokio::join!(asking, taking);
-        let Answer { blocks, mut usage, model, .. } = answer?;
+        let ModelAnswer { blocks, mut usage, model, .. } = answer?;
         usage += lost;
-        Ok(Said { text: text_of(&blocks), usage, model })
+        Ok(AsideAnswer { text: text_of(&blocks), usage, model })
     }
 
-    fn request(&self, question: &AsideQuestion<'_>) -> Request {
+    fn request(&self, question: &AsideQuestion<'_>) -> WireRequest {
         let Form { wire, params } = self.client.form();
         let params = Params {
             temperature: Some(question.temperature),
@@ -90,6 +91,6 @@ impl Aside {
             tools: Vec::new(),
         });
         rope.push(Message::user(question.text));
-        Request { purpose: question.purpose, turn: question.turn, ..rope.request(question.step) }
+        WireRequest { purpose: question.purpose, turn: question.turn, ..rope.request(question.step) }
     }
 }

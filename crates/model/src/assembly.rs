@@ -1,13 +1,13 @@
-//! An answer put together from its frames; one of these per wire.
+//! The assembly of an answer from its frames; one implementation per wire.
 
 use lathe_protocol::{Block, CallId, StopReason, TextBlock, Usage};
 
 use crate::form::Wire;
 use crate::frames::{Frame, Framing};
-use crate::request::{Answer, Delta};
+use crate::request::{ModelAnswer, Delta};
 use crate::{chat, gemini, messages, ollama, responses};
 
-/// Whether more is to come.
+/// Tells whether more frames are to come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flow {
     More,
@@ -15,41 +15,41 @@ pub(crate) enum Flow {
     End,
 }
 
-/// A frame that ends the stream badly.
+/// The ways in which a frame ends the stream with a failure.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Broken {
+pub(crate) enum StreamFailure {
     NotJson(String),
     /// The provider's error, as it sent it.
     Provider(serde_json::Value),
-    /// The provider will not answer this.
+    /// The provider refuses to answer this.
     Blocked(String),
 }
 
 pub(crate) trait Assembly: Send {
-    /// Takes one frame; what a watcher may be shown goes to `deltas`.
-    fn take(&mut self, frame: &Frame, deltas: &mut Vec<Delta>) -> Result<Flow, Broken>;
+    /// Processes one frame; displayable deltas go to `deltas`.
+    fn take(&mut self, frame: &Frame, deltas: &mut Vec<Delta>) -> Result<Flow, StreamFailure>;
 
-    /// Takes an answer that came in one piece.
-    fn whole(&mut self, body: &str, deltas: &mut Vec<Delta>) -> Result<(), Broken>;
+    /// Processes an answer that came in one piece.
+    fn whole(&mut self, body: &str, deltas: &mut Vec<Delta>) -> Result<(), StreamFailure>;
 
-    /// Whether everything there is has come, should the stream end here.
+    /// Tells whether the answer is complete if the stream ends here.
     fn is_ended(&self) -> bool;
 
-    /// Bytes that the model has written so far: text, thinking and calls, without what the wire adds. An answer that breaks
-    /// off is counted by it, so it must grow with every frame, however small the frames are.
+    /// The number of bytes that the model has written so far: text, thinking and calls, without what the wire adds.
+    /// An answer that breaks off is counted by it, so it must grow with every frame, even with the smallest.
     fn written(&self) -> usize;
 
-    /// The answer. `turn` makes ids of calls that have none.
-    fn finish(self: Box<Self>, step: u32) -> Answer;
+    /// The answer. `step` is used to make ids for calls without one.
+    fn finish(self: Box<Self>, step: u32) -> ModelAnswer;
 }
 
 pub(crate) fn assembly(wire: Wire) -> Box<dyn Assembly> {
     match wire {
-        Wire::Chat => Box::new(chat::Assembling::default()),
-        Wire::Messages => Box::new(messages::Assembling::default()),
-        Wire::Responses => Box::new(responses::Assembling::default()),
-        Wire::Gemini => Box::new(gemini::Assembling::default()),
-        Wire::Ollama => Box::new(ollama::Assembling::default()),
+        Wire::Chat => Box::new(chat::ChatAssembly::default()),
+        Wire::Messages => Box::new(messages::MessagesAssembly::default()),
+        Wire::Responses => Box::new(responses::ResponsesAssembly::default()),
+        Wire::Gemini => Box::new(gemini::GeminiAssembly::default()),
+        Wire::Ollama => Box::new(ollama::OllamaAssembly::default()),
     }
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn framing(wire: Wire) -> Framing {
     }
 }
 
-/// What every assembly ends with.
+/// The common end of every assembly.
 #[derive(Default)]
 pub(crate) struct Closing {
     pub(crate) model: String,
@@ -69,21 +69,21 @@ pub(crate) struct Closing {
 }
 
 impl Closing {
-    pub(crate) fn answer(self, blocks: Vec<Block>) -> Answer {
+    pub(crate) fn answer(self, blocks: Vec<Block>) -> ModelAnswer {
         let has_calls = lathe_protocol::calls_of(&blocks).next().is_some();
         let stop = match self.stop {
-            // Some wires have no word of their own for it.
+            // Some wires have no reason of their own for it.
             Some(StopReason::EndTurn) | None if has_calls => StopReason::ToolCalls,
             Some(stop) => stop,
             None => StopReason::EndTurn,
         };
-        Answer { blocks, stop, usage: self.usage, model: self.model, drift: None }
+        ModelAnswer { blocks, stop, usage: self.usage, model: self.model, drift: None }
     }
 }
 
-/// Gives every call of an answer an id of its own, or its result could not be paired with it.
+/// Gives every call of an answer a unique id, because otherwise its result could not be paired with it.
 ///
-/// A call that came without one has that of the seed documents, `STEP_TOOL`.
+/// A call without an id gets one in the form of the seed documents, `STEP_TOOL`.
 pub(crate) struct Ids {
     step: u32,
     given: Vec<String>,
@@ -104,19 +104,20 @@ impl Ids {
     }
 }
 
-/// The end of the id of a call whose id another call of the answer has.
+/// The suffix of a call's id if another call of the answer has the same id.
 const AGAIN: &str = "_again";
 
-/// The name of a tool in characters that every provider takes in an id. The model may have called a tool by any name.
+/// The name of a tool in characters that every provider accepts in an id. The model may have called a tool by any
+/// name.
 fn plain(tool: &str) -> String {
     let fits = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let plain: String = tool.chars().filter(fits).take(40).collect();
     if plain.is_empty() { "call".to_owned() } else { plain }
 }
 
-/// Whether the id of a call of this tool was made here, because the provider gave none. Journals of earlier versions have ids
-/// that begin with `made_`.
-pub(crate) fn is_made(id: &str, tool: &str) -> bool {
+/// Tells whether the id of a call of this tool was made here, because the provider gave none. Journals of earlier
+/// versions have ids that begin with `made_`.
+pub(crate) fn is_generated_id(id: &str, tool: &str) -> bool {
     let own = || {
         let (step, mut name) = id.split_once('_')?;
         while let Some(shorter) = name.strip_suffix(AGAIN) {
@@ -131,9 +132,9 @@ pub(crate) fn text_block(text: String) -> Block {
     Block::Text(TextBlock { text, raw: None })
 }
 
-pub(crate) fn not_json(error: &serde_json::Error, data: &str) -> Broken {
+pub(crate) fn not_json(error: &serde_json::Error, data: &str) -> StreamFailure {
     let shown: String = data.chars().take(crate::failure::WORDS).collect();
-    Broken::NotJson(format!("{error} in {shown}"))
+    StreamFailure::NotJson(format!("{error} in {shown}"))
 }
 
 #[cfg(test)]
@@ -157,12 +158,12 @@ mod tests {
         for (id, tool) in
             [("3_bash", "bash"), ("12_bash_again_again", "bash"), ("3_call", "终端"), ("made_2_0", "x")]
         {
-            assert!(is_made(id, tool), "{id} {tool}");
+            assert!(is_generated_id(id, tool), "{id} {tool}");
         }
         for (id, tool) in
             [("3_view", "bash"), ("call_1", "bash"), ("_bash", "bash"), ("bash", "bash"), ("", "x")]
         {
-            assert!(!is_made(id, tool), "{id} {tool}");
+            assert!(!is_generated_id(id, tool), "{id} {tool}");
         }
     }
 }

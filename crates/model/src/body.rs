@@ -12,7 +12,7 @@ use http_body::{Body, Frame, SizeHint};
 use crate::part::Part;
 
 pub(crate) struct ChainedBody {
-    /// The request's own list: a copy of it for each attempt would grow with the history.
+    /// The request's own list: a copy for each attempt would grow with the history.
     parts: Arc<Vec<Part>>,
     sent: usize,
     left: u64,

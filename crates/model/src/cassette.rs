@@ -1,9 +1,9 @@
 //! The cassette: a recorded model as JSON lines.
 //!
-//! The first line says what it is: `{"cassette":1,"toolset":"lathe"}`. Every other line is one answer of one lane
-//! (agent and purpose), in order: `{"agent","purpose","digest","asked","answer"}`. `asked` holds the messages since the
-//! lane's last answer and `digest` the chain over all messages; both are for comparing and may be left out, so a cassette
-//! can be written by hand. Nothing in it belongs to one provider's wire.
+//! The first line is the header: `{"cassette":1,"toolset":"lathe"}`. Every other line is one answer of one lane
+//! (agent and purpose), in order: `{"agent","purpose","digest","asked","answer"}`. `asked` holds the messages since
+//! the lane's last answer and `digest` the chain over all messages. Both are for comparison and may be omitted, so a
+//! cassette can be written by hand. Nothing in it is specific to one provider's wire.
 
 use std::collections::HashMap;
 
@@ -26,7 +26,7 @@ pub(crate) struct Header {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Entry {
+pub(crate) struct CassetteEntry {
     #[serde(default = "AgentId::main")]
     pub(crate) agent: AgentId,
     #[serde(default)]
@@ -54,11 +54,11 @@ fn recorded_model() -> String {
     "recorded".to_owned()
 }
 
-/// A cassette that was read and found well formed.
+/// A well-formed cassette that was read.
 #[derive(Debug, Clone)]
 pub struct Cassette {
     toolset: Toolset,
-    lanes: HashMap<(AgentId, Purpose), Vec<Entry>>,
+    lanes: HashMap<(AgentId, Purpose), Vec<CassetteEntry>>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -84,9 +84,9 @@ impl Cassette {
         if header.cassette != FORMAT {
             return Err(CassetteError::Format { found: header.cassette });
         }
-        let mut lanes: HashMap<(AgentId, Purpose), Vec<Entry>> = HashMap::new();
+        let mut lanes: HashMap<(AgentId, Purpose), Vec<CassetteEntry>> = HashMap::new();
         for (at, line) in lines {
-            let entry: Entry =
+            let entry: CassetteEntry =
                 serde_json::from_str(line).map_err(|error| wrong(at + 1, error.to_string()))?;
             serde_json::from_str::<RecordedAnswer>(entry.answer.get())
                 .map_err(|error| wrong(at + 1, format!("answer: {error}")))?;
@@ -101,12 +101,12 @@ impl Cassette {
         Self::parse(&text)
     }
 
-    /// The toolset whose calls it holds.
+    /// The toolset of the recorded calls.
     pub fn toolset(&self) -> Toolset {
         self.toolset
     }
 
-    pub(crate) fn lane(&self, agent: &AgentId, purpose: Purpose) -> &[Entry] {
+    pub(crate) fn lane(&self, agent: &AgentId, purpose: Purpose) -> &[CassetteEntry] {
         self.lanes.get(&(agent.clone(), purpose)).map_or(&[], Vec::as_slice)
     }
 }

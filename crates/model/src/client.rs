@@ -1,7 +1,7 @@
-//! The client of every wire: one POST, a stream back, asked again where that can help.
+//! The client of every wire: one POST, a streamed reply, and retries where they can help.
 //!
-//! The HTTP client is made on first use, because reading the root certificates costs more than everything else a
-//! short run does. Every wait is bounded: for the connection, the first byte, silence in the stream, the whole answer, its
+//! The HTTP client is made on first use, because reading the root certificates costs more than everything else in a
+//! short run. Every wait is bounded: for the connection, the first byte, silence in the stream, the whole answer, its
 //! size, and the number of attempts. Dropping the future at any await ends everything it does.
 
 use std::sync::{Arc, OnceLock};
@@ -9,39 +9,39 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures::StreamExt;
-use lathe_protocol::{Block, Boxed, Usage, plain_address};
+use lathe_protocol::{Block, BoxFuture, Usage, plain_address};
 use reqwest::header::HeaderValue;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::assembly::{Assembly, Broken, Flow, assembly, framing};
+use crate::assembly::{Assembly, StreamFailure, Flow, assembly, framing};
 use crate::body::ChainedBody;
-use crate::failure::{self, Failure, Place, chain};
+use crate::failure::{self, Failure, ErrorContext, error_chain};
 use crate::form::{Form, ToolForm, Wire};
 use crate::frames::Framer;
 use crate::options::{Auth, ClientOptions, Outage};
-use crate::reach::limit;
-use crate::request::{Answer, Delta, ModelClient, ModelError, Request};
+use crate::reach::restrict;
+use crate::request::{ModelAnswer, Delta, ModelClient, ModelError, WireRequest};
 use crate::retry::{Backoff, jittered};
 use crate::shim;
 
-/// Bytes one answer may have. What events cost beside their content is not counted: a long answer in small pieces is mostly
-/// that.
+/// The maximum size of one answer in bytes. The overhead of events is not counted: a long answer in small pieces is
+/// mostly that.
 const ANSWER_LIMIT: usize = 16 << 20;
 const EVENT_COST: usize = 512;
-/// Bytes a stream may have in all.
+/// The maximum size of a stream in bytes.
 const STREAM_LIMIT: usize = 512 << 20;
-/// Bytes of an error that are read.
+/// The maximum number of bytes read of an error.
 const ERROR_LIMIT: usize = 1 << 20;
-/// How long the end of a stream is waited for after its last event, so that the connection can be used again.
+/// The time to wait for the end of a stream after its last event, so that the connection can be reused.
 const DRAIN: Duration = Duration::from_millis(20);
 
-/// The first and the longest pause between two looks at a server that is away.
+/// The first and the longest pause between two checks of an unreachable server.
 const PARKED: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
 pub struct HttpClient {
     options: ClientOptions,
-    /// The address as it is told.
+    /// The address as shown in errors.
     server: String,
     http: OnceLock<reqwest::Client>,
 }
@@ -56,25 +56,25 @@ impl HttpClient {
         if let Some(client) = self.http.get() {
             return Ok(client);
         }
-        // Installing twice is refused, and that is fine: the first one stays.
+        // A second installation is refused, which is harmless: the first one stays.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = limit(self.options.reach, reqwest::Client::builder())
+        let client = restrict(self.options.reach, reqwest::Client::builder())
             .user_agent(concat!("lathe/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(self.options.patience.connect)
             .redirect(reqwest::redirect::Policy::none())
             .tcp_nodelay(true)
             .build()
             .map_err(|error| {
-                ModelError::Unavailable(format!("the HTTP client cannot be made: {}", chain(&error)))
+                ModelError::Unavailable(format!("the HTTP client cannot be made: {}", error_chain(&error)))
             })?;
         Ok(self.http.get_or_init(|| client))
     }
 
-    fn place(&self) -> Place<'_> {
-        Place { server: &self.server, key_hint: &self.options.key_hint }
+    fn place(&self) -> ErrorContext<'_> {
+        ErrorContext { server: &self.server, key_hint: &self.options.key_hint }
     }
 
-    fn post(&self, request: &Request) -> Result<reqwest::RequestBuilder, ModelError> {
+    fn post(&self, request: &WireRequest) -> Result<reqwest::RequestBuilder, ModelError> {
         let mut post = self
             .http()?
             .post(self.options.url())
@@ -104,33 +104,33 @@ impl HttpClient {
         self.options.form.params.delivery.is_streamed()
     }
 
-    /// One attempt. `received` is the length of what came of an answer, as soon as one has begun.
+    /// One attempt. `received` is the length of the partial answer, as soon as one has begun.
     async fn attempt(
         &self,
-        request: &Request,
+        request: &WireRequest,
         deltas: &mpsc::Sender<Delta>,
         received: &mut Option<usize>,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<ModelAnswer, Failure> {
         let patience = &self.options.patience;
         let sending = self.post(request).map_err(Failure::Final)?.send();
         let response = match tokio::time::timeout(patience.first_byte, sending).await {
             Ok(sent) => sent.map_err(|error| self.unreachable(&error))?,
             Err(_) => {
                 let seconds = patience.first_byte.as_secs_f32();
-                return Err(Failure::again(format!(
+                return Err(Failure::retryable(format!(
                     "the model did not begin to answer in {seconds} seconds"
                 )));
             }
         };
         if !response.status().is_success() {
-            return Err(about_images(self.refused(response).await, request));
+            return Err(with_image_advice(self.refused(response).await, request));
         }
         let reading = self.read(response, request.step.0, deltas, received);
         match tokio::time::timeout(patience.total, reading).await {
-            Ok(answer) => answer.map(|answer| believable(answer, request)),
+            Ok(answer) => answer.map(|answer| with_plausible_usage(answer, request)),
             Err(_) => {
                 let seconds = patience.total.as_secs_f32();
-                Err(Failure::again(format!("the answer did not end in {seconds} seconds")))
+                Err(Failure::retryable(format!("the answer did not end in {seconds} seconds")))
             }
         }
     }
@@ -141,11 +141,11 @@ impl HttpClient {
         step: u32,
         deltas: &mpsc::Sender<Delta>,
         received: &mut Option<usize>,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<ModelAnswer, Failure> {
         let kind = response.headers().get("content-type").and_then(|value| value.to_str().ok());
         let kind = kind.unwrap_or_default().to_ascii_lowercase();
         if kind.starts_with("text/html") {
-            return Err(Failure::again(format!(
+            return Err(Failure::retryable(format!(
                 "{} answered with a web page: is this the address of a model?",
                 self.server
             )));
@@ -180,10 +180,10 @@ impl HttpClient {
         let (mut read, mut content) = (0_usize, 0_usize);
         loop {
             let piece = match tokio::time::timeout(self.options.patience.stall, bytes.next()).await {
-                Err(_) => return Err(self.silent()),
+                Err(_) => return Err(self.stalled()),
                 Ok(None) => break,
                 Ok(Some(Err(error))) => {
-                    return Err(Failure::again(format!("the answer broke off: {}", chain(&error))));
+                    return Err(Failure::retryable(format!("the answer broke off: {}", error_chain(&error))));
                 }
                 Ok(Some(Ok(piece))) => piece,
             };
@@ -206,7 +206,7 @@ impl HttpClient {
                     return Ok(());
                 }
             }
-            // An event is counted as a whole only where it is large; most of a small one is what the wire adds.
+            // A large event is counted as a whole; most of a small one is overhead of the wire.
             *received = content.max(assembling.written());
             show(std::mem::take(&mut shown), deltas).await;
         }
@@ -218,7 +218,7 @@ impl HttpClient {
         if assembling.is_ended() {
             return Ok(());
         }
-        Err(Failure::again("the answer broke off before its end"))
+        Err(Failure::retryable("the answer broke off before its end"))
     }
 
     async fn body(
@@ -231,10 +231,10 @@ impl HttpClient {
         let mut body = Vec::new();
         loop {
             let piece: Bytes = match tokio::time::timeout(self.options.patience.stall, bytes.next()).await {
-                Err(_) => return Err(self.silent()),
+                Err(_) => return Err(self.stalled()),
                 Ok(None) => return Ok(body),
                 Ok(Some(Err(error))) => {
-                    return Err(Failure::again(format!("the answer broke off: {}", chain(&error))));
+                    return Err(Failure::retryable(format!("the answer broke off: {}", error_chain(&error))));
                 }
                 Ok(Some(Ok(piece))) => piece,
             };
@@ -246,27 +246,27 @@ impl HttpClient {
         }
     }
 
-    fn silent(&self) -> Failure {
+    fn stalled(&self) -> Failure {
         let seconds = self.options.patience.stall.as_secs_f32();
-        Failure::again(format!("the model sent nothing for {seconds} seconds"))
+        Failure::retryable(format!("the model sent nothing for {seconds} seconds"))
     }
 
-    fn broken(&self, broken: Broken) -> Failure {
+    fn broken(&self, broken: StreamFailure) -> Failure {
         match broken {
-            Broken::NotJson(text) => Failure::again(format!("the answer is not JSON: {text}")),
-            Broken::Provider(error) => failure::in_stream(&self.place(), &error),
-            Broken::Blocked(text) => Failure::Final(ModelError::Refused(text)),
+            StreamFailure::NotJson(text) => Failure::retryable(format!("the answer is not JSON: {text}")),
+            StreamFailure::Provider(error) => failure::in_stream(&self.place(), &error),
+            StreamFailure::Blocked(text) => Failure::Final(ModelError::Refused(text)),
         }
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> Failure {
-        let words = chain(error).replace(&self.options.url(), &self.server);
+        let words = error_chain(error).replace(&self.options.url(), &self.server);
         let text = format!("{} cannot be reached: {words}", self.server);
-        // Asking again does not make a certificate good.
+        // A retry does not make a certificate valid.
         if words.contains("certificate") || error.is_builder() {
             return Failure::Final(ModelError::Refused(text));
         }
-        Failure::again(text)
+        Failure::retryable(text)
     }
 
     async fn refused(&self, response: reqwest::Response) -> Failure {
@@ -277,10 +277,10 @@ impl HttpClient {
 
     async fn ask_until_answered(
         &self,
-        request: &Request,
+        request: &WireRequest,
         deltas: &mpsc::Sender<Delta>,
         received: &mut Option<usize>,
-    ) -> Result<Answer, ModelError> {
+    ) -> Result<ModelAnswer, ModelError> {
         let patience = &self.options.patience;
         let mut backoff = Backoff::new(patience.attempts, patience.longest_wait);
         loop {
@@ -301,7 +301,7 @@ impl HttpClient {
         }
     }
 
-    /// Waits until the server can be reached again.
+    /// Waits until the server is reachable again.
     async fn park(&self, deltas: &mpsc::Sender<Delta>, reason: &str) {
         let (mut wait, longest) = PARKED;
         for look in 1.. {
@@ -314,22 +314,22 @@ impl HttpClient {
         }
     }
 
-    /// Whether anything at all answers at the address. Nothing is asked of the model, so it costs nothing.
+    /// Tells whether any server responds at the address. The model is not asked, so it costs nothing.
     async fn is_reachable(&self) -> bool {
         let Ok(http) = self.http() else { return false };
         let looked = http.get(&self.options.base_url).timeout(Duration::from_secs(10)).send().await;
         looked.is_ok_and(|response| !response.status().is_server_error())
     }
 
-    /// How long one request that asks for nothing takes, for `doctor`.
-    pub async fn reach(&self) -> Option<Duration> {
+    /// The duration of one request that asks the model nothing, for `doctor`.
+    pub async fn round_trip_time(&self) -> Option<Duration> {
         let began = Instant::now();
         self.is_reachable().await.then(|| began.elapsed())
     }
 }
 
-/// A refusal that speaks of images says how to go on without them: they would be in every later request too.
-fn about_images(failure: Failure, request: &Request) -> Failure {
+/// Adds advice about images to a refusal that mentions them: they would be in every later request too.
+fn with_image_advice(failure: Failure, request: &WireRequest) -> Failure {
     match failure {
         Failure::Final(ModelError::Refused(text))
             if request.pictures.count() > 0 && text.to_lowercase().contains("image") =>
@@ -343,13 +343,13 @@ fn about_images(failure: Failure, request: &Request) -> Failure {
     }
 }
 
-/// The length of a request as it counts: an image costs what it shows, not what its file takes up.
-fn bytes_sent(request: &Request) -> usize {
+/// The length of a request for estimates: an image counts by its content, not by the size of its file.
+fn bytes_sent(request: &WireRequest) -> usize {
     request.pictures.bytes_as_text(request.parts.iter().map(|part| part.len()).sum())
 }
 
-/// The answer with usage that a budget can be counted by.
-fn believable(answer: Answer, request: &Request) -> Answer {
+/// The answer with usage that a budget can rely on.
+fn with_plausible_usage(answer: ModelAnswer, request: &WireRequest) -> ModelAnswer {
     let written = |block: &Block| match block {
         Block::Text(text) => text.text.len(),
         Block::Thinking(thinking) => thinking.text.len(),
@@ -357,11 +357,11 @@ fn believable(answer: Answer, request: &Request) -> Answer {
         Block::Opaque(_) => 0,
     };
     let received = answer.blocks.iter().map(written).sum();
-    Answer { usage: answer.usage.believable(bytes_sent(request), received), ..answer }
+    ModelAnswer { usage: answer.usage.believable(bytes_sent(request), received), ..answer }
 }
 
-/// Tells what an answer took that began and came to nothing.
-async fn report_lost(request: &Request, received: Option<usize>, deltas: &mpsc::Sender<Delta>) {
+/// Reports the estimated usage of an answer that began and failed.
+async fn report_lost(request: &WireRequest, received: Option<usize>, deltas: &mpsc::Sender<Delta>) {
     let Some(received) = received else { return };
     let lost = Usage::default().believable(bytes_sent(request), received);
     let _ = deltas.send(Delta::Lost(lost)).await;
@@ -375,7 +375,7 @@ async fn wait_visibly(deltas: &mpsc::Sender<Delta>, attempt: u32, wait: Duration
 
 async fn show(shown: Vec<Delta>, deltas: &mpsc::Sender<Delta>) {
     for delta in shown {
-        // Nobody watching is no reason to stop.
+        // A missing viewer is not a reason to stop.
         let _ = deltas.send(delta).await;
     }
 }
@@ -391,10 +391,10 @@ impl ModelClient for HttpClient {
 
     fn ask<'a>(
         &'a self,
-        request: Request,
+        request: WireRequest,
         deltas: &'a mpsc::Sender<Delta>,
         cancel: &'a CancellationToken,
-    ) -> Boxed<'a, Result<Answer, ModelError>> {
+    ) -> BoxFuture<'a, Result<ModelAnswer, ModelError>> {
         Box::pin(async move {
             let mut received = None;
             let answer = tokio::select! {

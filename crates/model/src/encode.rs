@@ -1,8 +1,8 @@
-//! From neutral messages to the bytes of a wire.
+//! Encoding of neutral messages for a wire.
 //!
-//! A piece is one message with whatever parts it from the one before, so a request is the head, the pieces and a tail, and
-//! nothing is ever written twice. Two wires want all that a user says in a row in one message; there a piece only opens
-//! that message, and whatever comes next closes it.
+//! A piece is one message with its separator from the previous one, so a request is the head, the pieces and a tail,
+//! and nothing is ever written twice. Two wires require consecutive user messages in one message; there a piece only
+//! opens that message, and the next one closes it.
 
 use bytes::Bytes;
 use lathe_protocol::Message;
@@ -13,19 +13,19 @@ use crate::images::Picture;
 use crate::request::Head;
 use crate::{chat, gemini, messages, ollama, responses, shim};
 
-/// Who spoke last, as far as it was sent.
+/// The author of the last message that was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Before {
-    Nobody,
+pub(crate) enum LastSpeaker {
+    Start,
     User,
     Assistant,
 }
 
-impl Before {
+impl LastSpeaker {
     pub(crate) fn after(message: &Message) -> Self {
         match message {
-            Message::User(_) | Message::Tool(_) => Before::User,
-            Message::Assistant(_) => Before::Assistant,
+            Message::User(_) | Message::Tool(_) => LastSpeaker::User,
+            Message::Assistant(_) => LastSpeaker::Assistant,
         }
     }
 }
@@ -49,8 +49,8 @@ pub(crate) fn head(form: &Form, head: &Head) -> Bytes {
     })
 }
 
-/// The piece of a message; none if nothing of it may be sent.
-pub(crate) fn piece(form: &Form, message: &Message, pictures: &[Picture], before: Before) -> Option<Bytes> {
+/// The piece of a message. None if no part of it may be sent.
+pub(crate) fn piece(form: &Form, message: &Message, pictures: &[Picture], before: LastSpeaker) -> Option<Bytes> {
     let described;
     let message = match form.params.tools {
         ToolForm::Native => message,
@@ -70,17 +70,17 @@ pub(crate) fn piece(form: &Form, message: &Message, pictures: &[Picture], before
     bytes.map(Bytes::from)
 }
 
-/// Tells whether a result is text only, so that its pictures follow the last result of the answer.
-pub(crate) fn shows_apart(form: &Form) -> bool {
+/// Tells whether results are text only, so that their pictures follow the last result of the answer.
+pub(crate) fn sends_pictures_apart(form: &Form) -> bool {
     match (form.params.tools, form.wire) {
         (ToolForm::Described, _) | (_, Wire::Messages | Wire::Responses) => false,
-        // Gemini wants the results of an answer one after the other.
+        // Gemini requires the results of an answer one after the other.
         (ToolForm::Native, Wire::Chat | Wire::Ollama | Wire::Gemini) => true,
     }
 }
 
-/// What closes a body after its last message.
-pub(crate) fn tail(form: &Form, before: Before) -> Bytes {
+/// The end of a body after its last message.
+pub(crate) fn tail(form: &Form, before: LastSpeaker) -> Bytes {
     match form.wire {
         Wire::Chat | Wire::Responses | Wire::Ollama => Bytes::from_static(b"]}"),
         Wire::Messages => messages::tail(before),
@@ -88,8 +88,8 @@ pub(crate) fn tail(form: &Form, before: Before) -> Bytes {
     }
 }
 
-/// What marks the end of a message for the provider's cache, where the wire has that. It goes between two pieces.
-pub(crate) fn mark(form: &Form) -> Option<Bytes> {
+/// The mark between two pieces that makes the provider cache everything before it, if the wire has one.
+pub(crate) fn cache_mark(form: &Form) -> Option<Bytes> {
     match form.wire {
         Wire::Messages => Some(Bytes::from_static(messages::MARK)),
         Wire::Chat | Wire::Responses | Wire::Gemini | Wire::Ollama => None,
@@ -101,14 +101,14 @@ pub(crate) fn json<T: Serialize + ?Sized>(value: &T) -> Vec<u8> {
     serde_json::to_vec(value).unwrap_or_default()
 }
 
-/// A body whose last member is an open list: without the `]}` that would close it.
+/// A body whose last member is an open list: without its final `]}`.
 pub(crate) fn open_list<T: Serialize>(body: &T) -> Vec<u8> {
     let mut bytes = json(body);
     bytes.truncate(bytes.len().saturating_sub(2));
     bytes
 }
 
-/// An item of a list, with the comma that parts it from the one before.
+/// An item of a list, with the comma that separates it from the previous one.
 pub(crate) fn item<T: Serialize>(value: &T, is_first: bool) -> Vec<u8> {
     let mut bytes = if is_first { Vec::new() } else { vec![b','] };
     bytes.extend_from_slice(&json(value));

@@ -1,4 +1,4 @@
-//! What a server's refusal means: ask again, or say what to change.
+//! Interpretation of a server's refusal: retry, or report what to change.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 use crate::request::ModelError;
 use crate::retry::retry_after;
 
-/// Characters of a provider's words that are kept for whoever redacts and cuts them.
+/// The number of characters kept of a provider's message, for the code that redacts and cuts it.
 pub(crate) const WORDS: usize = 1 << 20;
 
-/// What one attempt came to, when it came to nothing.
+/// The failure of one attempt.
 #[derive(Debug)]
 pub(crate) enum Failure {
     Final(ModelError),
@@ -18,22 +18,22 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    pub(crate) fn again(reason: impl Into<String>) -> Self {
+    pub(crate) fn retryable(reason: impl Into<String>) -> Self {
         Self::Again { reason: reason.into(), after: None }
     }
 }
 
-/// Where an error was met, for its words.
-pub(crate) struct Place<'a> {
-    /// The address that was asked.
+/// The context of an error, for its message.
+pub(crate) struct ErrorContext<'a> {
+    /// The address of the request.
     pub(crate) server: &'a str,
-    /// How a key is set for it.
+    /// Advice on setting a key for it.
     pub(crate) key_hint: &'a str,
 }
 
-/// An HTTP status other than success.
+/// The failure for an HTTP status other than success.
 pub(crate) fn status(
-    place: &Place<'_>,
+    place: &ErrorContext<'_>,
     code: u16,
     headers: &reqwest::header::HeaderMap,
     body: &str,
@@ -68,8 +68,8 @@ pub(crate) fn status(
     Failure::Final(ModelError::Refused(format!("{text}{advice}")))
 }
 
-/// An error that came inside an answer which had begun well.
-pub(crate) fn in_stream(place: &Place<'_>, error: &Value) -> Failure {
+/// The failure for an error inside an answer that had begun.
+pub(crate) fn in_stream(place: &ErrorContext<'_>, error: &Value) -> Failure {
     let (words, kind) = error_words(&error.to_string());
     let text = format!("{} broke its answer off: {words}", place.server);
     if is_too_long(&words, &kind) {
@@ -79,7 +79,7 @@ pub(crate) fn in_stream(place: &Place<'_>, error: &Value) -> Failure {
     if hopeless.iter().any(|word| kind.contains(word)) {
         return Failure::Final(ModelError::Refused(text));
     }
-    Failure::again(text)
+    Failure::retryable(text)
 }
 
 fn too_long(text: &str) -> String {
@@ -88,10 +88,10 @@ fn too_long(text: &str) -> String {
     )
 }
 
-/// The provider's own words, and what it calls the kind of error, out of the usual places of an error body.
+/// The provider's message and its kinds of error, from the usual places of an error body.
 fn error_words(body: &str) -> (String, String) {
     let value: Option<Value> = serde_json::from_str(body).ok();
-    // Gemini sends a list with one error when it was asked for a list.
+    // Gemini sends a list with one error when a list was requested.
     let value = match value {
         Some(Value::Array(list)) => list.into_iter().next(),
         other => other,
@@ -105,11 +105,11 @@ fn error_words(body: &str) -> (String, String) {
     });
     let (words, kind) = found.unwrap_or_else(|| (body.trim().to_owned(), String::new()));
     let words = if words.is_empty() { "no reason given".to_owned() } else { words };
-    // Whoever takes secrets out of this cuts it afterwards: half a secret is not known.
+    // The code that redacts this cuts it afterwards: half a secret is not recognised.
     (words.chars().take(WORDS).collect(), kind.to_lowercase())
 }
 
-/// Every provider says it in its own words.
+/// Tells whether the conversation is too long. Every provider phrases that differently.
 fn is_too_long(words: &str, kind: &str) -> bool {
     let words = words.to_lowercase();
     kind.contains("context_length_exceeded")
@@ -128,8 +128,8 @@ fn is_too_long(words: &str, kind: &str) -> bool {
         .any(|sign| words.contains(sign))
 }
 
-/// An error with its causes, because the outermost often says only that something failed.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+/// An error with its causes, because the outermost often only says that something failed.
+pub(crate) fn error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(inner) = source {
@@ -149,8 +149,8 @@ mod tests {
 
     use super::*;
 
-    fn said(code: u16, body: &str) -> String {
-        let place = Place { server: "http://x", key_hint: "set X_API_KEY" };
+    fn outcome(code: u16, body: &str) -> String {
+        let place = ErrorContext { server: "http://x", key_hint: "set X_API_KEY" };
         match status(&place, code, &HeaderMap::new(), body) {
             Failure::Final(ModelError::TooLong(_)) => "too long".to_owned(),
             Failure::Final(error) => format!("final: {error}"),
@@ -161,16 +161,16 @@ mod tests {
     #[test]
     fn each_status_is_asked_again_or_says_what_to_change() {
         for code in [408, 409, 429, 500, 502, 503, 529] {
-            assert_eq!(said(code, "busy"), format!("again: http://x answered {code}: busy"));
+            assert_eq!(outcome(code, "busy"), format!("again: http://x answered {code}: busy"));
         }
-        assert!(said(401, r#"{"error":{"message":"bad"}}"#).contains("bad Check the key: set X_API_KEY."));
-        assert!(said(404, r#"{"error":"model 'm' not found"}"#).contains("--model"));
+        assert!(outcome(401, r#"{"error":{"message":"bad"}}"#).contains("bad Check the key: set X_API_KEY."));
+        assert!(outcome(404, r#"{"error":"model 'm' not found"}"#).contains("--model"));
         assert!(
-            said(429, r#"{"error":{"message":"q","code":"insufficient_quota"}}"#)
+            outcome(429, r#"{"error":{"message":"q","code":"insufficient_quota"}}"#)
                 .starts_with("final: http://x answered 429: q The account")
         );
         assert!(
-            said(400, r#"[{"error":{"code":400,"message":"m","status":"INVALID_ARGUMENT"}}]"#)
+            outcome(400, r#"[{"error":{"code":400,"message":"m","status":"INVALID_ARGUMENT"}}]"#)
                 .contains(": m")
         );
     }
@@ -183,7 +183,7 @@ mod tests {
             r#"{"error":{"code":400,"message":"The input token count (1) exceeds the maximum number of tokens allowed (0).","status":"INVALID_ARGUMENT"}}"#,
             r#"{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error"}}"#,
         ] {
-            assert_eq!(said(400, body), "too long", "{body}");
+            assert_eq!(outcome(400, body), "too long", "{body}");
         }
     }
 }

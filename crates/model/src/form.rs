@@ -1,10 +1,10 @@
-//! The form a request takes: which wire, and everything of a body that is neither system text, tools nor messages.
+//! The form of a request: the wire, and everything in a body except system text, tools and messages.
 //!
-//! It is fixed for as long as a client lives, so it never breaks a provider's cache.
+//! It is fixed for the life of a client, so it never breaks a provider's cache.
 
 use std::sync::Arc;
 
-/// The wire a server speaks.
+/// The wire of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Wire {
     /// OpenAI Chat Completions.
@@ -33,7 +33,7 @@ impl Wire {
     }
 }
 
-/// How requests are written for one client.
+/// The form of all requests of one client.
 #[derive(Debug, Clone)]
 pub struct Form {
     pub wire: Wire,
@@ -52,41 +52,41 @@ impl From<Wire> for Form {
     }
 }
 
-/// What a user may set about answers. What is left out, the provider decides.
+/// The user's parameters for answers. The provider decides omitted ones.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Params {
     pub temperature: Option<f64>,
     pub top_p: Option<f64>,
     pub top_k: Option<u32>,
-    /// Tokens of one answer at most.
+    /// The maximum number of tokens of one answer.
     pub max_tokens: Option<u32>,
     pub parallel_calls: Option<bool>,
     pub candidate_count: Option<u32>,
     pub stop_sequences: Vec<String>,
-    /// Tokens the model may think for, where that must be asked for (Anthropic).
+    /// The number of tokens for thinking, if it must be requested (Anthropic).
     pub thinking_tokens: Option<u32>,
     /// Requests with the same key are sent to the same cache (Responses).
     pub cache_key: Option<String>,
     pub tools: ToolForm,
-    /// True if the model takes images; taken to be so unless it is said.
+    /// True if the model takes images; None counts as true.
     pub images: Option<bool>,
-    /// Whether Anthropic's own `bash` and text editor stand in for tools of those names.
+    /// True if Anthropic's own `bash` and text editor replace tools with those names.
     pub own_tools: bool,
     pub delivery: Delivery,
     pub quirks: Quirks,
 }
 
-/// How tools reach the model.
+/// The ways in which tools reach the model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ToolForm {
-    /// In the member the wire has for them.
+    /// In the wire's own member for tools.
     #[default]
     Native,
-    /// In the system text, for models that know no calls; calls come back as fenced blocks of text.
+    /// In the system text, for models without calls; calls come back as fenced blocks of text.
     Described,
 }
 
-/// How an answer comes.
+/// The ways in which an answer arrives.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Delivery {
     #[default]
@@ -101,16 +101,16 @@ impl Delivery {
     }
 }
 
-/// Where servers of the Chat wire differ. A provider is a row of these.
+/// Differences between servers of the Chat wire. A provider is a row of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quirks {
-    /// The member that limits an answer.
+    /// The name of the member that limits an answer.
     pub limit_member: &'static str,
-    /// Whether usage must be asked for, and may be.
+    /// True if usage must be requested, and may be.
     pub stream_usage: bool,
-    /// Whether the model wants its reasoning back (`reasoning_content`).
+    /// True if the model requires its reasoning back (`reasoning_content`).
     pub reasoning_back: bool,
-    /// Tokens of context a local server is told to keep (Ollama); it would cut a long prompt silently otherwise.
+    /// The context size, in tokens, for a local server (Ollama), which otherwise cuts a long prompt silently.
     pub context: Option<u32>,
 }
 
@@ -125,12 +125,12 @@ impl Default for Quirks {
     }
 }
 
-/// Whether a model of OpenAI's thinks. Those that do not refuse to be asked for their thoughts.
+/// Tells whether a model of OpenAI thinks. Others refuse requests for their thoughts.
 pub(crate) fn thinks(model: &str) -> bool {
     !["gpt-4", "gpt-3.5", "chatgpt-4o"].iter().any(|plain| model.contains(plain))
 }
 
-/// Whether a model takes a temperature.
+/// Tells whether a model accepts a temperature.
 pub(crate) fn takes_temperature(model: &str) -> bool {
     !["o3", "o4-mini", "gpt-5"].iter().any(|fixed| model.contains(fixed))
 }

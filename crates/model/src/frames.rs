@@ -1,15 +1,15 @@
-//! Bytes of an answer cut into the frames a wire sends: server-sent events, or lines of JSON.
+//! Splits the bytes of an answer into the frames of a wire: server-sent events, or lines of JSON.
 //!
-//! Written here rather than taken from `eventsource-stream`, for three reasons that tests hold: an event that ends in a bare
-//! CR is given out at once and not at the next byte; a line without an end cannot fill the memory; and the same code
-//! frames Ollama's lines. Cuts may fall anywhere, inside a line end or a UTF-8 character too.
+//! Written here rather than taken from `eventsource-stream`, for three reasons that tests check: an event that ends
+//! in a bare CR is emitted at once and not at the next byte; a line without an end cannot fill the memory; and the
+//! same code frames Ollama's lines. Cuts may fall anywhere, even inside a line end or a UTF-8 character.
 
-/// Bytes one event or line may have.
+/// The maximum number of bytes of one event or line.
 const FRAME_LIMIT: usize = 16 << 20;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Frame {
-    /// The `event` field; empty where there is none.
+    /// The `event` field. Empty if there is none.
     pub(crate) event: String,
     pub(crate) data: String,
 }
@@ -26,7 +26,7 @@ pub(crate) struct FrameTooLarge;
 pub(crate) struct Framer {
     framing: Framing,
     line: Vec<u8>,
-    /// The last line ended in CR: an LF that follows belongs to it.
+    /// True if the last line ended in CR: an LF that follows belongs to it.
     after_cr: bool,
     event: String,
     data: String,
@@ -47,7 +47,7 @@ impl Framer {
         }
     }
 
-    /// Adds bytes; whole frames go to `out`.
+    /// Adds bytes; complete frames go to `out`.
     pub(crate) fn push(&mut self, mut bytes: &[u8], out: &mut Vec<Frame>) -> Result<(), FrameTooLarge> {
         while !bytes.is_empty() {
             if std::mem::take(&mut self.after_cr) && bytes.first() == Some(&b'\n') {
@@ -72,7 +72,7 @@ impl Framer {
         if self.line.len() + self.data.len() > FRAME_LIMIT { Err(FrameTooLarge) } else { Ok(()) }
     }
 
-    /// What the end of the stream leaves: a last line without its end. Half an event is nothing.
+    /// The remainder at the end of the stream: a last line without its end. Half an event is dropped.
     pub(crate) fn finish(mut self) -> Option<Frame> {
         match self.framing {
             Framing::Events => None,

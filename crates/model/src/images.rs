@@ -1,23 +1,24 @@
-//! Images in messages: which of them a wire is given, and in which form.
+//! Images in messages: the selection for a wire, and their form.
 //!
-//! A message names its images; the bytes are read once, when the message is written for the wire, and stand in the rope
-//! from then on. An image that a server would refuse must not get there: it would be sent again with every request, and
-//! every request would be refused. So what a server takes is a table here, and an image that is not shown is told about
-//! in the text it belongs to, with the reason.
+//! A message names its images; the bytes are read once, when the message is encoded for the wire, and stay in the
+//! rope from then on. An image that a server would refuse must not get there: it would be sent again with every
+//! request, and every request would be refused. So the limits of servers are a table here, and an image that is not
+//! sent is mentioned in the text it belongs to, with the reason.
 
 use lathe_protocol::{Digest, Image, Message};
 
 use crate::form::{Form, Wire};
 
-/// Tokens that one image is taken for where the server counts none: about the most a provider counts for one.
+/// The estimated number of tokens of one image if the server does not count them: about the most that a provider
+/// counts.
 pub const IMAGE_TOKENS: usize = 1600;
 
-/// Bytes of text for one token, as usage is estimated.
+/// The number of bytes of text per token, for estimated usage.
 const TOKEN_BYTES: usize = 4;
 
 /// A source of the bytes of images.
 pub trait ImageStore: Send + Sync {
-    /// The bytes, or why there are none.
+    /// The bytes of an image, or the reason why it cannot be read.
     fn read(&self, blob: &Digest) -> Result<Vec<u8>, String>;
 }
 
@@ -34,11 +35,11 @@ impl ImageStore for NoImages {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ImageLimits {
     pub types: &'static [&'static str],
-    /// Bytes of one image.
+    /// The maximum size of one image in bytes.
     pub bytes: usize,
-    /// Images of one request.
+    /// The maximum number of images in one request.
     pub count: usize,
-    /// Bytes of all images of one request.
+    /// The maximum size of all images in one request, in bytes.
     pub total: usize,
 }
 
@@ -46,10 +47,11 @@ const USUAL: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/webp"];
 const STILL: &[&str] = &["image/png", "image/jpeg", "image/webp"];
 
 impl ImageLimits {
-    /// The table. Providers count base64, which is a third longer than the bytes, and a request has other parts too.
+    /// The limits of a wire. Providers count base64, which is a third longer than the bytes, and a request has other
+    /// parts too.
     pub fn of(wire: Wire) -> Self {
         match wire {
-            // 5 MiB of base64 for one, 32 MB for a request; of more than 20 images each must be small.
+            // 5 MiB of base64 for one, 32 MB for a request; with more than 20 images each must be small.
             Wire::Messages => Self { types: USUAL, bytes: 15 << 18, count: 20, total: 20 << 20 },
             Wire::Chat | Wire::Responses => {
                 Self { types: USUAL, bytes: 20 << 20, count: 50, total: 32 << 20 }
@@ -61,7 +63,7 @@ impl ImageLimits {
     }
 }
 
-/// Models that are known to take text only, by a part of their names.
+/// Models that are known to accept text only, by a part of their names.
 const TEXT_ONLY: [&str; 10] = [
     "deepseek-chat",
     "deepseek-reasoner",
@@ -75,7 +77,7 @@ const TEXT_ONLY: [&str; 10] = [
     "kimi-k2",
 ];
 
-/// Tells whether a model is known to take no images.
+/// Tells whether a model is known to accept no images.
 pub fn takes_text_only(model: &str) -> bool {
     TEXT_ONLY.iter().any(|known| model.contains(known))
 }
@@ -95,20 +97,20 @@ impl Pictures {
         self.count
     }
 
-    /// The length of a body if each image were text of as many tokens as it is taken for.
+    /// The length of a body if each image were text with its estimated number of tokens.
     pub(crate) fn bytes_as_text(&self, whole: usize) -> usize {
         whole.saturating_sub(self.encoded) + self.count * IMAGE_TOKENS * TOKEN_BYTES
     }
 }
 
-/// An image as wires take it.
+/// An image in the form that wires use.
 #[derive(Debug, Clone)]
 pub(crate) struct Picture {
     pub media_type: String,
     /// The bytes in base64.
     pub data: String,
     name: String,
-    /// The call whose result it belongs to.
+    /// The call to whose result it belongs.
     call: Option<String>,
 }
 
@@ -117,8 +119,8 @@ impl Picture {
         format!("data:{};base64,{}", self.media_type, self.data)
     }
 
-    /// A line that says where an image belongs that stands apart from its result.
-    pub fn belongs(&self) -> String {
+    /// A caption for an image that is sent separately from its result.
+    pub fn caption(&self) -> String {
         match &self.call {
             Some(call) => format!("[The image {} belongs to the result of call {call}.]", self.name),
             None => format!("[The image {}.]", self.name),
@@ -126,19 +128,19 @@ impl Picture {
     }
 }
 
-/// A message as it is told: its pictures, and in its text a line for each image that is not shown.
-pub(crate) struct Shown {
+/// A message prepared for a wire: its pictures, and in its text a line for each image that is not shown.
+pub(crate) struct PreparedMessage {
     pub message: Message,
     pub pictures: Vec<Picture>,
 }
 
 /// None for a message without images.
-pub(crate) fn shown(
+pub(crate) fn prepare(
     form: &Form,
     message: &Message,
     store: &dyn ImageStore,
     sent: &mut Pictures,
-) -> Option<Shown> {
+) -> Option<PreparedMessage> {
     let (images, call) = match message {
         Message::User(user) => (&user.images, None),
         Message::Tool(tool) => (&tool.images, Some(format!("{} ({})", tool.call, tool.name))),
@@ -170,7 +172,7 @@ pub(crate) fn shown(
         Message::Tool(tool) => tool.text.push_str(&notes),
         Message::Assistant(_) => {}
     }
-    Some(Shown { message, pictures })
+    Some(PreparedMessage { message, pictures })
 }
 
 fn bytes_of(form: &Form, image: &Image, store: &dyn ImageStore, sent: &Pictures) -> Result<Vec<u8>, String> {
@@ -253,10 +255,10 @@ mod tests {
         }
     }
 
-    fn told(form: &Form, media_type: &str, store: &dyn ImageStore, sent: &mut Pictures) -> (usize, String) {
+    fn describe(form: &Form, media_type: &str, store: &dyn ImageStore, sent: &mut Pictures) -> (usize, String) {
         let image = Image { media_type: media_type.into(), blob: Digest::of(b"x"), name: "a.png".into() };
         let message = Message::User(UserMessage { text: "look".into(), images: vec![image] });
-        let shown = shown(form, &message, store, sent).unwrap();
+        let shown = prepare(form, &message, store, sent).unwrap();
         let Message::User(user) = shown.message else { panic!() };
         (shown.pictures.len(), user.text)
     }
@@ -267,22 +269,22 @@ mod tests {
             let form = Form::from(wire);
             let limits = ImageLimits::of(wire);
             let fresh = Pictures::default;
-            assert_eq!(told(&form, "image/png", &Of(limits.bytes), &mut fresh()), (1, "look".to_owned()));
-            let (count, text) = told(&form, "image/png", &Of(limits.bytes + 1), &mut fresh());
+            assert_eq!(describe(&form, "image/png", &Of(limits.bytes), &mut fresh()), (1, "look".to_owned()));
+            let (count, text) = describe(&form, "image/png", &Of(limits.bytes + 1), &mut fresh());
             assert_eq!(count, 0);
             assert!(text.contains("a.png is not shown to you: it has"), "{text}");
-            let (count, text) = told(&form, "image/tiff", &Of(1), &mut fresh());
+            let (count, text) = describe(&form, "image/tiff", &Of(1), &mut fresh());
             assert!(count == 0 && text.contains("its type is image/tiff"), "{text}");
-            let (count, text) = told(&form, "image/png", &NoImages, &mut fresh());
+            let (count, text) = describe(&form, "image/png", &NoImages, &mut fresh());
             assert!(count == 0 && text.contains("could not be read"), "{text}");
             let mut sent = Pictures { count: limits.count, ..fresh() };
-            let (count, text) = told(&form, "image/png", &Of(1), &mut sent);
+            let (count, text) = describe(&form, "image/png", &Of(1), &mut sent);
             assert!(count == 0 && text.contains("images already"), "{text}");
             let mut sent = Pictures { bytes: limits.total, ..fresh() };
-            let (count, text) = told(&form, "image/png", &Of(1), &mut sent);
+            let (count, text) = describe(&form, "image/png", &Of(1), &mut sent);
             assert!(count == 0 && text.contains("would have more than"), "{text}");
             let blind = Form::new(wire, Params { images: Some(false), ..Params::default() });
-            let (count, text) = told(&blind, "image/png", &Of(1), &mut fresh());
+            let (count, text) = describe(&blind, "image/png", &Of(1), &mut fresh());
             assert!(count == 0 && text.contains("takes no images"), "{text}");
         }
     }
@@ -290,7 +292,7 @@ mod tests {
     #[test]
     fn an_image_is_counted_as_a_number_of_tokens_not_by_its_bytes() {
         let mut sent = Pictures::default();
-        told(&Form::from(Wire::Chat), "image/png", &Of(3_000_000), &mut sent);
+        describe(&Form::from(Wire::Chat), "image/png", &Of(3_000_000), &mut sent);
         assert_eq!(sent.bytes_as_text(4_000_100), 100 + 1600 * 4);
     }
 }

@@ -1,7 +1,7 @@
-//! Models: how they are asked, streamed, recorded and replayed.
+//! Models: requests, streams, recordings and replays.
 //!
-//! One module per wire, one client for all of them. Everything above speaks neutral messages; the rope turns each into
-//! the wire's bytes once.
+//! One module per wire, one client for all of them. All other code uses neutral messages; the rope encodes each for
+//! the wire once.
 
 mod aside;
 mod assembly;
@@ -9,7 +9,7 @@ mod body;
 mod cassette;
 mod chat;
 #[cfg(test)]
-mod chopping;
+mod cutting_tests;
 mod client;
 mod encode;
 mod failure;
@@ -34,7 +34,7 @@ mod schema;
 mod shim;
 mod variables;
 
-pub use aside::{Aside, AsideQuestion, Said};
+pub use aside::{Aside, AsideQuestion, AsideAnswer};
 pub use cassette::{Cassette, CassetteError};
 pub use client::HttpClient;
 pub use form::{Delivery, Form, Params, Quirks, ToolForm, Wire};
@@ -44,6 +44,6 @@ pub use part::Part;
 pub use reach::address_refusal;
 pub use record::{RecordingClient, cassette_header, cassette_line};
 pub use replay::ReplayClient;
-pub use request::{Answer, Delta, Head, ModelClient, ModelError, Purpose, Request};
+pub use request::{ModelAnswer, Delta, Head, ModelClient, ModelError, Purpose, WireRequest};
 pub use rope::Rope;
 pub use variables::Variables;

@@ -1,7 +1,7 @@
-//! A JSON object as its members in order, each as it was written.
+//! A JSON object as its members in order, each in its original text.
 //!
-//! `serde_json::Map` would change `1e2` and large integers and join duplicate keys; what a provider sent must go back
-//! value for value.
+//! `serde_json::Map` would change `1e2` and large integers and join duplicate keys; the members that a provider sent
+//! must be sent back value for value.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ impl Members {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 
-    /// Bytes of all names and values.
+    /// The number of bytes of all names and values.
     pub(crate) fn len(&self) -> usize {
         self.0.iter().map(|(name, value)| name.len() + value.get().len()).sum()
     }
@@ -35,7 +35,7 @@ impl Members {
         self.get(name).is_some_and(|value| value.get() == "true")
     }
 
-    /// Sets a member where it stands, or at the end.
+    /// Sets a member in its place, or at the end.
     pub(crate) fn set(&mut self, name: &str, value: Raw) {
         match self.0.iter_mut().find(|(known, _)| known == name) {
             Some((_, old)) => *old = value,
@@ -86,7 +86,7 @@ impl Serialize for Members {
     }
 }
 
-/// What a raw form calls itself.
+/// The `type` member of a raw form.
 pub(crate) fn type_of(raw: &Raw) -> Option<String> {
     Members::parse(raw.get())?.text("type")
 }

@@ -1,32 +1,32 @@
-//! The options of a client: the server, the key, and how long an answer is waited for.
+//! The options of a client: the server, the key, and the time limits of an answer.
 
 use std::fmt;
 use std::time::Duration;
 
-use lathe_protocol::{Reach, plain_address};
+use lathe_protocol::{NetworkReach, plain_address};
 
 use crate::form::{Delivery, Form, Wire};
 use crate::reach::address_refusal;
 
-/// The server that is asked, and the way to ask it.
+/// The server, and the form and limits of requests to it.
 #[derive(Clone)]
 pub struct ClientOptions {
     pub form: Form,
     pub base_url: String,
-    /// The model, where the address names it.
+    /// The model, for addresses that contain its name.
     pub model: String,
     pub address: Address,
     pub auth: Auth,
-    /// Headers beside the key.
+    /// Headers in addition to the key.
     pub headers: Vec<(String, String)>,
-    /// The advice about a key, in words: `set OPENAI_API_KEY, or give --api-key`.
+    /// Advice about the key: `set OPENAI_API_KEY, or give --api-key`.
     pub key_hint: String,
     pub patience: Patience,
     pub outage: Outage,
-    pub reach: Reach,
+    pub reach: NetworkReach,
 }
 
-/// The way the address of a request is made from the base URL.
+/// The ways to make the address of a request from the base URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
     Usual,
@@ -36,7 +36,7 @@ pub enum Address {
     },
 }
 
-/// The key and where it goes. It is shown nowhere.
+/// The key and its position. It is never displayed.
 #[derive(Clone)]
 pub enum Auth {
     None,
@@ -59,19 +59,19 @@ impl fmt::Debug for Auth {
     }
 }
 
-/// The time an answer is waited for.
+/// The time limits of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Patience {
-    /// Attempts in all, the first included.
+    /// The number of attempts, including the first.
     pub attempts: u32,
     pub connect: Duration,
-    /// Until the answer begins. Models that think long send nothing meanwhile.
+    /// The time until the answer begins. Models that think long send nothing meanwhile.
     pub first_byte: Duration,
-    /// Silence after which a stream counts as broken.
+    /// The silence after which a stream counts as broken.
     pub stall: Duration,
-    /// One attempt in all.
+    /// The duration of one attempt.
     pub total: Duration,
-    /// The longest a provider may make us wait before the next attempt.
+    /// The longest time that a provider may make us wait before the next attempt.
     pub longest_wait: Duration,
 }
 
@@ -88,17 +88,17 @@ impl Default for Patience {
     }
 }
 
-/// The end of a request whose attempts are all used up.
+/// The end of a request whose attempts are used up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Outage {
     #[default]
     Fail,
-    /// Wait, look now and then whether the server is back, and go on.
+    /// Wait, check now and then whether the server is back, and continue.
     Park,
 }
 
 impl ClientOptions {
-    /// The reason why a request could never work, told before anything is sent.
+    /// The reason why a request could never work, reported before anything is sent.
     pub fn check(&self) -> Result<(), String> {
         let url = reqwest::Url::parse(&self.base_url)
             .map_err(|error| format!("`{}` is no address: {error}", plain_address(&self.base_url)))?;
@@ -168,7 +168,7 @@ mod tests {
             key_hint: String::new(),
             patience: Patience::default(),
             outage: Outage::Fail,
-            reach: Reach::Anywhere,
+            reach: NetworkReach::Anywhere,
         }
         .url()
     }

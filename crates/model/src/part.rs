@@ -1,7 +1,7 @@
-//! One piece of a request body: in memory, or, when a conversation has grown beyond what should be, in a file.
+//! One piece of a request body: in memory, or, if a conversation has grown large, in a file.
 //!
-//! The file has no name and goes with the process. Its pages are the operating system's to keep or drop, so a conversation of
-//! a hundred megabytes costs no more memory than one of thirty.
+//! The file has no name and is removed with the process. The operating system keeps or drops its pages, so a
+//! conversation of a hundred megabytes costs no more memory than one of thirty.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -39,21 +39,21 @@ impl Part {
     }
 }
 
-/// Where parts go that are not held.
+/// The storage for parts that are not held in memory.
 pub(crate) struct Spill {
     held: usize,
     file: Option<(Arc<File>, u64)>,
 }
 
 impl Spill {
-    /// Bytes of one conversation that are held in memory.
+    /// The number of bytes of one conversation that are held in memory.
     const HELD: usize = 32 << 20;
 
     pub(crate) fn new() -> Self {
         Self { held: 0, file: None }
     }
 
-    /// Keeps a part. Where no file can be had, it stays in memory: slower is better than not at all.
+    /// Keeps a part. If no file can be created, it stays in memory, which is better than failing.
     pub(crate) fn keep(&mut self, bytes: Bytes) -> Part {
         if self.held < Self::HELD {
             self.held += bytes.len();
@@ -72,7 +72,7 @@ impl Spill {
         };
         let written = file.write_all_at(bytes, end);
         let part = Part::Spilled { file: Arc::clone(&file), at: end, len: bytes.len() };
-        // What was written in part is written over by the next.
+        // A partial write is overwritten by the next.
         let end = if written.is_ok() { end + bytes.len() as u64 } else { end };
         self.file = Some((file, end));
         written.map(|()| part)

@@ -1,21 +1,22 @@
-//! Where a client may go.
+//! The addresses that a client may connect to.
 //!
-//! Whoever sits at this machine may name any server, also one on it. Whoever only reaches a server of ours may not: such an
-//! address would let them speak to what only this machine can reach. For them a host must lead outside, and it is looked at
-//! where the connection is made, by the lookup that the connection itself uses, so a name cannot mean one thing when it is
-//! checked and another a moment later.
+//! The user of this machine may name any server, including one on it. A client that only reaches a server of ours may
+//! not: such an address would give it access to services that only this machine can reach. For such a client a host
+//! must lead outside. That is checked at the time of the connection, in the lookup that the connection itself uses,
+//! so a name cannot have one address during the check and another a moment later.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-use lathe_protocol::Reach;
+use lathe_protocol::NetworkReach;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 const INWARD: &str = "is an address of this machine or its own networks";
 
-/// The reason why a server of this address cannot be asked. A name may still turn out to lead inward when it is looked up.
-pub fn address_refusal(reach: Reach, base_url: &str) -> Option<String> {
-    if reach == Reach::Anywhere {
+/// The reason why a server with this address is refused. A name may still turn out to lead inward when it is looked
+/// up.
+pub fn address_refusal(reach: NetworkReach, base_url: &str) -> Option<String> {
+    if reach == NetworkReach::Anywhere {
         return None;
     }
     let url = reqwest::Url::parse(base_url).ok()?;
@@ -28,16 +29,16 @@ pub fn address_refusal(reach: Reach, base_url: &str) -> Option<String> {
     is_inward.then(|| format!("`{host}` {INWARD}"))
 }
 
-/// Keeps a client within its reach.
-pub(crate) fn limit(reach: Reach, client: reqwest::ClientBuilder) -> reqwest::ClientBuilder {
+/// Restricts a client to its reach.
+pub(crate) fn restrict(reach: NetworkReach, client: reqwest::ClientBuilder) -> reqwest::ClientBuilder {
     match reach {
-        Reach::Anywhere => client,
+        NetworkReach::Anywhere => client,
         // A proxy would look the name up itself.
-        Reach::Outside => client.no_proxy().dns_resolver(Arc::new(OutsideOnly)),
+        NetworkReach::Outside => client.no_proxy().dns_resolver(Arc::new(OutsideOnly)),
     }
 }
 
-/// Looks names up, and refuses those of which any address is inward.
+/// Looks names up, and refuses those with any inward address.
 struct OutsideOnly;
 
 impl Resolve for OutsideOnly {
@@ -54,7 +55,7 @@ impl Resolve for OutsideOnly {
     }
 }
 
-/// Blocks of IPv4 that are not plain addresses of the internet: those of IANA's registry of special purposes, and multicast.
+/// Blocks of IPv4 that are not plain internet addresses: those of IANA's registry of special purposes, and multicast.
 const SPECIAL_V4: [(Ipv4Addr, u32); 19] = [
     (Ipv4Addr::new(0, 0, 0, 0), 8),
     (Ipv4Addr::new(10, 0, 0, 0), 8),
@@ -77,8 +78,8 @@ const SPECIAL_V4: [(Ipv4Addr, u32); 19] = [
     (Ipv4Addr::new(255, 255, 255, 255), 32),
 ];
 
-/// The same of IPv6, inside of `2000::/3`: everything outside of that is not in use by the internet. Teredo and 6to4 carry an
-/// IPv4 address of their own choice, so no such address is plain.
+/// The same for IPv6, inside of `2000::/3`; the internet uses no addresses outside of that. Teredo and 6to4 contain
+/// an arbitrary IPv4 address, so no such address is plain.
 const SPECIAL_V6: [(Ipv6Addr, u32); 5] = [
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23),
     (Ipv6Addr::new(0x2001, 0x0db8, 0, 0, 0, 0, 0, 0), 32),
@@ -90,7 +91,7 @@ const SPECIAL_V6: [(Ipv6Addr, u32); 5] = [
 /// The block of IPv6 that the internet uses.
 const INTERNET_V6: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 
-/// Whether an address is a plain one of the internet, however it is written.
+/// Tells whether an address is a plain internet address, in any notation.
 fn is_outside(address: IpAddr) -> bool {
     // A mapped address (`::ffff:…`) is the IPv4 address itself.
     match address.to_canonical() {
@@ -193,8 +194,8 @@ mod tests {
             ("https://api.example.com/v1", false),
             ("https://93.184.216.34/", false),
         ] {
-            assert_eq!(address_refusal(Reach::Outside, url).is_some(), refused, "{url}");
-            assert_eq!(address_refusal(Reach::Anywhere, url), None, "{url}");
+            assert_eq!(address_refusal(NetworkReach::Outside, url).is_some(), refused, "{url}");
+            assert_eq!(address_refusal(NetworkReach::Anywhere, url), None, "{url}");
         }
     }
 

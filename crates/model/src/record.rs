@@ -1,11 +1,11 @@
-//! Writes what a model was asked and answered to a cassette, while it happens.
+//! Records requests to a model and its answers in a cassette, while they happen.
 
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-use lathe_protocol::{AgentId, Block, Boxed, Digest, Message, TextBlock, ToolCall, Toolset};
+use lathe_protocol::{AgentId, Block, BoxFuture, Digest, Message, TextBlock, ToolCall, Toolset};
 use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::sync::mpsc;
@@ -13,11 +13,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cassette::{CassetteError, FORMAT, Header, RecordedAnswer};
 use crate::form::Form;
-use crate::request::{Answer, Delta, ModelClient, ModelError, Purpose, Request};
+use crate::request::{ModelAnswer, Delta, ModelClient, ModelError, Purpose, WireRequest};
 use crate::rope::Neutral;
 use crate::variables::Variables;
 
-/// Any client, with a cassette running beside it.
+/// Wraps any client and records its answers in a cassette.
 pub struct RecordingClient {
     inner: Arc<dyn ModelClient>,
     variables: Arc<Variables>,
@@ -35,7 +35,7 @@ impl RecordingClient {
         let shown = path.display().to_string();
         let write = |source| CassetteError::Write { path: shown.clone(), source };
         let mut options = std::fs::OpenOptions::new();
-        // An earlier recording is never written over, least of all the one that is being replayed.
+        // An earlier recording is never overwritten, least of all the one being replayed.
         options.write(true).create_new(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
@@ -44,7 +44,7 @@ impl RecordingClient {
         Ok(Self { inner, variables, path: shown, file: Mutex::new(file) })
     }
 
-    fn write(&self, request: &Request, answer: &Answer) -> Result<(), ModelError> {
+    fn write(&self, request: &WireRequest, answer: &ModelAnswer) -> Result<(), ModelError> {
         let line = cassette_line(request, answer, &self.variables);
         let mut file = self.file.lock();
         file.write_all(line.as_bytes()).map_err(|error| {
@@ -59,16 +59,16 @@ pub fn cassette_header(toolset: Toolset) -> String {
     format!("{}\n", serde_json::to_string(&header).unwrap_or_default())
 }
 
-/// One question and its answer as a line of a cassette, machine's own values masked.
-pub fn cassette_line(request: &Request, answer: &Answer, variables: &Variables) -> String {
+/// One request and its answer as a line of a cassette, with the machine's own values masked.
+pub fn cassette_line(request: &WireRequest, answer: &ModelAnswer, variables: &Variables) -> String {
     #[derive(Serialize)]
-    struct Asked<'a> {
+    struct RecordedRequest<'a> {
         agent: &'a AgentId,
         purpose: Purpose,
         digest: &'a Digest,
         asked: Vec<Message>,
     }
-    let asked = Asked {
+    let asked = RecordedRequest {
         agent: &request.agent,
         purpose: request.purpose,
         digest: &request.digest,
@@ -103,10 +103,10 @@ impl ModelClient for RecordingClient {
 
     fn ask<'a>(
         &'a self,
-        request: Request,
+        request: WireRequest,
         deltas: &'a mpsc::Sender<Delta>,
         cancel: &'a CancellationToken,
-    ) -> Boxed<'a, Result<Answer, ModelError>> {
+    ) -> BoxFuture<'a, Result<ModelAnswer, ModelError>> {
         Box::pin(async move {
             let answer = self.inner.ask(request.clone(), deltas, cancel).await?;
             self.write(&request, &answer)?;

@@ -1,34 +1,34 @@
-//! A model that answers from a cassette, and says whether it was asked what it was asked then.
+//! A model that answers from a cassette, and reports whether the request is the recorded one.
 //!
-//! *Exact*: the same digest. *Drift*: the same place and shape with other content; told, and the replay goes on.
-//! *Divergence*: anything else; both sides are shown and the run ends.
+//! *Exact*: the same digest. *Drift*: the same position and shape with other content; reported, and the replay
+//! continues. *Divergence*: anything else; both sides are shown and the run ends.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use lathe_protocol::{Block, Boxed, Message, Pace, ReplayDrifted, StopReason, Strictness, calls_of};
+use lathe_protocol::{Block, BoxFuture, Message, ReplayPace, ReplayDrifted, StopReason, ReplayStrictness, calls_of};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::cassette::{Cassette, Entry, RecordedAnswer};
+use crate::cassette::{Cassette, CassetteEntry, RecordedAnswer};
 use crate::form::{Form, Wire};
-use crate::request::{Answer, Delta, ModelClient, ModelError, Request};
+use crate::request::{ModelAnswer, Delta, ModelClient, ModelError, WireRequest};
 use crate::rope::neutral_json;
 use crate::variables::Variables;
 
 pub struct ReplayClient {
     cassette: Cassette,
     variables: Arc<Variables>,
-    pace: Pace,
-    strictness: Strictness,
+    pace: ReplayPace,
+    strictness: ReplayStrictness,
 }
 
 impl ReplayClient {
-    pub fn new(cassette: Cassette, variables: Arc<Variables>, pace: Pace, strictness: Strictness) -> Self {
+    pub fn new(cassette: Cassette, variables: Arc<Variables>, pace: ReplayPace, strictness: ReplayStrictness) -> Self {
         Self { cassette, variables, pace, strictness }
     }
 
-    fn answer(&self, request: &Request) -> Result<Answer, ModelError> {
+    fn answer(&self, request: &WireRequest) -> Result<ModelAnswer, ModelError> {
         let lane = self.cassette.lane(&request.agent, request.purpose);
         let Some(entry) = usize::try_from(request.turn).ok().and_then(|turn| lane.get(turn)) else {
             let now = request.fresh.last().map(|message| self.json(message)).unwrap_or_default();
@@ -40,7 +40,7 @@ impl ReplayClient {
             )));
         };
         let drift = self.compare(entry, request)?;
-        if let (Strictness::Strict, Some(drift)) = (self.strictness, &drift) {
+        if let (ReplayStrictness::Strict, Some(drift)) = (self.strictness, &drift) {
             return Err(ModelError::Diverged(format!(
                 "the replay drifted at step {}: {}\n  recorded: {}\n  now:      {}",
                 request.step, drift.place, drift.recorded, drift.now
@@ -56,10 +56,10 @@ impl ReplayClient {
         let has_calls = calls_of(&recorded.blocks).next().is_some();
         let stop =
             recorded.stop.unwrap_or(if has_calls { StopReason::ToolCalls } else { StopReason::EndTurn });
-        Ok(Answer { blocks: recorded.blocks, stop, usage: recorded.usage, model: recorded.model, drift })
+        Ok(ModelAnswer { blocks: recorded.blocks, stop, usage: recorded.usage, model: recorded.model, drift })
     }
 
-    fn compare(&self, entry: &Entry, request: &Request) -> Result<Option<ReplayDrifted>, ModelError> {
+    fn compare(&self, entry: &CassetteEntry, request: &WireRequest) -> Result<Option<ReplayDrifted>, ModelError> {
         let Some(asked) = &entry.asked else {
             return Ok(self.digest_drift(entry, request));
         };
@@ -74,7 +74,7 @@ impl ReplayClient {
             )));
         }
         for (recorded, now) in asked.iter().zip(request.fresh.iter()) {
-            // What is in the file was masked when it was written.
+            // The recorded text was masked when it was written.
             let then = serde_json::to_string(recorded).unwrap_or_default();
             let today = self.json(now);
             if then != today {
@@ -89,9 +89,9 @@ impl ReplayClient {
         Ok(self.digest_drift(entry, request))
     }
 
-    /// The new messages are the same, so what differs is older: an answer in the cassette was changed by hand, or an
+    /// The new messages are equal, so the difference is older: an answer in the cassette was edited by hand, or an
     /// earlier drift is still in the chain.
-    fn digest_drift(&self, entry: &Entry, request: &Request) -> Option<ReplayDrifted> {
+    fn digest_drift(&self, entry: &CassetteEntry, request: &WireRequest) -> Option<ReplayDrifted> {
         let recorded = entry.digest.as_ref().filter(|digest| **digest != request.digest)?;
         Some(ReplayDrifted {
             place: "history before this step".to_owned(),
@@ -120,10 +120,10 @@ impl ReplayClient {
 
     async fn show_text(&self, text: &str, form: fn(String) -> Delta, deltas: &mpsc::Sender<Delta>) {
         match self.pace {
-            Pace::Instant | Pace::Each(_) => {
+            ReplayPace::Instant | ReplayPace::Each(_) => {
                 let _ = deltas.send(form(text.to_owned())).await;
             }
-            Pace::Slow => {
+            ReplayPace::Slow => {
                 for word in text.split_inclusive(' ') {
                     let _ = deltas.send(form(word.to_owned())).await;
                     self.pause(Duration::from_millis(28)).await;
@@ -134,8 +134,8 @@ impl ReplayClient {
 
     async fn pause(&self, time: Duration) {
         match self.pace {
-            Pace::Instant | Pace::Each(_) => {}
-            Pace::Slow => tokio::time::sleep(time).await,
+            ReplayPace::Instant | ReplayPace::Each(_) => {}
+            ReplayPace::Slow => tokio::time::sleep(time).await,
         }
     }
 }
@@ -147,14 +147,14 @@ impl ModelClient for ReplayClient {
 
     fn ask<'a>(
         &'a self,
-        request: Request,
+        request: WireRequest,
         deltas: &'a mpsc::Sender<Delta>,
         cancel: &'a CancellationToken,
-    ) -> Boxed<'a, Result<Answer, ModelError>> {
+    ) -> BoxFuture<'a, Result<ModelAnswer, ModelError>> {
         Box::pin(async move {
             let answer = self.answer(&request)?;
             let showing = async {
-                if let Pace::Each(time) = self.pace {
+                if let ReplayPace::Each(time) = self.pace {
                     tokio::time::sleep(time).await;
                 }
                 self.show(&answer.blocks, deltas).await;
@@ -189,7 +189,7 @@ fn place_of(message: &Message) -> String {
     }
 }
 
-/// A piece of `text` around byte `at`.
+/// A part of `text` around byte `at`.
 fn excerpt(text: &str, at: usize) -> String {
     let mut from = at.saturating_sub(60).min(text.len());
     while !text.is_char_boundary(from) {

@@ -1,9 +1,9 @@
-//! What a model is asked and what it answers, and the seam behind which models are.
+//! Requests to a model and its answers, and the seam between the program and models.
 
 use std::sync::Arc;
 
 use lathe_protocol::{
-    AgentId, Block, Boxed, Digest, Message, ReplayDrifted, StepNo, StopReason, ToolSpec, Usage,
+    AgentId, Block, BoxFuture, Digest, Message, ReplayDrifted, StepNo, StopReason, ToolSpec, Usage,
 };
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
@@ -21,7 +21,7 @@ pub struct Head {
     pub tools: Vec<ToolSpec>,
 }
 
-/// What a request is for. Each purpose of each agent is a lane of its own in a cassette.
+/// The purpose of a request. Each purpose of each agent is a lane of its own in a cassette.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
@@ -33,7 +33,7 @@ pub enum Purpose {
 
 /// One request, ready to be sent: the parts are shared with the rope, not copied.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct WireRequest {
     pub agent: AgentId,
     pub purpose: Purpose,
     pub step: StepNo,
@@ -42,7 +42,7 @@ pub struct Request {
     /// Chain over the digests of all messages, without the head.
     pub digest: Digest,
     pub messages: u32,
-    /// Which answer of its lane this will be, counted from 0.
+    /// The index of the answer in its lane, counted from 0.
     pub turn: u32,
     /// The messages since the last answer.
     pub fresh: Arc<Vec<Message>>,
@@ -50,8 +50,8 @@ pub struct Request {
     pub pictures: Pictures,
 }
 
-impl Request {
-    /// The whole body in one piece: for looking at it, not for sending.
+impl WireRequest {
+    /// The whole body in one piece: for inspection, not for sending.
     pub fn body(&self) -> std::io::Result<Vec<u8>> {
         let mut body = Vec::with_capacity(self.parts.iter().map(Part::len).sum());
         for part in self.parts.iter() {
@@ -62,7 +62,7 @@ impl Request {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct ModelAnswer {
     pub blocks: Vec<Block>,
     pub stop: StopReason,
     pub usage: Usage,
@@ -71,7 +71,7 @@ pub struct Answer {
     pub drift: Option<ReplayDrifted>,
 }
 
-/// Something that arrives before the answer is whole.
+/// An event that arrives before the answer is complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Delta {
     Text(String),
@@ -82,13 +82,13 @@ pub enum Delta {
         wait_ms: u64,
         reason: String,
     },
-    /// An answer that began and was of no use: it may be billed all the same. The numbers are estimated.
+    /// An answer that began and failed: it may be billed all the same. The numbers are estimated.
     Lost(Usage),
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
-    /// Asking again would give the same: key, model name, request.
+    /// Another attempt would give the same result: key, model name, request.
     #[error("{0}")]
     Refused(String),
     /// The conversation does not fit into the model's context.
@@ -100,7 +100,7 @@ pub enum ModelError {
     Diverged(String),
     #[error("cancelled")]
     Cancelled,
-    /// The caller could wait no longer.
+    /// The caller's time ran out.
     #[error("out of time")]
     OutOfTime,
 }
@@ -110,11 +110,12 @@ pub trait ModelClient: Send + Sync {
     /// The form in which the rope must be encoded for this client.
     fn form(&self) -> Form;
 
-    /// Asks once, retries inside. Deltas are sent while the answer arrives; a full channel holds the reader back.
+    /// Asks once, with retries inside. Deltas are sent while the answer arrives; a full channel slows the reader
+    /// down.
     fn ask<'a>(
         &'a self,
-        request: Request,
+        request: WireRequest,
         deltas: &'a mpsc::Sender<Delta>,
         cancel: &'a CancellationToken,
-    ) -> Boxed<'a, Result<Answer, ModelError>>;
+    ) -> BoxFuture<'a, Result<ModelAnswer, ModelError>>;
 }

@@ -1,4 +1,4 @@
-//! How long to wait before asking again.
+//! The time to wait before a retry.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use reqwest::header::HeaderMap;
 const FIRST: Duration = Duration::from_millis(500);
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// Doubling waits with full jitter; a provider's own word comes first, up to a cap.
+/// Doubling waits with full jitter; a provider's own wait has precedence, up to a cap.
 pub(crate) struct Backoff {
     attempts: u32,
     made: u32,
-    /// The longest a provider may make us wait.
+    /// The longest time that a provider may make us wait.
     cap: Duration,
 }
 
@@ -20,7 +20,7 @@ impl Backoff {
         Self { attempts, made: 1, cap }
     }
 
-    /// The number of the next attempt and the wait before it; none when all are used.
+    /// The number of the next attempt and the wait before it. None when all are used.
     pub(crate) fn next(&mut self, told: Option<Duration>) -> Option<(u32, Duration)> {
         if self.made >= self.attempts {
             return None;
@@ -31,9 +31,9 @@ impl Backoff {
     }
 }
 
-/// Anything up to the whole of `ceiling`.
+/// A random duration up to `ceiling`.
 pub(crate) fn jittered(ceiling: Duration) -> Duration {
-    let chance = lathe_protocol::chance() % 1000;
+    let chance = lathe_protocol::random_number() % 1000;
     ceiling.mul_f64(chance as f64 / 1000.0)
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     let number = |name: &str| text(name)?.parse::<f64>().ok();
     if let Some(seconds) = number("retry-after-ms").map(|ms| ms / 1000.0).or_else(|| number("retry-after")) {
-        // Beyond what a duration can hold is still a number: the cap takes care of it.
+        // A number too large for a duration still counts: the cap applies.
         return Duration::try_from_secs_f64(seconds).ok().or((seconds > 0.0).then_some(Duration::MAX));
     }
     let date = jiff::fmt::rfc2822::parse(text("retry-after")?).ok()?.timestamp();

@@ -1,10 +1,10 @@
 //! The prompt as a rope: a head and one segment per message, each serialised once.
 //!
 //! A request is the list of these byte strings; sending it copies nothing, so a step costs the same after four
-//! megabytes of history as after four kilobytes. Because segments are only ever appended, the bytes of one request
-//! up to its last message are a prefix of the next, which is what provider caches need. Beside the bytes runs a
-//! chain of digests over the *neutral* form of the messages, with the variables of the machine masked: it is what a
-//! journal and a cassette compare, whatever the wire.
+//! megabytes of history as after four kilobytes. Because segments are only ever appended, the bytes of one request up
+//! to its last message are a prefix of the next, which provider caches require. In parallel runs a chain of digests
+//! over the *neutral* form of the messages, with the variables of the machine masked: journals and cassettes compare
+//! it, for any wire.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use bytes::Bytes;
 use lathe_protocol::{AgentId, AssistantMessage, Block, Digest, Message, StepNo, TextBlock, ToolCall};
 use serde::Serialize;
 
-use crate::encode::{self, Before};
+use crate::encode::{self, LastSpeaker};
 use crate::form::Form;
 use crate::images::{self, ImageStore, NoImages, Picture, Pictures};
 use crate::part::{Part, Spill};
-use crate::request::{Head, Purpose, Request};
+use crate::request::{Head, Purpose, WireRequest};
 use crate::variables::Variables;
 
 pub struct Rope {
@@ -25,8 +25,8 @@ pub struct Rope {
     variables: Arc<Variables>,
     agent: AgentId,
     parts: Vec<Part>,
-    before: Before,
-    /// Where the user's words before the last answer end: there the provider's cache was filled last.
+    before: LastSpeaker,
+    /// The end of the user's messages before the last answer: the provider's cache was last filled there.
     mark: Option<usize>,
     spill: Spill,
     chain: Digest,
@@ -46,7 +46,7 @@ impl Rope {
             form: form.into(),
             agent,
             parts: vec![Part::Held(Bytes::new())],
-            before: Before::Nobody,
+            before: LastSpeaker::Start,
             mark: None,
             spill: Spill::new(),
             chain: Digest::of(b""),
@@ -60,13 +60,13 @@ impl Rope {
         }
     }
 
-    /// Says where images are. Without it none is shown.
+    /// Sets the source of images. Without it none is shown.
     pub fn with_images(self, images: Arc<dyn ImageStore>) -> Self {
         Self { images, ..self }
     }
 
-    /// Starts an epoch: the same messages behind another head. The chain covers messages only, so that a cassette
-    /// made with other words in the system prompt is still exact.
+    /// Starts an epoch: the same messages with another head. The chain covers messages only, so a cassette recorded
+    /// with another system prompt is still exact.
     pub fn set_head(&mut self, head: &Head) {
         let bytes = encode::head(&self.form, head);
         if let Some(first) = self.parts.first_mut() {
@@ -75,16 +75,16 @@ impl Rope {
     }
 
     pub fn push(&mut self, message: Message) {
-        self.chain = self.chain.then(&self.digest(&message));
+        self.chain = self.chain.chained(&self.digest(&message));
         self.append(message);
     }
 
-    /// Adds a message whose place in the chain is known already: see [`Rope::set_chain`].
+    /// Adds a message whose position in the chain is already known: see [`Rope::set_chain`].
     pub fn push_known(&mut self, message: Message) {
         self.append(message);
     }
 
-    /// The chain over all messages so far, as it was noted down once.
+    /// Sets the chain over all messages so far, as it was recorded.
     pub fn set_chain(&mut self, chain: Digest) {
         self.chain = chain;
     }
@@ -98,16 +98,16 @@ impl Rope {
         if !is_result {
             self.end_results();
         }
-        let shown = images::shown(&self.form, &message, &*self.images, &mut self.sent);
+        let shown = images::prepare(&self.form, &message, &*self.images, &mut self.sent);
         let (told, pictures) = match &shown {
             Some(shown) => (&shown.message, shown.pictures.as_slice()),
             None => (&message, &[][..]),
         };
-        let apart = is_result && encode::shows_apart(&self.form);
+        let apart = is_result && encode::sends_pictures_apart(&self.form);
         let beside = if apart { &[] } else { pictures };
         if let Some(bytes) = encode::piece(&self.form, told, beside, self.before) {
-            let now = Before::after(&message);
-            if (self.before, now) == (Before::User, Before::Assistant) {
+            let now = LastSpeaker::after(&message);
+            if (self.before, now) == (LastSpeaker::User, LastSpeaker::Assistant) {
                 self.mark = Some(self.parts.len());
             }
             self.before = now;
@@ -127,17 +127,17 @@ impl Rope {
     }
 
     /// To be called after the last result of an answer. On wires whose results are text only, the pictures of all of
-    /// them follow now: between two results nothing may stand.
+    /// them follow now: nothing may come between two results.
     pub fn end_results(&mut self) {
         let waiting = std::mem::take(&mut self.waiting);
         if waiting.is_empty() {
             return;
         }
-        let lines: Vec<String> = waiting.iter().map(Picture::belongs).collect();
+        let lines: Vec<String> = waiting.iter().map(Picture::caption).collect();
         if let Some(bytes) =
             encode::piece(&self.form, &Message::user(lines.join("\n")), &waiting, self.before)
         {
-            self.before = Before::User;
+            self.before = LastSpeaker::User;
             self.parts.push(self.spill.keep(bytes));
         }
     }
@@ -147,17 +147,17 @@ impl Rope {
         self.turn += 1;
     }
 
-    /// The request that would be sent now.
-    pub fn request(&self, step: StepNo) -> Request {
+    /// The request for the next answer.
+    pub fn request(&self, step: StepNo) -> WireRequest {
         let (marked, rest) = self.parts.split_at(self.mark.unwrap_or(0).min(self.parts.len()));
         let mut parts = Vec::with_capacity(self.parts.len() + 2);
         parts.extend_from_slice(marked);
         if self.mark.is_some() {
-            parts.extend(encode::mark(&self.form).map(Part::Held));
+            parts.extend(encode::cache_mark(&self.form).map(Part::Held));
         }
         parts.extend_from_slice(rest);
         parts.push(Part::Held(encode::tail(&self.form, self.before)));
-        Request {
+        WireRequest {
             agent: self.agent.clone(),
             purpose: Purpose::Step,
             step,
@@ -175,7 +175,7 @@ impl Rope {
     }
 }
 
-/// A message as JSON without what only one provider knows, variables masked.
+/// A message as JSON without provider-specific parts, variables masked.
 pub(crate) fn neutral_json<T: Serialize + Neutral>(message: &T, variables: &Variables) -> String {
     // Serialising our own types to a string cannot fail: keys are strings and raw JSON was checked when made.
     let text = serde_json::to_string(&message.neutral()).unwrap_or_default();
@@ -185,7 +185,7 @@ pub(crate) fn neutral_json<T: Serialize + Neutral>(message: &T, variables: &Vari
     }
 }
 
-/// Leaves out the providers' raw forms.
+/// Removes the raw forms of providers.
 pub(crate) trait Neutral: Clone {
     fn neutral(&self) -> Cow<'_, Self>;
 }
@@ -225,7 +225,7 @@ mod tests {
         rope
     }
 
-    fn joined(request: &Request) -> Vec<u8> {
+    fn joined(request: &WireRequest) -> Vec<u8> {
         request.body().unwrap()
     }
 

@@ -1,12 +1,13 @@
-//! Tool schemas as the wires want them.
+//! Tool schemas in the forms that the wires require.
 
 use lathe_protocol::{Arguments, Raw};
 use serde_json::{Map, Value, json};
 
 use crate::members::Members;
 
-/// OpenAI's strict form: every property is required, those that were not may be null, nothing else is let in. None where
-/// a schema leaves open what an object holds, or uses what strictness does not know: then it is sent as it is.
+/// OpenAI's strict form: every property is required, optional ones may be null, and no others are allowed. None if a
+/// schema leaves the content of an object open, or uses features that strictness does not support: then it is sent as
+/// it is.
 pub(crate) fn strict(schema: &Raw) -> Option<Raw> {
     let value = inlined(schema)?;
     let value = strict_value(value)?;
@@ -41,7 +42,7 @@ fn strict_value(value: Value) -> Option<Value> {
             _ => Vec::new(),
         };
         let Some(Value::Object(properties)) = map.get_mut("properties") else {
-            // An object of anything.
+            // An object with any content.
             return None;
         };
         for (name, property) in properties.iter_mut() {
@@ -84,7 +85,7 @@ fn nullable(value: Value) -> Value {
     Value::Object(map)
 }
 
-/// The arguments without members that are null: with a strict schema that is how a model leaves something out.
+/// The arguments without null members: with a strict schema a model omits an argument by null.
 pub(crate) fn without_nulls(arguments: Arguments) -> Arguments {
     match arguments {
         Arguments::Json(raw) if raw.get().contains("null") => Arguments::Json(drop_nulls(raw)),
@@ -107,7 +108,8 @@ fn drop_nulls(raw: Raw) -> Raw {
     }
 }
 
-/// What Gemini takes of JSON Schema. None for a tool without parameters: an object without properties is refused.
+/// The part of JSON Schema that Gemini accepts. None for a tool without parameters: an object without properties is
+/// refused.
 pub(crate) fn gemini(schema: &Raw) -> Option<Raw> {
     let value = gemini_value(inlined(schema)?);
     let properties = value.get("properties")?.as_object()?;
@@ -164,7 +166,7 @@ fn gemini_value(value: Value) -> Value {
                 }
                 let mut real: Vec<Value> = real.into_iter().map(gemini_value).collect();
                 match (real.len(), real.pop()) {
-                    // One choice is no choice.
+                    // A single choice is not a choice.
                     (1, Some(Value::Object(only))) => out.extend(only),
                     (_, last) => {
                         real.extend(last);
@@ -175,7 +177,7 @@ fn gemini_value(value: Value) -> Value {
             ("const", Value::String(word)) => {
                 out.insert("enum".to_owned(), json!([word]));
             }
-            // Only words can be listed.
+            // Only strings can be listed.
             ("enum", Value::Array(words)) => {
                 let words: Vec<Value> = words.into_iter().filter(Value::is_string).collect();
                 if !words.is_empty() {
@@ -194,7 +196,8 @@ fn gemini_value(value: Value) -> Value {
     Value::Object(out)
 }
 
-/// The schema with its references replaced by what they mean. None if it goes round in circles or is no object.
+/// The schema with its references replaced by their definitions. None if they are circular or the schema is not an
+/// object.
 fn inlined(schema: &Raw) -> Option<Value> {
     let mut value = schema.to_value().ok()?;
     let definitions =
@@ -214,7 +217,7 @@ fn replace_references(value: &mut Value, definitions: &Value, depth: u32) -> Opt
                 .and_then(|reference| reference.as_str()?.rsplit('/').next().map(str::to_owned));
             if let Some(name) = name {
                 let mut meant = definitions.get(&name)?.clone();
-                // What stands beside a reference says more about this place.
+                // A description next to a reference is specific to this place.
                 if let (Value::Object(meant), Some(Value::String(words))) =
                     (&mut meant, map.get("description"))
                 {

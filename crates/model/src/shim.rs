@@ -1,4 +1,5 @@
-//! For models that know no calls: tools are described in the system text, and a call is a fenced block in the answer.
+//! Support for models without calls: tools are described in the system text, and a call is a fenced block in the
+//! answer.
 //!
 //! It turns neutral messages into neutral messages, so it works on every wire.
 
@@ -8,7 +9,7 @@ use lathe_protocol::{
 use serde::Deserialize;
 
 use crate::assembly::Ids;
-use crate::request::{Answer, Head};
+use crate::request::{ModelAnswer, Head};
 
 const FENCE: &str = "```tool_call";
 
@@ -49,7 +50,7 @@ pub(crate) fn message(message: &Message) -> Message {
                 Block::Call(call) => Block::text(fenced(call)),
                 Block::Text(_) | Block::Thinking(_) | Block::Opaque(_) => block.clone(),
             });
-            // One text: some servers take only that.
+            // One text: some servers accept only that.
             let (texts, mut rest): (Vec<Block>, Vec<Block>) =
                 blocks.partition(|block| matches!(block, Block::Text(_)));
             rest.push(Block::text(lathe_protocol::text_of(&texts)));
@@ -68,8 +69,8 @@ fn fenced(call: &ToolCall) -> String {
     format!("{FENCE}\n{{\"name\": {name}, \"arguments\": {}}}\n```", call.arguments.as_text())
 }
 
-/// Takes the calls out of an answer's text.
-pub(crate) fn answer(answer: Answer, step: u32) -> Answer {
+/// Extracts the calls from an answer's text.
+pub(crate) fn answer(answer: ModelAnswer, step: u32) -> ModelAnswer {
     let mut ids = Ids::new(step);
     let mut blocks = Vec::new();
     for block in answer.blocks {
@@ -83,7 +84,7 @@ pub(crate) fn answer(answer: Answer, step: u32) -> Answer {
         StopReason::EndTurn if has_calls => StopReason::ToolCalls,
         stop => stop,
     };
-    Answer { blocks, stop, ..answer }
+    ModelAnswer { blocks, stop, ..answer }
 }
 
 fn parse(text: &str, ids: &mut Ids, blocks: &mut Vec<Block>) {
@@ -109,7 +110,7 @@ fn call(inside: &str, ids: &mut Ids) -> ToolCall {
         #[serde(default)]
         arguments: Option<Raw>,
     }
-    // The text goes back as it came.
+    // The text is sent back as it came.
     let raw = Raw::from_serialize(inside).ok();
     match serde_json::from_str::<Form>(inside) {
         Ok(form) => {
@@ -118,7 +119,7 @@ fn call(inside: &str, ids: &mut Ids) -> ToolCall {
             ToolCall { id, name: form.name, arguments: Arguments::from_text(text), raw }
         }
         Err(_) => {
-            // The name, if it can be made out, decides whose error this becomes.
+            // The name, if it can be recognised, determines which tool reports the error.
             let name = inside
                 .split_once("\"name\"")
                 .and_then(|(_, rest)| rest.split('"').nth(1))
@@ -134,8 +135,8 @@ fn call(inside: &str, ids: &mut Ids) -> ToolCall {
 mod tests {
     use super::*;
 
-    fn answered(text: &str) -> Answer {
-        Answer {
+    fn answered(text: &str) -> ModelAnswer {
+        ModelAnswer {
             blocks: vec![Block::text(text)],
             stop: StopReason::EndTurn,
             usage: lathe_protocol::Usage::default(),

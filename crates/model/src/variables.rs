@@ -1,9 +1,9 @@
-//! What differs between two machines or two runs, and must not count as a difference.
+//! The values that differ between machines or runs, and must not count as a difference.
 //!
 //! Before a message is digested or written to a cassette, the workspace root, home, temporary folder, host name and
-//! date become `${workspace}`, `${home}`, `${tmp}`, `${host}` and `${date}`; process ids and durations, which nobody
-//! can fill in again, become `${pid}` and `${duration}`. On replay the first five are filled in, in answers too. A text
-//! that holds such a word of its own is escaped as `$${word}`, so both ways are exact.
+//! date become `${workspace}`, `${home}`, `${tmp}`, `${host}` and `${date}`; process ids and durations, which cannot
+//! be filled in again, become `${pid}` and `${duration}`. On replay the first five are filled in, in answers too. A
+//! text that already contains such a variable is escaped as `$${word}`, so both directions are exact.
 //!
 //! Masking works on JSON text, so that one pass serves every field of a message; the values are JSON-escaped first.
 
@@ -44,7 +44,7 @@ impl Variables {
         Self { values, finder }
     }
 
-    /// Puts the variables' names where their values stand. Most texts hold none, and are only looked through.
+    /// Replaces the variables' values by their names. Most texts contain none, and are only searched.
     pub fn mask<'a>(&self, json: &'a str) -> Cow<'a, str> {
         match self.mask_fillable(json) {
             Cow::Borrowed(text) => mask_numbers(text),
@@ -52,7 +52,7 @@ impl Variables {
         }
     }
 
-    /// The same for the variables that can be filled in again: an answer's `sleep 5s` must stay what it is.
+    /// The same for the variables that can be filled in again: an answer's `sleep 5s` must stay as it is.
     pub fn mask_fillable<'a>(&self, json: &'a str) -> Cow<'a, str> {
         match escape_words(json) {
             Cow::Borrowed(text) => self.mask_values(text),
@@ -60,7 +60,7 @@ impl Variables {
         }
     }
 
-    /// The way back, as far as there is one.
+    /// Replaces names by values, as far as that is possible.
     pub fn fill(&self, json: &str) -> String {
         let mut out = String::with_capacity(json.len());
         let mut rest = json;
@@ -115,7 +115,7 @@ impl Variables {
     }
 }
 
-/// What was put together so far and the rest of the text; the text itself, if nothing was found in it.
+/// The text assembled so far and the rest; the text itself, if nothing was found in it.
 fn changed(text: &str, mut out: String, done: usize) -> Cow<'_, str> {
     if done == 0 {
         return Cow::Borrowed(text);
@@ -134,7 +134,7 @@ fn stands_alone(text: &str, start: usize, end: usize) -> bool {
     (!word(before) || after_escape) && !word(bytes.get(end))
 }
 
-/// The variable word that `text`, which begins with `${`, begins with.
+/// The variable at the beginning of `text`, which begins with `${`.
 fn word_at(text: &str) -> Option<&'static str> {
     let inner = text.strip_prefix("${")?;
     NAMES.into_iter().find(|name| inner.strip_prefix(name).is_some_and(|rest| rest.starts_with('}')))
@@ -187,11 +187,11 @@ fn mask_numbers(text: &str) -> Cow<'_, str> {
     changed(text, out, done)
 }
 
-/// Length of a unit of time at the beginning of `rest`, if there is one.
+/// The length of a unit of time at the beginning of `rest`, if there is one.
 fn unit_at(rest: &str) -> Option<usize> {
     let blank = usize::from(rest.starts_with(' '));
     let after = rest.get(blank..)?;
-    // With a blank between, a lone `s` could be a word of its own.
+    // After a blank, a single `s` could be a word of its own.
     let units: &[&str] = if blank == 1 { &["ms", "seconds"] } else { &["ms", "µs", "us", "ns", "s"] };
     let unit = units.iter().find(|unit| after.starts_with(**unit))?;
     let next = after.get(unit.len()..)?.chars().next();
@@ -204,7 +204,7 @@ fn is_pid_place(before: &str) -> bool {
     if tail.len() < before.len() && (tail.ends_with("pid") || tail.ends_with("PID")) {
         return true;
     }
-    // Bash's answer to a background job: `[1] 12345`.
+    // Bash's message about a background job: `[1] 12345`.
     let Some(job) = before.strip_suffix("] ") else {
         return false;
     };

@@ -8,7 +8,7 @@ use lathe_config::{ModelSection, Settings};
 use lathe_host::{AddressFrom, CUSTOM_PROVIDER, ModelRequest, ModelSource, is_recorded_model, same_address};
 use lathe_protocol::{ModelChoice, plain_address};
 
-use crate::given::Given;
+use crate::given::GivenOptions;
 use crate::model::{self, CassetteWish, source};
 
 /// A model of the settings.
@@ -36,7 +36,7 @@ pub(crate) fn endpoints(settings: &Settings) -> Vec<KnownEndpoint> {
     std::iter::once(settings.model.clone())
         .chain(models)
         .chain(providers)
-        // An address that nobody names belongs to a provider.
+        // An address that no setting names belongs to a provider.
         .filter(|model| model.provider.is_some() || model.base_url.is_some())
         .map(|model| KnownEndpoint { kind: kind(model.provider.as_ref()), model })
         .collect()
@@ -44,7 +44,7 @@ pub(crate) fn endpoints(settings: &Settings) -> Vec<KnownEndpoint> {
 
 /// The model that a resumed session asks: the recorded one, unless an option names another.
 pub(crate) fn resumed_source(
-    given: &Given,
+    given: &GivenOptions,
     cassette: Option<&CassetteWish>,
     settings: &Settings,
     before: &ModelChoice,

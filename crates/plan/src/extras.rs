@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use lathe_config::{FieldSection, Settings, Source};
+use lathe_config::{FieldSection, Settings, ValueSource};
 use lathe_documents::ServiceOptions;
 use lathe_host::{Discovery, Extras, FieldDomain, Notices, OnlinePlan, trae_trajectories, trae_trajectory};
 use lathe_protocol::ItemKind;
@@ -17,7 +17,7 @@ impl Settled {
     /// made here, so that it is there before the run and is not taken for a change of it.
     pub fn usual_trajectory(&self) -> Option<PathBuf> {
         let path = self.uses_trae.then(|| trae_trajectory(&absolute(Path::new("."))))?;
-        // One that cannot be made is told when the file cannot be written.
+        // If it cannot be created, the error is reported when the file is written.
         let _ = path.parent().map(std::fs::create_dir);
         Some(path)
     }
@@ -61,14 +61,14 @@ impl Settled {
     fn is_projects_check(&self, glob: &str) -> bool {
         let keys = [format!("check.{glob}"), format!("check.{glob:?}")];
         let origin = keys.iter().find_map(|key| self.config.origins.get(key));
-        origin.is_some_and(|origin| matches!(origin.source, Source::Project(_)))
+        origin.is_some_and(|origin| matches!(origin.source, ValueSource::Project(_)))
     }
 
     /// True if a domain stands in the project's file and not in the user's.
     fn is_projects_field(&self, domain: &str) -> bool {
         let keys = [format!("field.{domain}."), format!("field.{domain:?}.")];
         self.config.origins.iter().any(|(key, origin)| {
-            matches!(origin.source, Source::Project(_)) && keys.iter().any(|table| key.starts_with(table))
+            matches!(origin.source, ValueSource::Project(_)) && keys.iter().any(|table| key.starts_with(table))
         })
     }
 

@@ -6,23 +6,23 @@ use serde_json::Value;
 
 /// Options by key, each with the name under which it was said: a flag, or a member of a request.
 #[derive(Clone, Default)]
-pub struct Given(Vec<Flag>);
+pub struct GivenOptions(Vec<Flag>);
 
-impl std::fmt::Debug for Given {
+impl std::fmt::Debug for GivenOptions {
     /// Values may be keys.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list().entries(self.0.iter().map(Flag::key)).finish()
     }
 }
 
-impl FromIterator<Flag> for Given {
+impl FromIterator<Flag> for GivenOptions {
     fn from_iter<I: IntoIterator<Item = Flag>>(flags: I) -> Self {
         Self(flags.into_iter().collect())
     }
 }
 
-impl Given {
-    /// Gives an option anew, as a request says it. A key that no request may set is ignored.
+impl GivenOptions {
+    /// Overwrites an option with the value of a request. A key that no request may set is ignored.
     pub fn set(&mut self, key: &str, value: impl Into<Value>) {
         self.unset(key);
         self.0.extend(option_of_key(key).map(|row| row.asked(value.into())));

@@ -15,7 +15,7 @@ mod session;
 mod settle;
 mod wire;
 
-pub use given::Given;
+pub use given::GivenOptions;
 pub use lathe_config::{FlagRow, MemberRow, OptionForm, OptionRow, options};
 pub use model::CassetteWish;
 pub use project::{PROJECT_FILE, look_at, untrusted_trae};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lathe_config::{ModelSection, OnOutage, Settings};
 use lathe_host::{AddressFrom, LakeviewPlan, ModelRequest, ModelSource, ReviewPlan};
 use lathe_model::{Outage, Params, Patience};
-use lathe_protocol::{Pace, ReviewRule, Strictness};
+use lathe_protocol::{ReplayPace, ReviewRule, ReplayStrictness};
 
 use crate::settle::Settled;
 
@@ -20,8 +20,8 @@ pub struct CassetteWish {
 
 impl CassetteWish {
     pub(crate) fn source(&self) -> ModelSource {
-        let strictness = if self.strict { Strictness::Strict } else { Strictness::Lenient };
-        ModelSource::Replay { cassette: self.path.clone(), pace: Pace::Instant, strictness }
+        let strictness = if self.strict { ReplayStrictness::Strict } else { ReplayStrictness::Lenient };
+        ModelSource::Replay { cassette: self.path.clone(), pace: ReplayPace::Instant, strictness }
     }
 }
 

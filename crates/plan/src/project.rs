@@ -1,8 +1,8 @@
-//! A project's own words and programs, looked at with the parts of its configuration.
+//! A project's instructions and programs, inspected together with the parts of its configuration.
 
 use std::path::{Path, PathBuf};
 
-use lathe_config::{Part, TraeValueKind, trae_values};
+use lathe_config::{ConfigPart, TraeValueKind, trae_values};
 use lathe_host::{Host, HostError, Looked, ProjectLook, ProjectPart, shown_setting};
 use lathe_protocol::{ItemKind, ItemState};
 use serde_json::json;
@@ -11,7 +11,7 @@ use serde_json::json;
 pub const PROJECT_FILE: &str = ".lathe/config.toml";
 
 /// Looks at a folder with the parts of its configuration that are known already.
-pub fn look_at(host: &Host, folder: &Path, parts: &[Part]) -> Result<ProjectLook, HostError> {
+pub fn look_at(host: &Host, folder: &Path, parts: &[ConfigPart]) -> Result<ProjectLook, HostError> {
     let parts: Vec<ProjectPart> = parts.iter().map(part).collect();
     let mut look = host.rules().look_at_project(folder, &parts)?;
     let dotenv: Vec<String> = look.dotenv.iter().map(|(name, _)| name.clone()).collect();
@@ -31,11 +31,11 @@ pub fn untrusted_trae(look: &ProjectLook) -> Option<&Looked> {
 }
 
 /// The kind of an item that a table of the configuration holds.
-pub(crate) fn kind(part: &Part) -> ItemKind {
+pub(crate) fn kind(part: &ConfigPart) -> ItemKind {
     if part.table == "field" { ItemKind::Field } else { ItemKind::Check }
 }
 
-fn part(part: &Part) -> ProjectPart {
+fn part(part: &ConfigPart) -> ProjectPart {
     let command = part.value.as_str().or_else(|| part.text("command")).unwrap_or_default();
     ProjectPart {
         kind: kind(part),
@@ -47,7 +47,7 @@ fn part(part: &Part) -> ProjectPart {
     }
 }
 
-/// The values of a Trae file, those first that a person must see; a key is told by its name only.
+/// The values of a Trae file, those first that the user must see; of a key only the name.
 fn trae_shows(looked: &Looked, dotenv: &[String]) -> Result<String, String> {
     let values = trae_values(Path::new(&looked.item.name), &looked.text)?;
     let mut lines = Vec::new();

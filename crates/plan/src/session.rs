@@ -8,7 +8,7 @@ use lathe_protocol::{EndingRule, LimitChanges, Mode, PatchRule, Persona, Session
 use lathe_views::ModeSource;
 
 use crate::endpoints::resumed_source;
-use crate::given::Given;
+use crate::given::GivenOptions;
 use crate::model::{CassetteWish, review_rule, source};
 use crate::settle::Settled;
 use crate::wire::ConfigText;
@@ -19,7 +19,7 @@ pub struct Wish {
     /// The folder to work in.
     pub folder: PathBuf,
     /// The options that were given.
-    pub given: Given,
+    pub given: GivenOptions,
     /// A configuration file that a client of the server named.
     pub config_file: Option<ConfigText>,
     pub cassette: Option<CassetteWish>,
@@ -50,11 +50,11 @@ pub struct ReviewRules {
 }
 
 impl Wish {
-    /// A wish without options: one task in a folder, and nobody to ask.
+    /// A wish without options: one task in a folder, without a user to ask.
     pub fn task(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
-            given: Given::default(),
+            given: GivenOptions::default(),
             config_file: None,
             cassette: None,
             record: None,
@@ -71,8 +71,8 @@ impl Wish {
 }
 
 impl Settled {
-    /// The mode of a new session. Without a sandbox nothing is changed unless somebody said so. The flag of a patch says so;
-    /// a file that asks for one does not.
+    /// The mode of a new session. Without a sandbox nothing may change unless the user asked for it. The flag of a
+    /// patch asks for it; a file that sets the same option does not.
     pub fn mode(&self, wish: &Wish) -> (Mode, ModeSource) {
         let orders_patch =
             wish.attended == Attended::Nobody && wish.given.get("run.must_patch") == Some(true);
@@ -144,7 +144,7 @@ impl Settled {
 /// The mode of a session that is opened again.
 pub struct ResumedMode {
     pub mode: Mode,
-    /// The mode it worked in, if it goes on with less.
+    /// The mode the session worked in, if it is resumed with less.
     pub lowered_from: Option<Mode>,
 }
 

@@ -3,25 +3,26 @@
 use std::path::{Path, PathBuf};
 
 use lathe_config::{
-    Config, ConfigErrors, Flag, Inputs, NamedFile, Origin, Part, Problem, ProjectFiles, Secret, Source,
+    Config, ConfigErrors, Flag, Inputs, NamedFile, Origin, ConfigPart, Problem, ProjectFiles, Secret, ValueSource,
     TrustedTrae, load,
 };
 use lathe_host::{Host, HostError, ProjectLook, provider_names, unread_ignore_file};
-use lathe_protocol::{Limits, ToolChoice, Toolset, listed};
+use lathe_protocol::{Limits, ToolChoice, Toolset, list_warnings};
 
-use crate::given::Given;
+use crate::given::GivenOptions;
 use crate::project::{PROJECT_FILE, kind, look_at, untrusted_trae};
 
 /// The user as the planner meets them: decides about what is not trusted yet, and reads warnings.
 pub trait Person {
-    /// Decides about items of the project that nobody has decided about. The look that comes back says what is used.
+    /// Decides about items of the project that have no decision yet. The inspection that it returns says what is
+    /// used.
     fn decide(&self, host: &Host, look: ProjectLook) -> Result<ProjectLook, HostError>;
     fn warn(&self, warning: &str);
     /// Tells that the providers of a Trae file are not used, and how to trust them.
     fn tell_untrusted_trae(&self, look: &ProjectLook);
 }
 
-/// Nobody is asked and nothing is told: only what was trusted before counts.
+/// No question and no message: only what was trusted before counts.
 pub struct Absent;
 
 impl Person for Absent {
@@ -58,7 +59,7 @@ impl<'a> ConfigPlace<'a> {
     }
 }
 
-/// The reason why there are no settings.
+/// The reason why the settings could not be made.
 #[derive(Debug)]
 pub enum SettleError {
     Config(ConfigErrors),
@@ -69,7 +70,7 @@ impl std::fmt::Display for SettleError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Config(errors) => {
-                f.write_str(&listed(errors.errors.iter().map(ToString::to_string)).join("; "))
+                f.write_str(&list_warnings(errors.errors.iter().map(ToString::to_string)).join("; "))
             }
             Self::Host(error) => error.fmt(f),
         }
@@ -79,7 +80,7 @@ impl std::fmt::Display for SettleError {
 /// Settings, with what of the project's own words and programs may be used.
 pub struct Settled {
     pub config: Config,
-    /// None where there is no folder to look at.
+    /// None where there is no folder to inspect.
     pub(crate) look: Option<ProjectLook>,
     /// True if a Trae file counts, because it was named or is trusted.
     pub(crate) uses_trae: bool,
@@ -89,7 +90,7 @@ pub struct Settled {
 pub fn settle(
     host: &Host,
     place: ConfigPlace<'_>,
-    given: &Given,
+    given: &GivenOptions,
     person: &dyn Person,
 ) -> Result<Settled, SettleError> {
     warn_of_unread_files(host, place.folder, person);
@@ -97,31 +98,31 @@ pub fn settle(
     let parts = first.as_ref().map(|config| config.parts.clone()).unwrap_or_default();
     let look = match look_at(host, place.folder, &parts) {
         Ok(look) => Some(person.decide(host, look).map_err(SettleError::Host)?),
-        // Whoever works there will say so.
+        // The session reports it when it works there.
         Err(HostError::Folder { .. }) => None,
         Err(error) => return Err(SettleError::Host(error)),
     };
     let trusted = Trusted::of(parts, look.as_ref());
-    // What was looked at is what is loaded: an entry that changed meanwhile is another one.
+    // Only the inspected entry is loaded: one that changed meanwhile is a different entry.
     let loaded = if trusted.is_empty() { first } else { load_from(host, place, given.flags(), &trusted) };
     let untrusted = look.as_ref().filter(|look| !place.names_a_file() && untrusted_trae(look).is_some());
     if let Some(look) = untrusted {
         person.tell_untrusted_trae(look);
     }
-    // A Trae file that is not trusted is told of in one line, whatever it says.
+    // An untrusted Trae file is reported in one line, regardless of its content.
     let warnings = match &loaded {
         Ok(config) => &config.warnings,
         Err(errors) => &errors.warnings,
     };
     let told = warnings.iter().filter(|warning| untrusted.is_none() || !is_of_trae(warning));
-    listed(told.map(ToString::to_string)).iter().for_each(|warning| person.warn(warning));
+    list_warnings(told.map(ToString::to_string)).iter().for_each(|warning| person.warn(warning));
     let config = loaded.map_err(SettleError::Config)?;
     Ok(Settled::new(config, look, place))
 }
 
 /// Tells whether a problem is one of a Trae file.
 pub(crate) fn is_of_trae(problem: &Problem) -> bool {
-    matches!(problem.source, Source::Trae(_))
+    matches!(problem.source, ValueSource::Trae(_))
 }
 
 /// Warns of files with rules that are not read, in one line each.
@@ -136,18 +137,18 @@ pub fn unread_rules(host: &Host) -> Option<String> {
     let names: Vec<String> = unread.iter().map(|path| path.display().to_string()).collect();
     let are = if names.len() == 1 { "is" } else { "are" };
     (!names.is_empty()).then(|| {
-        format!("{} {are} not read: the name of a file of rules ends in .toml", listed(names).join(", "))
+        format!("{} {are} not read: the name of a file of rules ends in .toml", list_warnings(names).join(", "))
     })
 }
 
-/// The parts of a project's configuration that the user trusts, as they were looked at.
+/// The parts of a project's configuration that the user trusts, as they were when inspected.
 #[derive(Default)]
 struct Trusted {
-    parts: Vec<Part>,
+    parts: Vec<ConfigPart>,
     trae: Option<TrustedFile>,
 }
 
-/// A Trae file with the keys of the `.env` beside it.
+/// A Trae file with the keys of the `.env` next to it.
 struct TrustedFile {
     name: String,
     text: String,
@@ -155,9 +156,9 @@ struct TrustedFile {
 }
 
 impl Trusted {
-    fn of(parts: Vec<Part>, look: Option<&ProjectLook>) -> Self {
+    fn of(parts: Vec<ConfigPart>, look: Option<&ProjectLook>) -> Self {
         let Some(look) = look else { return Self::default() };
-        let is_trusted = |part: &Part| look.trusted(kind(part), &part.name).is_some();
+        let is_trusted = |part: &ConfigPart| look.trusted(kind(part), &part.name).is_some();
         let keys = look.dotenv.iter().map(|(name, key)| (name.clone(), Secret::new(key.clone())));
         let trae = look.trusted_trae().map(|looked| TrustedFile {
             name: looked.item.name.clone(),
@@ -201,7 +202,7 @@ fn load_from(
 impl Settled {
     fn new(config: Config, look: Option<ProjectLook>, place: ConfigPlace<'_>) -> Self {
         let is_trusted = look.as_ref().is_some_and(|look| look.trusted_trae().is_some());
-        let is_of_trae = |origin: &Origin| matches!(origin.source, Source::Trae(_));
+        let is_of_trae = |origin: &Origin| matches!(origin.source, ValueSource::Trae(_));
         let uses_trae = (place.names_a_file() || is_trusted) && config.origins.values().any(is_of_trae);
         Self { config, look, uses_trae }
     }
@@ -210,8 +211,8 @@ impl Settled {
     pub fn toolset(&self) -> Option<Toolset> {
         let from = |key: &str| self.config.origin(key).map(|origin| &origin.source);
         match (from("run.toolset"), from("run.tools")) {
-            (None | Some(Source::Default), Some(Source::Trae(_))) => Some(Toolset::Trae),
-            (None | Some(Source::Default), _) => None,
+            (None | Some(ValueSource::Default), Some(ValueSource::Trae(_))) => Some(Toolset::Trae),
+            (None | Some(ValueSource::Default), _) => None,
             (Some(_), _) => Some(self.config.settings.run.toolset),
         }
     }

@@ -3,16 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lathe_config::{Config, NamedFile, Source};
+use lathe_config::{Config, NamedFile, ValueSource};
 use lathe_host::{
     AddressFrom, Attended, CUSTOM_PROVIDER, Host, ModelRequest, ModelSource, OnlinePlan, Overrides,
     SessionPlan, same_address,
 };
-use lathe_protocol::{Reach, SessionOptions};
+use lathe_protocol::{NetworkReach, SessionOptions};
 use serde_json::{Value, json};
 
 use crate::endpoints::{KnownEndpoint, endpoints};
-use crate::given::Given;
+use crate::given::GivenOptions;
 use crate::model::CassetteWish;
 use crate::session::Wish;
 use crate::settle::{Absent, ConfigPlace, Settled, settle};
@@ -41,12 +41,12 @@ pub trait Plans: Send + Sync {
         Ok(OnlinePlan::default())
     }
     /// Reach of a model that a client names. An address of the owner's may be anywhere; the rest is outside.
-    fn reach(&self, base_url: &str) -> Reach {
+    fn reach(&self, base_url: &str) -> NetworkReach {
         let _ = base_url;
-        Reach::Outside
+        NetworkReach::Outside
     }
-    /// Owner of an address that came over the wire for this provider: the owner, with the owner's key for it, where the
-    /// configuration has the same one; else the wire, which has no key but its own.
+    /// Owner of an address that came over the wire for this provider. Where the configuration has the same address it
+    /// is the owner there, with the owner's key for it; otherwise it is the wire, which has only the key it sent.
     fn named_address(&self, provider: &str, base_url: &str) -> (AddressFrom, Option<String>) {
         let _ = (provider, base_url);
         (AddressFrom::Wire, None)
@@ -59,25 +59,25 @@ pub trait Plans: Send + Sync {
 pub struct Configured {
     pub host: Arc<Host>,
     /// The flags of `serve`.
-    pub flags: Given,
+    pub flags: GivenOptions,
     pub cassette: Option<CassetteWish>,
-    /// Hosts with ports that clients may name as a model's, wherever they are.
+    /// Hosts with ports that clients may name as a model's address, on whatever network they are.
     pub model_hosts: Vec<String>,
 }
 
 impl Configured {
-    fn settled(&self, folder: &Path, file: Option<&ConfigText>, given: &Given) -> Result<Settled, String> {
+    fn settled(&self, folder: &Path, file: Option<&ConfigText>, given: &GivenOptions) -> Result<Settled, String> {
         let file = file.map(|file| NamedFile::Read { path: &file.path, text: &file.text });
         settle(&self.host, ConfigPlace { folder, file }, given, &Absent).map_err(|error| error.to_string())
     }
 
-    /// The settings of the user's own files and the flags, wherever the server stands.
+    /// The settings of the user's own files and the flags, independent of the folder in which the server was started.
     fn owners(&self) -> Result<Settled, String> {
         self.settled(self.host.home().path(), None, &self.flags)
     }
 
     /// Options of a client, and where it says nothing, the flags of `serve`.
-    fn joined(&self, wished: &Given) -> Given {
+    fn joined(&self, wished: &GivenOptions) -> GivenOptions {
         let mut joined = wished.clone();
         let ours = &self.flags;
         // An address and a key of the flags are for the provider of the flags.
@@ -105,9 +105,9 @@ impl Configured {
         let of_file = |key: &str| {
             let source = config.origin(key).map(|origin| &origin.source);
             wish.config_file.as_ref().is_some_and(|file| match source {
-                Some(Source::Trae(_)) => true,
-                Some(Source::User(path)) => file.path == *path,
-                Some(Source::Default | Source::Project(_) | Source::Environment(_) | Source::Flag(_))
+                Some(ValueSource::Trae(_)) => true,
+                Some(ValueSource::User(path)) => file.path == *path,
+                Some(ValueSource::Default | ValueSource::Project(_) | ValueSource::Environment(_) | ValueSource::Flag(_))
                 | None => false,
             })
         };
@@ -129,7 +129,7 @@ impl Configured {
         if given.has("model.provider") && own != request.provider.as_ref().map(|name| name.to_lowercase()) {
             let is_ours = |key: &str, variable: &str| {
                 matches!(config.origin(key).map(|origin| &origin.source),
-                    Some(Source::Environment(name)) if name == variable)
+                    Some(ValueSource::Environment(name)) if name == variable)
             };
             if is_ours("model.base_url", "LATHE_BASE_URL") {
                 request.base_url = None;
@@ -149,7 +149,7 @@ impl Plans for Configured {
             ["model.base_url", "model.provider", "model.name"].iter().any(|key| wish.given.has(key));
         let cassette = self.cassette.clone().filter(|_| !names_model);
         let mut plan = settled.plan(&Wish { cassette, ..wish.clone() });
-        // The cassette answers every question, whatever the client names.
+        // The cassette answers every request, regardless of the model that the client names.
         if self.cassette.is_some() {
             (plan.extras.lakeview.source, plan.extras.review.source) = (None, None);
         }
@@ -166,11 +166,11 @@ impl Plans for Configured {
     }
 
     fn online(&self) -> Result<OnlinePlan, String> {
-        Ok(self.settled(self.host.home().path(), None, &Given::default())?.extras().online)
+        Ok(self.settled(self.host.home().path(), None, &GivenOptions::default())?.extras().online)
     }
 
-    fn reach(&self, base_url: &str) -> Reach {
-        let Some(asked) = place_of(base_url) else { return Reach::Outside };
+    fn reach(&self, base_url: &str) -> NetworkReach {
+        let Some(asked) = place_of(base_url) else { return NetworkReach::Outside };
         let named = self.model_hosts.iter().filter_map(|host| place_of(&format!("http://{host}")));
         // A project names no addresses.
         let settings = self.owners().ok().map(|settled| settled.config.settings);
@@ -180,8 +180,8 @@ impl Plans for Configured {
             settings.model.base_url.as_deref().into_iter().chain(kept).chain(models).filter_map(place_of)
         });
         match named.chain(configured).any(|known| known == asked) {
-            true => Reach::Anywhere,
-            false => Reach::Outside,
+            true => NetworkReach::Anywhere,
+            false => NetworkReach::Outside,
         }
     }
 
@@ -214,7 +214,7 @@ impl Plans for Configured {
 fn place_of(url: &str) -> Option<(String, u16)> {
     let (scheme, rest) = url.split_once("://")?;
     let authority = rest.split(['/', '?', '#', '\\']).next()?;
-    // A user before the host is not compared, so such an address is nobody's.
+    // User information before the host is not compared, so such an address has no owner.
     if authority.contains('@') {
         return None;
     }

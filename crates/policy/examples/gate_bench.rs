@@ -1,4 +1,4 @@
-//! How long a decision takes, over the corpus: `scripts/bench --gate`.
+//! Measures the time of a decision over the corpus: `scripts/bench --gate`.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ fn main() {
         outputs: None,
         headless: false,
         disk: lathe_policy::OnDisk::default(),
-        switched: lathe_policy::Switched::default(),
+        switched: lathe_policy::ShellSwitches::default(),
     };
     let rules = Rulebook::builtin();
     let line = |entry: &str| -> String {

@@ -1,14 +1,14 @@
-//! The reason of a decision by a rule: what the command or call does that the rule speaks about.
+//! The reason of a decision by a rule: the act of the command or call that the rule is about.
 //!
-//! A model reads these words. A file is named by the pattern that stands in the rule, never by a name that was found on the
+//! The model reads these words. A file is named by the pattern in the rule, never by a name that was found on the
 //! disk: a denial must not list what is in a denied folder.
 
-use lathe_protocol::{Decision, Kind, Verdict};
+use lathe_protocol::{Decision, ToolKind, Verdict};
 
 use crate::gate::decision;
-use crate::patterns::Wanted;
+use crate::patterns::PathPatterns;
 use crate::rules::{Rule, Setting, Subject};
-use crate::touch::{Touch, What};
+use crate::touch::{Touch, TouchTarget};
 
 /// The decision of a rule, with the reason for it.
 pub(crate) fn by_rule(rule: &Rule, subject: Subject<'_>, setting: Setting<'_>) -> Decision {
@@ -27,7 +27,7 @@ pub(crate) fn by_rule(rule: &Rule, subject: Subject<'_>, setting: Setting<'_>) -
     decision(rule.decision, &rule.name(), &reason)
 }
 
-/// The pattern of the rule's `path` that the subject meets, and by what.
+/// Says which pattern of the rule's `path` the subject meets, and by which act.
 fn of_path(rule: &Rule, subject: Subject<'_>, setting: Setting<'_>) -> Option<String> {
     let touches = match subject {
         Subject::Command(act) => act.touches,
@@ -37,20 +37,21 @@ fn of_path(rule: &Rule, subject: Subject<'_>, setting: Setting<'_>) -> Option<St
     if rule.decision == Verdict::Allow {
         return None;
     }
-    let named = |wanted: &Wanted, touch: &Touch| match &touch.what {
-        What::Path { names, .. } => touch.sure && names.iter().any(|name| wanted.names(name)),
-        What::Pattern { .. } | What::Ending { .. } | What::Unknown => false,
+    let named = |wanted: &PathPatterns, touch: &Touch| match &touch.target {
+        TouchTarget::Path { names, .. } => touch.sure && names.iter().any(|name| wanted.names(name)),
+        TouchTarget::Pattern { .. } | TouchTarget::Ending { .. } | TouchTarget::Unknown => false,
     };
-    // The plainest cause first: a file that is named, then one that is surely meant, then one that may be.
-    let met = |by: &dyn Fn(&Wanted, &Touch) -> bool| {
+    // The plainest cause comes first: a file that is named, then one that is surely meant, then one that may be
+    // meant.
+    let met = |by: &dyn Fn(&PathPatterns, &Touch) -> bool| {
         rule.path.iter().find_map(|pattern| {
-            let wanted = setting.wishes.of(std::slice::from_ref(pattern), rule.decision, setting.gate);
+            let wanted = setting.patterns.of(std::slice::from_ref(pattern), rule.decision, setting.gate);
             Some((pattern, touches.iter().find(|touch| by(&wanted, touch))?))
         })
     };
-    let meets = |wanted: &Wanted, touch: &Touch| touch.meets(wanted, setting.gate);
+    let meets = |wanted: &PathPatterns, touch: &Touch| touch.meets(wanted, setting.gate);
     let surely =
-        |wanted: &Wanted, touch: &Touch| touch.sure && touch.what != What::Unknown && meets(wanted, touch);
+        |wanted: &PathPatterns, touch: &Touch| touch.sure && touch.target != TouchTarget::Unknown && meets(wanted, touch);
     let by_name = met(&named);
     let is_named = by_name.is_some();
     let (pattern, touch) = by_name.or_else(|| met(&surely)).or_else(|| met(&meets))?;
@@ -63,12 +64,12 @@ fn of_path(rule: &Rule, subject: Subject<'_>, setting: Setting<'_>) -> Option<St
     })
 }
 
-/// The kind that the rule speaks about, where a line is meant by nothing else.
+/// Says which kind the rule is about. A whole line counts as nothing but a line to execute.
 fn of_kind(rule: &Rule, subject: Subject<'_>) -> Option<String> {
-    let kinds: Vec<Kind> = match subject {
+    let kinds: Vec<ToolKind> = match subject {
         Subject::Command(act) => act.kinds.to_vec(),
         Subject::Call(call, _) => crate::kinds::of_call(call),
-        Subject::Line => vec![Kind::Execute],
+        Subject::Line => vec![ToolKind::Execute],
     };
     let found = rule.kind.iter().find(|kind| kinds.contains(kind))?;
     Some(format!("it is of the kind `{}`", found.as_str()))

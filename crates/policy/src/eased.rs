@@ -1,33 +1,33 @@
-//! Commands that are decided as their parts where the gate knows the folder it judges for: going to a folder of the
+//! Commands that are decided as their parts where the gate knows the folder it judges for: `cd` to a folder of the
 //! workspace, and `xargs` and `find -exec` in front of commands of the agent and of readers that are given names (see
-//! [`crate::fed`]). Judged for no folder, they ask (R4, R5).
+//! [`crate::handed_names`]). Judged for no folder, they ask (R4, R5).
 
-use lathe_bash::{Command, FloorRule, Script, Word};
+use lathe_bash::{SimpleCommand, FloorRule, Script, Word};
 use lathe_protocol::{Decision, Effects, Verdict};
 
-use crate::fed::{Fed, is_own_run};
+use crate::handed_names::{HandedNames, is_own_run};
 use crate::gate::{Gate, decision};
 use crate::reading::Region;
 use crate::rules::Rulebook;
-use crate::sources;
-use crate::touch::{Touch, What};
+use crate::name_sources;
+use crate::touch::{Touch, TouchTarget};
 
 /// A command without the question that its kind brings.
-pub(crate) struct Eased {
-    pub(crate) command: Command,
-    /// The decision where no rule says another.
+pub(crate) struct EasedCommand {
+    pub(crate) command: SimpleCommand,
+    /// The decision where no rule makes another.
     pub(crate) decision: Decision,
 }
 
-/// The command, if it needs no question for its kind. Its effects are those of its parts.
+/// The command, if its kind needs no question. Its effects become those of its parts.
 pub(crate) fn eased(
     rules: &Rulebook,
     gate: &Gate,
     (script, index): (&Script, usize),
-    fed: &Fed,
+    fed: &HandedNames,
     touches: &[Touch],
     effects: &mut Effects,
-) -> Option<Eased> {
+) -> Option<EasedCommand> {
     let command = script.commands.get(index)?;
     gate.here.as_ref().filter(|_| !command.broken)?;
     let name = command.program()?;
@@ -38,16 +38,16 @@ pub(crate) fn eased(
         "xargs" if runs_our_own(rules, script, index, command) => {
             (FloorRule::Wrapper, "what it runs is decided when it runs")
         }
-        "xargs" if fed.mark(index).is_some() => (FloorRule::Wrapper, "what it runs is decided by itself"),
-        "jobs" if looks_at_jobs(command) => {
+        "xargs" if fed.name_sign(index).is_some() => (FloorRule::Wrapper, "what it runs is decided by itself"),
+        "jobs" if only_lists_jobs(command) => {
             (FloorRule::State, "it only looks at what runs in the background")
         }
         "find" => {
-            let (runs, left) = sources::run_by_find(command)?;
+            let (runs, left) = name_sources::run_by_find(command)?;
             let own = || runs.iter().all(|run| is_own_run(rules, run));
-            (command.assignments.is_empty() && (own() || fed.mark(index).is_some())).then_some(())?;
+            (command.assignments.is_empty() && (own() || fed.name_sign(index).is_some())).then_some(())?;
             let reads = std::mem::take(&mut effects.reads);
-            *effects = Command { words: left, ..command.clone() }.effects();
+            *effects = SimpleCommand { words: left, ..command.clone() }.effects();
             effects.reads = reads;
             (FloorRule::Wrapper, "what it runs is decided by itself")
         }
@@ -63,12 +63,12 @@ pub(crate) fn eased(
     let floors = std::mem::take(&mut command.floors);
     let left = floors.into_iter().filter(|floor| floor.rule != rule && !floor.word.is_some_and(runs));
     command.floors = left.collect();
-    Some(Eased { command, decision: decision(Verdict::Allow, "builtin.parts", reason) })
+    Some(EasedCommand { command, decision: decision(Verdict::Allow, "builtin.parts", reason) })
 }
 
 /// Tells whether a `cd` surely ends in a folder of the workspace, by its real place too. Where git runs in the same
-/// line, only the workspace itself will do: another folder may be a repository that nobody looked into.
-fn goes_inside(gate: &Gate, script: &Script, command: &Command, touches: &[Touch]) -> bool {
+/// line, only the workspace itself will do: another folder may be a repository that was not inspected.
+fn goes_inside(gate: &Gate, script: &Script, command: &SimpleCommand, touches: &[Touch]) -> bool {
     let words: Option<Vec<&str>> = command.words.iter().skip(1).map(Word::literal).collect();
     let words = words.unwrap_or_default();
     let rest = words.strip_prefix(&["--"][..]).unwrap_or(&words);
@@ -77,20 +77,20 @@ fn goes_inside(gate: &Gate, script: &Script, command: &Command, touches: &[Touch
         return false;
     }
     let inside = |touch: &Touch| {
-        matches!(touch.what, What::Path { .. })
+        matches!(touch.target, TouchTarget::Path { .. })
             && touch.regions(gate).iter().all(|(region, _)| *region == Region::Inside)
     };
-    // With `cdable_vars` a name that is no folder leads wherever a variable says.
-    let is_there = |touch: &Touch| match (&touch.what, gate.disk.get()) {
-        (What::Path { names, .. }, Some(disk)) if !folder.contains('/') => {
+    // With `cdable_vars`, a name that is not a folder leads wherever a variable says.
+    let is_there = |touch: &Touch| match (&touch.target, gate.disk.get()) {
+        (TouchTarget::Path { names, .. }, Some(disk)) if !folder.contains('/') => {
             names.iter().any(|name| disk.exists(std::path::Path::new(name)))
         }
-        (What::Path { .. }, _) => folder.contains('/') || !gate.switched.folder_variables,
-        (What::Pattern { .. } | What::Unknown | What::Ending { .. }, _) => false,
+        (TouchTarget::Path { .. }, _) => folder.contains('/') || !gate.switched.folder_variables,
+        (TouchTarget::Pattern { .. } | TouchTarget::Unknown | TouchTarget::Ending { .. }, _) => false,
     };
-    let is_root = |touch: &Touch| match &touch.what {
-        What::Path { names, .. } => names.iter().all(|name| std::path::Path::new(name) == gate.root),
-        What::Pattern { .. } | What::Unknown | What::Ending { .. } => false,
+    let is_root = |touch: &Touch| match &touch.target {
+        TouchTarget::Path { names, .. } => names.iter().all(|name| std::path::Path::new(name) == gate.root),
+        TouchTarget::Pattern { .. } | TouchTarget::Unknown | TouchTarget::Ending { .. } => false,
     };
     let git = script.commands.iter().any(|command| command.program_name().is_none_or(|name| name == "git"));
     let fits = |touch: &Touch| inside(touch) && is_there(touch) && (!git || is_root(touch));
@@ -98,7 +98,7 @@ fn goes_inside(gate: &Gate, script: &Script, command: &Command, touches: &[Touch
 }
 
 /// Tells whether `jobs`, the agent's or bash's own, only lists or prints.
-fn looks_at_jobs(command: &Command) -> bool {
+fn only_lists_jobs(command: &SimpleCommand) -> bool {
     let words: Option<Vec<&str>> = command.words.iter().skip(1).map(Word::literal).collect();
     match words.as_deref() {
         Some([] | ["list" | "-l" | "-p" | "-r" | "-s" | "-rp" | "-pr" | "-lr" | "-h" | "--help"]) => true,
@@ -107,11 +107,11 @@ fn looks_at_jobs(command: &Command) -> bool {
     }
 }
 
-/// Tells whether an `xargs` has plain options, and a command of the agent behind it. Where it is known what it is sent,
-/// the command stands there once more with that.
-fn runs_our_own(rules: &Rulebook, script: &Script, index: usize, command: &Command) -> bool {
-    let mut behind = script.commands.iter().filter(|other| other.behind == Some(index)).peekable();
-    let Some(run) = sources::run_by_xargs(command).filter(|_| behind.peek().is_some()) else { return false };
+/// Tells whether an `xargs` has plain options and a command of the agent after it. Where the names it is sent are
+/// known, the script lists the command once more with them.
+fn runs_our_own(rules: &Rulebook, script: &Script, index: usize, command: &SimpleCommand) -> bool {
+    let mut behind = script.commands.iter().filter(|other| other.wrapper == Some(index)).peekable();
+    let Some(run) = name_sources::run_by_xargs(command).filter(|_| behind.peek().is_some()) else { return false };
     is_own_run(rules, &run)
-        && behind.all(|other| rules.is_own(other) && other.program() == run.words.first().map(String::as_str))
+        && behind.all(|other| rules.is_own_command(other) && other.program() == run.words.first().map(String::as_str))
 }

@@ -1,4 +1,4 @@
-/// What is wrong with a rule file. Each names the place, so that it can be mended.
+/// The faults of a rule file. Each names the place, so that the user can correct it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {
     #[error("{file}:{line}: {why}")]

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use lathe_protocol::{Actor, Mode};
 
-use crate::behind::Behind;
+use crate::possible_commands::PossibleCommands;
 use crate::error::PolicyError;
-use crate::names::{self, KnownNames, Named, tool_names};
-use crate::patterns::{Wishes, glob};
+use crate::names::{self, KnownNames, ToolNameKind, tool_names};
+use crate::patterns::{PatternCache, glob};
 use crate::places::{Spent, Values};
 use crate::regexes;
-use crate::rules::{Act, Rule, Setting, Subject};
+use crate::rules::{GateCommand, Rule, Setting, Subject};
 use crate::touch::Touch;
 
 impl Rule {
@@ -24,10 +24,10 @@ impl Rule {
             && self.args_pattern.is_empty()
             && self.path.is_empty()
             && self.host.is_empty();
-        let unknown = |example: &&String| names::named(example, known) == Named::Unknown;
+        let unknown = |example: &&String| names::classify(example, known) == ToolNameKind::Unknown;
         if let Some(example) = self.matches.iter().chain(&self.not_matches).filter(|_| of_tools).find(unknown)
         {
-            return Err(PolicyError::Rule { file, line, rule, why: names::unknown(example, known) });
+            return Err(PolicyError::Rule { file, line, rule, why: names::unknown_name(example, known) });
         }
         if let Some(example) = self.matches.iter().find(|example| !self.example(example, known)) {
             return Err(PolicyError::NoMatch { file, line, rule, example: example.clone() });
@@ -38,8 +38,8 @@ impl Rule {
         Ok(())
     }
 
-    /// An example is a line for a rule about commands, an object for one about arguments, else a path, a host or the name of a
-    /// tool.
+    /// Tries one example. It is a line for a rule about commands, an object for one about arguments, and otherwise a
+    /// path, a host or the name of a tool.
     fn example(&self, example: &str, known: &KnownNames) -> bool {
         if self.is_of_commands() {
             let setting = Setting {
@@ -49,33 +49,33 @@ impl Rule {
                 folder: self.folder.first().map(String::as_str),
                 line: example,
                 gate: None,
-                wishes: &Wishes::default(),
+                patterns: &PatternCache::default(),
             };
             let script = lathe_bash::read(example);
             let spent = Spent::default();
-            let values = Values { assigned: &script.values, empty: false, line: None, spent: &spent };
-            let behind = Behind::each(&script, &values);
+            let values = Values { assigned: &script.values, may_be_empty: false, line: None, spent: &spent };
+            let behind = PossibleCommands::of_script(&script, &values);
             return script.commands.iter().zip(&behind).any(|(command, behind)| {
                 let effects = command.effects();
                 let spelled = effects.reads.iter().chain(&effects.writes);
                 let touches: Vec<Touch> = spelled.map(|path| Touch::spelled(path)).collect();
                 let kinds = crate::kinds::of_command(command, &effects, &touches, &values, behind);
-                let act = Act {
+                let act = GateCommand {
                     command,
                     effects: &effects,
                     touches: &touches,
                     own: None,
                     kinds: &kinds,
-                    behind,
+                    possible: behind,
                     assigned: &script.values,
                     asks: true,
                 };
-                self.speaks(Subject::Command(act), setting).is_some()
+                self.applies(Subject::Command(act), setting).is_some()
             });
         }
         if !self.args_pattern.is_empty() {
             let arguments = serde_json::from_str(example).unwrap_or_else(|_| example.into());
-            return regexes::about_arguments(&self.args_pattern, &[arguments], self.decision);
+            return regexes::match_arguments(&self.args_pattern, &[arguments], self.decision);
         }
         let any = |patterns: &[String]| patterns.iter().any(|pattern| glob(pattern, example));
         let meant = |tool: &str| {

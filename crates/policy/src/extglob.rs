@@ -8,8 +8,8 @@ pub(crate) fn is_extended(text: &str) -> bool {
     SIGNS.iter().any(|sign| text.contains(sign))
 }
 
-/// The words of a line that hold such a pattern, each with `*` in the place of it, and with `.*` where a dot stands in it:
-/// a star alone does not mean names with a dot. Quotes and backslashes are left out, as bash does.
+/// The words of a line that hold such a pattern, each with `*` in the place of it, and with `.*` where a dot stands
+/// in it: a star alone does not match names with a dot in front. Quotes and backslashes are dropped, as bash does.
 pub(crate) fn patterns(line: &str) -> Vec<String> {
     let (mut found, mut word, mut depth, mut is_pattern) = (Vec::new(), String::new(), 0_usize, false);
     let mut is_dotted = false;

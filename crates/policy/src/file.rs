@@ -1,32 +1,32 @@
 //! Reads a rule file, and checks that every rule does what its examples say.
 
-use lathe_protocol::{Actor, Kind, Mode, Verdict};
+use lathe_protocol::{Actor, ToolKind, Mode, Verdict};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::error::PolicyError;
-use crate::names::{self, KnownNames, Named};
+use crate::names::{self, KnownNames, ToolNameKind};
 use crate::regexes::Pattern;
 use crate::rules::Rule;
 
-/// The rules of one file, and what it says about everything else.
+/// The rules of one file, and its decision about everything else.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RuleFile {
     pub(crate) default: Option<Verdict>,
     pub(crate) rules: Vec<Rule>,
 }
 
-/// A value with the place it stands at.
+/// A value with its position in the file.
 type Value<'a> = Spanned<DeValue<'a>>;
 
-struct Source<'a> {
+struct RuleSource<'a> {
     name: &'a str,
     text: &'a str,
-    /// What may be named.
+    /// The names that rules may give.
     names: &'a KnownNames,
 }
 
-impl Source<'_> {
+impl RuleSource<'_> {
     fn line(&self, at: usize) -> usize {
         self.text.get(..at).unwrap_or("").matches('\n').count() + 1
     }
@@ -37,7 +37,7 @@ impl Source<'_> {
 }
 
 pub(crate) fn parse(name: &str, text: &str, names: &KnownNames) -> Result<RuleFile, PolicyError> {
-    let source = Source { name, text, names };
+    let source = RuleSource { name, text, names };
     let table = DeTable::parse(text)
         .map_err(|error| source.syntax(error.span().map_or(0, |span| span.start), error.message()))?;
     let mut file = RuleFile::default();
@@ -68,7 +68,7 @@ pub(crate) fn parse(name: &str, text: &str, names: &KnownNames) -> Result<RuleFi
     Ok(file)
 }
 
-fn one(source: &Source<'_>, number: usize, value: &Value<'_>) -> Result<Rule, PolicyError> {
+fn one(source: &RuleSource<'_>, number: usize, value: &Value<'_>) -> Result<Rule, PolicyError> {
     let line = source.line(value.span().start);
     let wrong = |at: usize, why: String| PolicyError::Rule {
         file: source.name.to_owned(),
@@ -95,7 +95,7 @@ fn one(source: &Source<'_>, number: usize, value: &Value<'_>) -> Result<Rule, Po
                     if words.is_empty()
                         || prefix.contains(['\'', '"', '\\', '$', '`', ';', '|', '&', '<', '>'])
                     {
-                        return Err(wrong(at, format!("`{prefix}` is no list of plain words")));
+                        return Err(wrong(at, format!("`{prefix}` is not a list of plain words")));
                     }
                     rule.command.push(words);
                 }
@@ -119,9 +119,9 @@ fn one(source: &Source<'_>, number: usize, value: &Value<'_>) -> Result<Rule, Po
             "folder" => rule.folder = strings(source, value)?,
             "tool" => {
                 rule.tool = strings(source, value)?;
-                let unknown = |name: &&String| names::named(name, source.names) == Named::Unknown;
+                let unknown = |name: &&String| names::classify(name, source.names) == ToolNameKind::Unknown;
                 if let Some(name) = rule.tool.iter().find(unknown) {
-                    return Err(wrong(at, names::unknown(name, source.names)));
+                    return Err(wrong(at, names::unknown_name(name, source.names)));
                 }
             }
             "path" => {
@@ -182,7 +182,7 @@ fn one(source: &Source<'_>, number: usize, value: &Value<'_>) -> Result<Rule, Po
     Ok(rule)
 }
 
-/// Fields of Gemini CLI's rules, and what they are called here.
+/// Fields of Gemini CLI's rules, each with Lathe's name for it.
 const GEMINI: [(&str, &str); 7] = [
     ("toolName", "tool"),
     ("commandPrefix", "command"),
@@ -193,7 +193,7 @@ const GEMINI: [(&str, &str); 7] = [
     ("modes", "mode"),
 ];
 
-/// Says why a pattern for paths can match nothing as it is written.
+/// Says why a path pattern can match nothing as it is written.
 fn unmatched(path: &str) -> Option<String> {
     let what = match path {
         _ if path.trim().is_empty() => return Some("a `path` is empty".to_owned()),
@@ -233,32 +233,32 @@ fn verdict(word: &str) -> Option<Verdict> {
     })
 }
 
-const KINDS: [Kind; 10] = [
-    Kind::Read,
-    Kind::Edit,
-    Kind::Delete,
-    Kind::Move,
-    Kind::Search,
-    Kind::Execute,
-    Kind::Think,
-    Kind::Fetch,
-    Kind::Communicate,
-    Kind::Other,
+const KINDS: [ToolKind; 10] = [
+    ToolKind::Read,
+    ToolKind::Edit,
+    ToolKind::Delete,
+    ToolKind::Move,
+    ToolKind::Search,
+    ToolKind::Execute,
+    ToolKind::Think,
+    ToolKind::Fetch,
+    ToolKind::Communicate,
+    ToolKind::Other,
 ];
 
-fn kind(word: &str) -> Option<Kind> {
+fn kind(word: &str) -> Option<ToolKind> {
     KINDS.into_iter().find(|kind| kind.as_str() == word)
 }
 
-fn string<'v>(source: &Source<'_>, value: &'v Value<'_>) -> Result<&'v str, PolicyError> {
+fn string<'v>(source: &RuleSource<'_>, value: &'v Value<'_>) -> Result<&'v str, PolicyError> {
     match value.get_ref() {
         DeValue::String(text) => Ok(text),
         _ => Err(source.syntax(value.span().start, "a text in quotes is expected here")),
     }
 }
 
-/// A list of texts; one text alone will do.
-fn strings(source: &Source<'_>, value: &Value<'_>) -> Result<Vec<String>, PolicyError> {
+/// A list of texts; a single text will do.
+fn strings(source: &RuleSource<'_>, value: &Value<'_>) -> Result<Vec<String>, PolicyError> {
     match value.get_ref() {
         DeValue::String(text) => Ok(vec![text.to_string()]),
         DeValue::Array(items) => items.iter().map(|item| string(source, item).map(str::to_owned)).collect(),
@@ -267,7 +267,7 @@ fn strings(source: &Source<'_>, value: &Value<'_>) -> Result<Vec<String>, Policy
 }
 
 /// A list of lists of texts.
-fn lists(source: &Source<'_>, value: &Value<'_>) -> Result<Vec<Vec<String>>, PolicyError> {
+fn lists(source: &RuleSource<'_>, value: &Value<'_>) -> Result<Vec<Vec<String>>, PolicyError> {
     match value.get_ref() {
         DeValue::Array(items) => {
             items

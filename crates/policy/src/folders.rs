@@ -1,11 +1,12 @@
-//! Where the commands of a line run, as far as that is certain: an answer for `touch k` is one for `k` in that folder.
+//! The folders in which the commands of a line run, as far as they are certain: an approval of `touch k` is one for
+//! `k` in that folder.
 //!
-//! The guard wants every folder that a line may come to, and guesses; what is remembered may not rest on a guess. A line
-//! that leaves its folder is asked about anyway (R4), so nothing is lost by remembering nothing for it.
+//! The guard wants every folder that a line may come to, and guesses; a standing approval may not rest on a guess. A
+//! line that leaves its folder is asked about anyway (R4), so nothing is lost by remembering nothing for it.
 
 use std::path::Path;
 
-use lathe_bash::{Command, Script, Word};
+use lathe_bash::{SimpleCommand, Script, Word};
 use lathe_protocol::Effects;
 
 use crate::gate::{Gate, normal};
@@ -13,8 +14,8 @@ use crate::gate::{Gate, normal};
 /// Commands by which a line leaves its folder.
 const MOVES: [&str; 3] = ["cd", "pushd", "popd"];
 
-/// The folder that every command of a line runs in. None where that is not certain.
-pub(crate) fn of(here: Option<&Path>, script: &Script) -> Option<String> {
+/// The folder that every command of a line runs in; `None` where that is not certain.
+pub(crate) fn certain_folder(here: Option<&Path>, script: &Script) -> Option<String> {
     let mut programs = script.commands.iter().filter_map(|command| command.program_name());
     if programs.any(|program| MOVES.contains(&program)) {
         return None;
@@ -22,10 +23,10 @@ pub(crate) fn of(here: Option<&Path>, script: &Script) -> Option<String> {
     here?.to_str().map(str::to_owned)
 }
 
-/// The folder that each command surely runs in, for a line of commands that are joined by `&&` alone and go to folders more
-/// than once: a later one runs only where each before it did what it should. None for any other line.
-pub(crate) fn exact(gate: &Gate, line: &str, script: &Script) -> Option<Vec<String>> {
-    let goes = |command: &&Command| command.program_name().is_some_and(|name| MOVES.contains(&name));
+/// The folder that each command surely runs in, for a line whose commands are joined by `&&` alone and which changes
+/// folders more than once: a later command runs only where each one before it succeeded. `None` for any other line.
+pub(crate) fn certain_folders(gate: &Gate, line: &str, script: &Script) -> Option<Vec<String>> {
+    let goes = |command: &&SimpleCommand| command.program_name().is_some_and(|name| MOVES.contains(&name));
     if script.commands.iter().filter(goes).count() < 2 || gate.switched.folder_variables {
         return None;
     }
@@ -47,7 +48,7 @@ pub(crate) fn exact(gate: &Gate, line: &str, script: &Script) -> Option<Vec<Stri
                 return None;
             }
             folder = if to.starts_with('/') { (*to).to_owned() } else { format!("{folder}/{to}") };
-            // Behind a link, `..` has two meanings.
+            // After a link, `..` has two meanings.
             let (real, named) = (Path::new(&folder), normal(Path::new(&folder)));
             let is_one = gate.disk.get().is_none_or(|disk| disk.real(real) == disk.real(&named));
             is_one.then_some(())?;
@@ -55,13 +56,13 @@ pub(crate) fn exact(gate: &Gate, line: &str, script: &Script) -> Option<Vec<Stri
         }
         commands.extend(part.commands);
     }
-    let same = |(one, other): (&Command, &Command)| one.words == other.words && !one.broken && !other.broken;
+    let same = |(one, other): (&SimpleCommand, &SimpleCommand)| one.words == other.words && !one.broken && !other.broken;
     let whole = commands.len() == script.commands.len();
     (whole && commands.iter().zip(&script.commands).all(same)).then_some(folders)
 }
 
-/// Whether what a command does depends on the folder it runs in.
-pub(crate) fn matter(effects: &Effects) -> bool {
+/// Tells whether the effects of a command depend on the folder it runs in.
+pub(crate) fn depends_on_folder(effects: &Effects) -> bool {
     let mut paths = effects.reads.iter().chain(&effects.writes);
     effects.opaque || !effects.programs.is_empty() || paths.any(|path| !path.starts_with('/'))
 }

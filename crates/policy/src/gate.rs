@@ -1,59 +1,59 @@
-//! Decisions by effects, the mode, and the permit that goes with an allowing decision.
+//! Decisions by effects and mode, and the permit that goes with an allowing decision.
 
 use std::path::{Component, Path, PathBuf};
 
 use lathe_protocol::{Actor, Decision, Effects, Mode, Verdict};
 
 use crate::disk::OnDisk;
-use crate::guarded::Guarded;
-use crate::switched::Switched;
+use crate::guarded::GuardedPlace;
+use crate::switched::ShellSwitches;
 
-/// The one file in Lathe's folder that a tool writes: the facts the user wants remembered.
+/// The one file in Lathe's folder that a tool writes: the facts that the user wants remembered.
 pub(crate) const MEMORY: &str = "memory.md";
 
-/// What the gate needs to know of the place.
+/// The gate: the facts about the place that decisions are made by.
 #[derive(Debug, Clone)]
 pub struct Gate {
-    /// Lathe's own folder by its real name, which no tool may write.
+    /// Lathe's own folder by its real name. No tool may write it.
     pub home: PathBuf,
-    /// The folder worked in: what `auto-edit` may change.
+    /// The folder worked in: `auto-edit` may change it.
     pub root: PathBuf,
     /// The user's own folder.
     pub user_home: Option<PathBuf>,
-    /// The folder a line runs in. Where nobody knows it, a relative name means no place in particular.
+    /// The folder a line runs in. Where it is unknown, a relative name means no place in particular.
     pub here: Option<PathBuf>,
-    /// The folder with outputs of the session's own calls, which it may read.
+    /// The folder with outputs of the session's own calls, which the session may read.
     pub outputs: Option<PathBuf>,
-    /// Whether nobody can be asked.
+    /// True if there is no user who could be asked.
     pub headless: bool,
-    /// What names mean on the disk.
+    /// Answers about names on the disk.
     pub disk: OnDisk,
     /// Options that earlier lines switched on in the shell.
-    pub switched: Switched,
+    pub switched: ShellSwitches,
 }
 
-/// Leave to run one invocation. Only the gate makes one, so nothing runs that was not decided.
+/// Proof that the gate allowed one invocation. Only the gate makes one, so nothing runs that was not decided.
 #[derive(Debug)]
 pub struct Permit {
-    granted: Effects,
+    approved: Effects,
 }
 
 impl Permit {
-    pub fn granted(&self) -> &Effects {
-        &self.granted
+    pub fn approved_effects(&self) -> &Effects {
+        &self.approved
     }
 }
 
 impl Gate {
     pub fn decide(&self, actor: Actor, mode: Mode, effects: &Effects) -> Decision {
-        if let Some(denied) = self.guard(effects) {
+        if let Some(denied) = self.guard_denial(effects) {
             return denied;
         }
         match actor {
             // A person's own line is limited by the guard only.
             Actor::Person => decision(Verdict::Allow, "person", "asked for by a person"),
             Actor::Model | Actor::Project => {
-                self.memory(mode, effects).unwrap_or_else(|| self.by_mode(mode, effects))
+                self.memory_decision(mode, effects).unwrap_or_else(|| self.by_mode(mode, effects))
             }
         }
     }
@@ -61,19 +61,19 @@ impl Gate {
     /// The permit that goes with an allowing decision.
     pub fn permit(&self, decision: &Decision, effects: &Effects) -> Option<Permit> {
         match decision.verdict {
-            Verdict::Allow => Some(Permit { granted: effects.clone() }),
+            Verdict::Allow => Some(Permit { approved: effects.clone() }),
             Verdict::Ask | Verdict::Deny => None,
         }
     }
 
-    /// What no mode and no rule switches off.
-    pub(crate) fn guard(&self, effects: &Effects) -> Option<Decision> {
+    /// The denial that no mode and no rule switches off.
+    pub(crate) fn guard_denial(&self, effects: &Effects) -> Option<Decision> {
         let paths = effects.writes.iter().filter(|path| !self.is_memory(path));
         paths.into_iter().find_map(|path| self.guarded_write(path))
     }
 
-    /// The denial of a write to a place that no tool and no line may write: by its spelling, and by where links and patterns
-    /// lead on the disk.
+    /// The denial of a write to a place that no tool and no line may write: by its spelling, and by where links and
+    /// patterns lead on the disk.
     pub(crate) fn guarded_write(&self, path: &str) -> Option<Decision> {
         let spelled = self.guarded_place(normal(Path::new(path)));
         let disk = self.disk.get().filter(|_| spelled.is_none() && Path::new(path).is_absolute());
@@ -90,14 +90,14 @@ impl Gate {
 
     fn guarded_place(&self, path: PathBuf) -> Option<Decision> {
         if path.starts_with(&self.home) {
-            return Some(Guarded::Home.denial());
+            return Some(GuardedPlace::Home.denial());
         }
-        is_git_internal(&path).then(|| Guarded::Git.denial())
+        is_git_internal(&path).then(|| GuardedPlace::Git.denial())
     }
 
-    /// The question that comes before every change of the user's remembered facts: they reach the system prompt of every
-    /// later session, so no mode and no rule allows one, and without a person the answer is no.
-    pub(crate) fn memory(&self, mode: Mode, effects: &Effects) -> Option<Decision> {
+    /// The question that comes before every change of the user's remembered facts: they reach the system prompt of
+    /// every later session, so no mode and no rule allows one, and without a user the change is denied.
+    pub(crate) fn memory_decision(&self, mode: Mode, effects: &Effects) -> Option<Decision> {
         if !effects.writes.iter().any(|path| self.is_memory(path)) {
             return None;
         }
@@ -140,7 +140,7 @@ impl Gate {
         }
     }
 
-    /// Whether nothing but files of the workspace would change.
+    /// Tells whether only files of the workspace would change.
     fn edits_inside(&self, effects: &Effects) -> bool {
         let only_files = Effects { reads: Vec::new(), writes: Vec::new(), ..effects.clone() };
         let inside = |path: &String| normal(Path::new(path)).starts_with(&self.root);
@@ -152,11 +152,11 @@ pub(crate) fn decision(verdict: Verdict, rule: &str, reason: &str) -> Decision {
     Decision { verdict, rule: rule.to_owned(), reason: reason.to_owned() }
 }
 
-/// Adds what one command does to what all of them do.
+/// Adds the effects of one command to the effects of all.
 pub(crate) fn join(all: &mut Effects, one: &Effects) {
     let add = |all: &mut Vec<String>, one: &[String]| {
         for thing in one {
-            // A long line may name the same thing thousands of times; looking for it each time would be quadratic.
+            // A long line may name the same thing thousands of times; a search for each one would be quadratic.
             if all.len() >= 256 || !all.contains(thing) {
                 all.push(thing.clone());
             }
@@ -170,7 +170,7 @@ pub(crate) fn join(all: &mut Effects, one: &Effects) {
     all.opaque |= one.opaque;
 }
 
-/// The path without `.` and `..`, as far as text alone can tell.
+/// The path without `.` and `..`, as far as the text alone shows.
 pub(crate) fn normal(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {
@@ -185,7 +185,7 @@ pub(crate) fn normal(path: &Path) -> PathBuf {
     out
 }
 
-/// `.git` in any spelling of case, and all below it.
+/// Tells whether a path is `.git` in any spelling of case, or below it.
 fn is_git_internal(path: &Path) -> bool {
     path.components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git"))
 }
@@ -203,7 +203,7 @@ mod tests {
             outputs: None,
             headless: true,
             disk: OnDisk::default(),
-            switched: Switched::default(),
+            switched: ShellSwitches::default(),
         }
     }
 
@@ -264,7 +264,7 @@ mod tests {
         let effects = Effects::writing("/w/a");
         let allowed = gate().decide(Actor::Model, Mode::FullAuto, &effects);
         let denied = gate().decide(Actor::Model, Mode::Plan, &effects);
-        assert!(gate().permit(&allowed, &effects).is_some_and(|permit| *permit.granted() == effects));
+        assert!(gate().permit(&allowed, &effects).is_some_and(|permit| *permit.approved_effects() == effects));
         assert!(gate().permit(&denied, &effects).is_none());
     }
 

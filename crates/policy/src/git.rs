@@ -1,16 +1,16 @@
-//! What git is told to do: its subcommand, and which files it reads for it.
+//! The subcommand of a git command, and the files that git reads for it.
 //!
-//! Most of git prints, copies or takes in files that no word of the command names. So the table is one of subcommands that
-//! show nothing of a file; every other one, and a name that git does not know (an alias, a program called `git-NAME`), reads
-//! all that it could reach.
+//! Most of git prints, copies or adds files that no word of the command names. So the table lists the subcommands
+//! that show nothing of a file; every other one, and a name that git does not know (an alias, a program called
+//! `git-NAME`), reads all that it could reach.
 
 use crate::git_objects::{is_certain, is_commit, names_file, names_tree};
-use crate::git_option::{is, may_be, without_values};
+use crate::git_option::{is_long_option, may_be_option, without_values};
 use crate::git_tables::{
     BY_CONTENT, FURTHER, GLOBAL, NARROWED, NO_CONTENT, OBJECTS, QUIET, QUIET_LETTERS, QUIET_VALUED, READING,
     SHORT,
 };
-use crate::harm::values;
+use crate::harm::option_values;
 
 /// The files of a folder that are read or written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(crate) enum Extent {
     Every,
     /// Files that git tracks.
     Tracked,
-    /// Files that git tracks, or would take in: those that no ignore file of git's names.
+    /// Files that git tracks, or would add: those that no ignore file of git's names.
     Taken,
     /// Files that git neither tracks nor ignores.
     Untracked,
@@ -33,12 +33,12 @@ pub(crate) enum Extent {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct GitFiles<'w> {
     pub(crate) extent: Extent,
-    /// Files and folders, each with all that is in it; the whole repository if there are none.
+    /// Files and folders, each with all that is in it; if empty, the whole repository.
     pub(crate) paths: Vec<&'w str>,
 }
 
-/// The words of git, where a program is git: `git x` and `git-x` are the same.
-pub(crate) fn words<'w>(name: &'w str, words: &[&'w str]) -> Option<Vec<&'w str>> {
+/// The words of git, if a program is git: `git x` and `git-x` are the same.
+pub(crate) fn git_words<'w>(name: &'w str, words: &[&'w str]) -> Option<Vec<&'w str>> {
     let sub = name.strip_prefix("git-").filter(|sub| !sub.is_empty());
     match (name, sub) {
         ("git", _) => Some(words.to_vec()),
@@ -47,8 +47,8 @@ pub(crate) fn words<'w>(name: &'w str, words: &[&'w str]) -> Option<Vec<&'w str>
     }
 }
 
-/// The subcommand and what follows it; none where git is given no subcommand.
-pub(crate) fn split<'s, 'w>(words: &'s [&'w str]) -> Option<(&'w str, &'s [&'w str])> {
+/// The subcommand and the words after it; `None` where git is given no subcommand.
+pub(crate) fn split_subcommand<'s, 'w>(words: &'s [&'w str]) -> Option<(&'w str, &'s [&'w str])> {
     let mut at = 0;
     while let Some(word) = words.get(at) {
         if !word.starts_with('-') {
@@ -59,8 +59,8 @@ pub(crate) fn split<'s, 'w>(words: &'s [&'w str]) -> Option<(&'w str, &'s [&'w s
     None
 }
 
-/// Whether git has a subcommand of this name. Any other is an alias, or a program of somebody's.
-pub(crate) fn is_known(sub: &str) -> bool {
+/// Tells whether git has a subcommand of this name. Any other is an alias, or a program that the user installed.
+pub(crate) fn is_subcommand(sub: &str) -> bool {
     QUIET.contains(&sub)
         || READING.contains(&sub)
         || FURTHER.contains(&sub)
@@ -71,12 +71,12 @@ fn fits(pattern: &str, word: &str) -> bool {
     pattern.strip_suffix('*').map_or(pattern == word, |begin| word.starts_with(begin))
 }
 
-/// What a git command reads besides the files that its words name. `words` stand behind `git`.
-pub(crate) fn read<'w>(words: &[&'w str]) -> Option<GitFiles<'w>> {
-    let (sub, rest) = split(words)?;
+/// The files that a git command reads besides the files that its words name. `words` stand after `git`.
+pub(crate) fn files_read<'w>(words: &[&'w str]) -> Option<GitFiles<'w>> {
+    let (sub, rest) = split_subcommand(words)?;
     let before = words.get(..words.len() - rest.len()).unwrap_or_default();
     let given: Vec<&str> = rest.iter().copied().take_while(|word| *word != "--").collect();
-    let has = |options: &[&str]| given.iter().any(|word| may_be(word, options));
+    let has = |options: &[&str]| given.iter().any(|word| may_be_option(word, options));
     let operands: Vec<&'w str> = given.iter().copied().filter(|word| !word.starts_with('-')).collect();
     let behind = || rest.iter().copied().skip(given.len() + 1);
     let is_narrow =
@@ -89,7 +89,7 @@ pub(crate) fn read<'w>(words: &[&'w str]) -> Option<GitFiles<'w>> {
         let paths: Vec<&str> = paths.into_iter().chain(behind()).filter(|path| !path.is_empty()).collect();
         (!paths.is_empty()).then_some(GitFiles { extent, paths })
     };
-    // A setting may make a difference of what is only counted.
+    // With a setting, git may print a difference that is otherwise only counted.
     let is_set = before.iter().any(|word| {
         let key = word.strip_prefix("--config-env=").unwrap_or(word).to_lowercase();
         ["log.", "diff.", "stash.", "commit.", "format.", "include"]
@@ -102,7 +102,7 @@ pub(crate) fn read<'w>(words: &[&'w str]) -> Option<GitFiles<'w>> {
                 let loud = letters.chars().find(|letter| !QUIET_LETTERS.contains(*letter));
                 loud.is_none_or(|letter| QUIET_VALUED.contains(letter))
             }
-            Some(_) => !may_be(word, &BY_CONTENT) && NO_CONTENT.iter().any(|option| fits(option, word)),
+            Some(_) => !may_be_option(word, &BY_CONTENT) && NO_CONTENT.iter().any(|option| fits(option, word)),
             None => true,
         };
         given.iter().all(quiet)
@@ -112,7 +112,7 @@ pub(crate) fn read<'w>(words: &[&'w str]) -> Option<GitFiles<'w>> {
         given.iter().any(short) && lists()
     };
     match sub {
-        // What it takes in stands in a list.
+        // A list names what it adds.
         "add" | "stage" | "hash-object" | "update-index" | "commit" | "stash"
             if has(&["--stdin-paths", "--pathspec-from-file"])
                 || (sub == "update-index" && has(&["--stdin"])) =>
@@ -185,7 +185,7 @@ pub(crate) fn read<'w>(words: &[&'w str]) -> Option<GitFiles<'w>> {
         "commit" => {
             let shows =
                 has(&["-a", "-v", "-p", "-i", "--all", "--verbose", "--patch", "--interactive", "--include"]);
-            match named(Extent::Tracked, unspoken(&given)) {
+            match named(Extent::Tracked, plain_operands(&given)) {
                 Some(paths) if !shows => Some(paths),
                 Some(_) => whole(Extent::Tracked),
                 None if shows || is_set => whole(Extent::Tracked),
@@ -208,7 +208,7 @@ pub(crate) fn read<'w>(words: &[&'w str]) -> Option<GitFiles<'w>> {
         "hash-object" | "update-index" => named(Extent::Every, operands),
         "bundle" if matches!(operands.first(), Some(&("verify" | "list-heads" | "unbundle"))) => None,
         "archive" if has(&["--list"]) && !has(&["--add"]) => None,
-        // What comes from elsewhere is not a file of this folder.
+        // What comes from another machine is not a file of this folder.
         "clone" if operands.first().is_some_and(|from| is_far(from)) => None,
         "push"
             if operands.first().is_none_or(|to| is_far(to) || is_plain(to))
@@ -224,12 +224,13 @@ pub(crate) fn read<'w>(words: &[&'w str]) -> Option<GitFiles<'w>> {
         "status" if has(&["-v", "--verbose"]) => whole_of_all(Extent::Tracked),
         "checkout" | "restore" | "reset" if has(&["-p", "--patch"]) => whole(Extent::Tracked),
         // Files of another folder may get the names of these.
-        "restore" if !values(&given, &["-s", "--source"]).into_iter().all(is_certain) => {
+        "restore" if !option_values(&given, &["-s", "--source"]).into_iter().all(is_certain) => {
             whole_of_all(Extent::Tracked)
         }
         // Commits that are chosen by what is in files.
         "rev-list" | "shortlog" if has(&BY_CONTENT) => whole(Extent::Tracked),
-        // Where another commit comes in, git may no longer know the file, and its older commits would be anybody's.
+        // After another commit is checked out, git may no longer track the file, and its content in older commits
+        // would be unprotected.
         "checkout" | "switch" => {
             let creates = has(&["-b", "-c", "--create"]) && !has(&["--orphan"]);
             let other = match rest.contains(&"--") {
@@ -252,7 +253,7 @@ pub(crate) fn read<'w>(words: &[&'w str]) -> Option<GitFiles<'w>> {
             whole_of_all(Extent::Tracked)
         }
         "notes" if has(&["-C", "-c", "--reuse", "--reedit", "--edit"]) => whole_of_all(Extent::Tracked),
-        // By these an object gets another name or place, and its content is read there later.
+        // These give an object another name or place, and its content is read there later.
         "replace" if !has(&["-l", "-d"]) && !given.is_empty() => whole_of_all(Extent::Tracked),
         "mktree" | "fast-import" | "unpack-objects" | "mktag" | "commit-tree" => {
             whole_of_all(Extent::Tracked)
@@ -260,14 +261,14 @@ pub(crate) fn read<'w>(words: &[&'w str]) -> Option<GitFiles<'w>> {
         "update-ref" if has(&["--stdin"]) => whole_of_all(Extent::Tracked),
         // The first word is the new name, or where it goes.
         "tag" | "update-ref" | "fetch" | "push"
-            if unspoken(&given).iter().skip(1).any(|word| names_tree(word)) =>
+            if plain_operands(&given).iter().skip(1).any(|word| names_tree(word)) =>
         {
             whole_of_all(Extent::Tracked)
         }
         "submodule" if matches!(operands.first(), Some(&("summary" | "add"))) => {
             whole_of_all(Extent::Tracked)
         }
-        // The content of what a name stands for.
+        // The content of the object that a name stands for.
         "for-each-ref" | "branch" | "tag" | "remote" if given.iter().any(|word| word.contains("(raw")) => {
             whole_of_all(Extent::Tracked)
         }
@@ -278,32 +279,32 @@ pub(crate) fn read<'w>(words: &[&'w str]) -> Option<GitFiles<'w>> {
     }
 }
 
-/// Tells whether git is asked only for the type or the size of an object, or whether there is one.
+/// Tells whether git is asked only for the type or the size of an object, or whether the object exists.
 pub(crate) fn is_about_object(words: &[&str]) -> bool {
-    let Some(("cat-file", rest)) = split(words) else { return false };
-    let has = |options: &[&str]| rest.iter().any(|word| may_be(word, options));
-    let checks = has(&["-t", "-s", "-e"]) || rest.iter().any(|word| is(word, "--batch-check"));
+    let Some(("cat-file", rest)) = split_subcommand(words) else { return false };
+    let has = |options: &[&str]| rest.iter().any(|word| may_be_option(word, options));
+    let checks = has(&["-t", "-s", "-e"]) || rest.iter().any(|word| is_long_option(word, "--batch-check"));
     checks && !has(&["-p", "--textconv", "--filters", "--batch-command"])
 }
 
-/// Tells whether git looks for a text in the files of commits.
+/// Tells whether git searches for a text in the files of commits.
 pub(crate) fn searches_content(words: &[&str]) -> bool {
     let searches = |sub: &str| {
         let lists = ["log", "reflog", "show", "shortlog", "rev-list", "whatchanged", "format-patch", "stash"];
         lists.contains(&sub) || sub.starts_with("diff")
     };
-    split(words).is_some_and(|(sub, rest)| {
-        sub == "grep" || (searches(sub) && rest.iter().any(|word| may_be(word, &BY_CONTENT)))
+    split_subcommand(words).is_some_and(|(sub, rest)| {
+        sub == "grep" || (searches(sub) && rest.iter().any(|word| may_be_option(word, &BY_CONTENT)))
     })
 }
 
-/// The words before `--` that are objects, or may be.
+/// The words before `--` that are, or may be, objects.
 fn objects<'s>(sub: &str, given: &'s [&'s str]) -> impl Iterator<Item = &'s str> {
     let valued: &[&str] = match sub {
         "grep" => &["-e", "-f", "-A", "-B", "-C", "-m"],
         _ => &["-S", "-G", "-I", "-O"],
     };
-    let pattern = sub == "grep" && !given.iter().any(|word| may_be(word, &["-e", "-f"]));
+    let pattern = sub == "grep" && !given.iter().any(|word| may_be_option(word, &["-e", "-f"]));
     let objects = without_values(given, valued).into_iter().filter(|word| !word.starts_with('-'));
     objects.skip(usize::from(pattern))
 }
@@ -312,8 +313,8 @@ fn whole_of_all<'w>(extent: Extent) -> Option<GitFiles<'w>> {
     Some(GitFiles { extent, paths: Vec::new() })
 }
 
-/// The operands of `git commit`, without the values of its options.
-fn unspoken<'w>(given: &[&'w str]) -> Vec<&'w str> {
+/// The operands of a git command, without the values of options that take a message or a name.
+fn plain_operands<'w>(given: &[&'w str]) -> Vec<&'w str> {
     let valued = |word: &str| {
         let long = [
             "--message",
@@ -340,7 +341,7 @@ fn unspoken<'w>(given: &[&'w str]) -> Vec<&'w str> {
     free.map(|(_, word)| *word).collect()
 }
 
-/// Whether a repository is on another machine.
+/// Tells whether a repository is on another machine.
 pub(crate) fn is_far(address: &str) -> bool {
     let scheme = address.split_once("://").is_some_and(|(scheme, _)| scheme != "file");
     let colon = address.find(':').filter(|_| !address.contains("://"));
@@ -352,12 +353,13 @@ pub(crate) fn is_last_mark(words: &[&str]) -> bool {
     words.len() > 1 && words.last() == Some(&"--")
 }
 
-/// The name of a remote.
+/// Tells whether an address is the name of a remote.
 fn is_plain(address: &str) -> bool {
     !address.contains(['/', '~', ':', crate::places::UNKNOWN]) && !matches!(address, "." | "..")
 }
 
-/// Whether a path of git's is a pattern or begins with a sign of its own: it may mean any file of the repository.
+/// Tells whether a path of git's is a pattern or begins with a sign of its own: it may mean any file of the
+/// repository.
 pub(crate) fn is_wide(path: &str) -> bool {
     path.starts_with(':') || path.contains(['*', '?', '['])
 }

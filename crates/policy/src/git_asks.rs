@@ -2,20 +2,20 @@
 
 use std::path::PathBuf;
 
-use lathe_bash::{Command, FloorRule, Word};
+use lathe_bash::{SimpleCommand, FloorRule, Word};
 use lathe_protocol::{Decision, Verdict};
 
 use crate::Depth;
-use crate::disk::{GitHere, Lead};
+use crate::disk::{GitReach, Lead};
 use crate::gate::{Gate, decision};
 use crate::reading::{Region, reading};
 use crate::rules::Setting;
 
-/// Folders of one command that are looked at.
+/// The most folders of one command that are inspected.
 const FOLDERS: usize = 32;
 
-/// Subcommands of git that run no program of a repository's, whatever its configuration says. Those that sort or format may
-/// check signatures, by a setting alone (`tag.sort`, `pretty.x`), and a reflog has diffs.
+/// Subcommands of git that run no program of a repository's, whatever its configuration says. Those that sort or
+/// format may check signatures because of a setting alone (`tag.sort`, `pretty.x`), and a reflog has diffs.
 const GIT_PLAIN: [&str; 12] = [
     "rev-parse",
     "remote",
@@ -31,11 +31,11 @@ const GIT_PLAIN: [&str; 12] = [
     "--version",
 ];
 
-/// A repository whose own configuration makes git run a program, or that leads to another one: even what only reads is asked
-/// about. `from` are the folders that the command may run in.
+/// The question about git in a repository whose own configuration makes git run a program, or that leads to another
+/// one: even a command that only reads is asked about. `from` are the folders that the command may run in.
 pub(crate) fn git_asks(
     gate: &Gate,
-    command: &Command,
+    command: &SimpleCommand,
     from: &[String],
     setting: Setting<'_>,
     decided: &Decision,
@@ -63,8 +63,8 @@ pub(crate) fn git_asks(
     Some(decision(Verdict::Ask, FloorRule::Option.as_str(), &why))
 }
 
-/// The doings of git in any of the folders that the command may work in. None where nobody knows the disk.
-fn in_all_folders(gate: &Gate, command: &Command, from: &[String]) -> Option<GitHere> {
+/// Git's acts in any of the folders that the command may work in. `None` where the disk is unknown.
+fn in_all_folders(gate: &Gate, command: &SimpleCommand, from: &[String]) -> Option<GitReach> {
     let disk = gate.disk.get()?;
     let words: Vec<Option<&str>> = command.words.iter().map(Word::literal).collect();
     let named = words.windows(2).filter(|pair| pair.first() == Some(&Some("-C")));
@@ -77,11 +77,11 @@ fn in_all_folders(gate: &Gate, command: &Command, from: &[String]) -> Option<Git
     folders.dedup();
     if folders.len() > FOLDERS {
         let many = "more folders than are looked at".to_owned();
-        return Some(GitHere { runs: Some(many.clone()), leads: vec![Lead { shown: many, place: None }] });
+        return Some(GitReach { runs: Some(many.clone()), leads: vec![Lead { shown: many, place: None }] });
     }
-    let mut found = GitHere::default();
+    let mut found = GitReach::default();
     for folder in &folders {
-        let GitHere { runs, leads } = disk.git(folder, &gate.root);
+        let GitReach { runs, leads } = disk.git(folder, &gate.root);
         found.runs = found.runs.or(runs);
         found.leads.extend(leads);
     }

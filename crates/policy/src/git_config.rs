@@ -1,12 +1,13 @@
-//! Settings of git that name a program or another file to read. A line that sets one writes into `.git/config`, or into the
-//! user's own configuration, what runs later without a word of it in the line: no line sets one, as no tool writes that file.
+//! Settings of git that name a program or another file to read. A line that sets one writes into `.git/config`, or
+//! into the user's own configuration, something that runs later without being named in a line. So no line may set
+//! one, just as no tool may write that file.
 
 use lathe_protocol::{Decision, Verdict};
 
 use crate::gate::decision;
 use crate::git;
-use crate::git_option::{may_be, operands, without_values};
-use crate::guarded::Guarded;
+use crate::git_option::{may_be_option, operands, without_values};
+use crate::guarded::GuardedPlace;
 use crate::harm;
 use crate::places::UNKNOWN;
 
@@ -70,7 +71,7 @@ const PROGRAMS: [&str; 56] = [
     "web.browser",
 ];
 
-/// Words and options by which it reads or removes.
+/// Words and options with which `git config` reads or removes.
 const HARMLESS: [&str; 17] = [
     "--get",
     "--get-all",
@@ -91,25 +92,25 @@ const HARMLESS: [&str; 17] = [
     "-h",
 ];
 
-/// The denial of a git command that sets such a key. `words` stand behind `git`.
+/// The denial of a git command that sets such a key. `words` stand after `git`.
 pub(crate) fn denied(words: &[&str]) -> Option<Decision> {
-    let (sub, rest) = git::split(words)?;
+    let (sub, rest) = git::split_subcommand(words)?;
     if let Some(meant) = alias(words, sub) {
         let words: Vec<&str> = meant.split_whitespace().chain(rest.iter().copied()).collect();
         // `git -c alias.x='!git config k v' x`
         let ran = words.iter().position(|word| word.trim_start_matches('!') == "git");
         let words = ran.and_then(|at| words.get(at + 1..)).unwrap_or(&words);
-        return git::split(words).filter(|(named, _)| *named != sub).and_then(|_| denied(words));
+        return git::split_subcommand(words).filter(|(named, _)| *named != sub).and_then(|_| denied(words));
     }
     if sub.contains(UNKNOWN) {
         let why = "which command of git it is shows only when it runs, and it may change git's settings; write it out";
-        return Some(decision(Verdict::Deny, Guarded::Git.rule(), why));
+        return Some(decision(Verdict::Deny, GuardedPlace::Git.rule(), why));
     }
     let keys: Vec<String> = match sub {
         "config" => set_by_config(rest)?,
-        // What a clone is given stays in its configuration.
+        // The settings of a clone stay in its configuration.
         "clone" => {
-            let given = harm::values(rest, &["-c", "--config"]).into_iter();
+            let given = harm::option_values(rest, &["-c", "--config"]).into_iter();
             given.map(|given| given.split('=').next().unwrap_or(given).to_lowercase()).collect()
         }
         _ => return None,
@@ -121,7 +122,7 @@ pub(crate) fn denied(words: &[&str]) -> Option<Decision> {
             format!("`{key}` makes git run a program or read another file, so no line sets it; the user can")
         }
     };
-    Some(decision(Verdict::Deny, Guarded::Git.rule(), &why))
+    Some(decision(Verdict::Deny, GuardedPlace::Git.rule(), &why))
 }
 
 /// Options of `git config` that have a value.
@@ -133,15 +134,15 @@ fn alias<'w>(words: &[&'w str], sub: &str) -> Option<&'w str> {
     given.into_iter().find(|(name, _)| *name == sub).map(|(_, meant)| meant)
 }
 
-/// The keys that a `git config` sets; none where it only reads or removes.
+/// The keys that a `git config` sets; `None` where it only reads or removes.
 fn set_by_config(rest: &[&str]) -> Option<Vec<String>> {
     // `--comment --list`: the value of an option is not an option.
     let plain = without_values(rest, &VALUED);
     let given: Vec<&str> = plain.iter().copied().take_while(|word| *word != "--").collect();
-    let has = |options: &[&str]| given.iter().any(|word| may_be(word, options));
-    // A subcommand is the first word of all.
+    let has = |options: &[&str]| given.iter().any(|word| may_be_option(word, options));
+    // A subcommand is always the first word.
     let sub = rest.first().copied().unwrap_or_default();
-    // `--get --no-get` takes back what made it only read.
+    // `--get --no-get` cancels the option that made it only read.
     let taken_back = given.iter().any(|word| word.starts_with("--no-") && *word != "--no-includes");
     let reads = given.iter().any(|word| word.starts_with('-') && HARMLESS.contains(word));
     if (reads && !taken_back) || (HARMLESS.contains(&sub) && !sub.starts_with('-')) {
@@ -153,15 +154,15 @@ fn set_by_config(rest: &[&str]) -> Option<Vec<String>> {
     }
     let mut operands: Vec<String> = operands(&plain).iter().map(|word| word.to_lowercase()).collect();
     if sub == "rename-section" || has(&["--rename-section"]) {
-        // A section takes its keys with it.
+        // A renamed section takes its keys with it.
         return Some(operands.iter().flat_map(|section| section_keys(section)).collect());
     }
     operands.retain(|word| word != "set");
-    // One key and nothing to set it to is a question. The value comes last; before the key may stand the value of an option
+    // One key without a value is a query. The value comes last; before the key there may be the value of an option
     // that is not known here.
     operands.pop();
-    // A word without a dot is no key, and stands for one that only the running line knows. Behind a key that is written out,
-    // it is a value.
+    // A word without a dot is not a key, and stands for one that is known only when the line runs. After a key that
+    // is written out, it is a value.
     let first = operands.first().is_some_and(|key| !key.contains('.')).then(|| UNKNOWN.to_string());
     operands.retain(|key| key.contains('.'));
     Some(first.into_iter().chain(operands).collect())
@@ -185,7 +186,7 @@ fn names_program(key: &str) -> bool {
     PROGRAMS.iter().any(|pattern| *pattern == key || is_like(pattern, key))
 }
 
-/// Tells whether a key is like a pattern of the table. The part in the middle may hold dots of its own.
+/// Tells whether a key matches a pattern of the table. The part in the middle may hold dots of its own.
 fn is_like(pattern: &str, key: &str) -> bool {
     let Some((begin, end)) = pattern.split_once('*') else { return pattern == key };
     key.len() > begin.len() + end.len() && key.starts_with(begin) && key.ends_with(end)

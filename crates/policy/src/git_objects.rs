@@ -1,7 +1,7 @@
 //! Names of git's objects: `HEAD~2`, `v1:src/a`, `1a2b3c4:a`, `:(glob)**/a`.
 //!
-//! Behind a branch, a tag or `HEAD` a path begins at the top of the repository. Behind anything else it may begin in any
-//! folder: `git rev-parse HEAD:sub` gives the hash of a folder, and `HASH:a` is then `sub/a`.
+//! After a branch, a tag or `HEAD`, a path begins at the top of the repository. After anything else it may begin in
+//! any folder: `git rev-parse HEAD:sub` gives the hash of a folder, and `HASH:a` is then `sub/a`.
 
 use crate::places::UNKNOWN;
 
@@ -14,7 +14,7 @@ pub(crate) enum InObject<'w> {
     Anywhere(&'w str),
 }
 
-/// The name that a word has in an object; none where it is no such name.
+/// The name that a word has in an object; `None` where it is not such a name.
 pub(crate) fn in_object(word: &str) -> Option<InObject<'_>> {
     if let Some(path) = pathspec(word) {
         return Some(InObject::Top(path));
@@ -45,8 +45,8 @@ pub(crate) fn names_file(word: &str) -> bool {
     word.contains(':') && !word.starts_with(":/") && !word.contains("^{/")
 }
 
-/// Tells whether a word, or a part of one, may be the name of an object that is no commit, so that a new name for it would
-/// hide what it is.
+/// Tells whether a word, or a part of one, may be the name of an object that is not a commit, so that a new name for
+/// it would hide what it is.
 pub(crate) fn names_tree(word: &str) -> bool {
     !word.starts_with('-')
         && word.trim_start_matches('+').split(':').any(|part| {
@@ -54,14 +54,15 @@ pub(crate) fn names_tree(word: &str) -> bool {
         })
 }
 
-/// Tells whether a word is a commit, a range of commits or the top folder of one, so that the paths behind it begin at the
-/// top. Any other object may be a folder, in which they begin, or a file, which is shown whatever they say.
+/// Tells whether a word is a commit, a range of commits or the top folder of one, so that the paths after it begin at
+/// the top. Any other object may be a folder, in which they begin, or a file, which is shown whatever they say.
 pub(crate) fn is_certain(word: &str) -> bool {
     let ends = word.strip_prefix('^').unwrap_or(word).split("..").map(|end| end.trim_start_matches('.'));
     !word.contains(':') && ends.filter(|end| !end.is_empty()).all(is_commit)
 }
 
-/// Tells whether an expression surely is a commit: a name with a letter in it that no hash has, or one of its ancestors.
+/// Tells whether an expression surely is a commit: a name with a letter in it that no hash has, or one of its
+/// ancestors.
 pub(crate) fn is_commit(object: &str) -> bool {
     if object.contains(UNKNOWN) {
         return false;
@@ -85,7 +86,8 @@ pub(crate) fn is_commit(object: &str) -> bool {
     named && are_steps(steps) && (known || has_ancestors)
 }
 
-/// Tells whether what follows a name leads from a commit to another, or to its top folder: `~2`, `^`, `@{1}`, `^{tree}`.
+/// Tells whether the part after a name leads from a commit to another, or to its top folder: `~2`, `^`, `@{1}`,
+/// `^{tree}`.
 fn are_steps(mut steps: &str) -> bool {
     while !steps.is_empty() {
         let rest = if let Some(rest) = steps.strip_prefix(['~', '^']) {

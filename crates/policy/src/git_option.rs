@@ -1,9 +1,9 @@
 //! The options of git, as it reads them: letters in a row, long names, and any beginning of a long name that means one
 //! option only.
 
-/// Tells whether a word of git may be one of these options: a letter alone or among others, a long name, or the beginning of
-/// one. A long name in the list also stands for all options that begin with it.
-pub(crate) fn may_be(word: &str, options: &[&str]) -> bool {
+/// Tells whether a word of git may be one of these options: a letter alone or among others, a long name, or the
+/// beginning of one. A long name in the list also stands for all options that begin with it.
+pub(crate) fn may_be_option(word: &str, options: &[&str]) -> bool {
     let letters = word.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
     let name = word.split('=').next().unwrap_or(word);
     options.iter().any(|option| match option.strip_prefix("--") {
@@ -16,11 +16,11 @@ pub(crate) fn may_be(word: &str, options: &[&str]) -> bool {
 }
 
 /// Tells whether a word is just this long option, with or without a value: for what makes a command harmless.
-pub(crate) fn is(word: &str, option: &str) -> bool {
+pub(crate) fn is_long_option(word: &str, option: &str) -> bool {
     word.strip_prefix(option).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
 }
 
-/// The words without the values of these options. What follows `--` has no options.
+/// The words without the values of these options. After `--` there are no options.
 pub(crate) fn without_values<'w>(words: &[&'w str], valued: &[&str]) -> Vec<&'w str> {
     let takes = |word: &str| match word.strip_prefix('-') {
         Some(long) if long.starts_with('-') => {
@@ -76,9 +76,9 @@ mod tests {
             ("-x", "-f", false),
             ("--f", "-f", false),
         ] {
-            assert_eq!(may_be(word, &[option]), expected, "{word} {option}");
+            assert_eq!(may_be_option(word, &[option]), expected, "{word} {option}");
         }
-        assert!(is("--batch-check=%(rest)", "--batch-check") && !is("--batch", "--batch-check"));
+        assert!(is_long_option("--batch-check=%(rest)", "--batch-check") && !is_long_option("--batch", "--batch-check"));
     }
 
     #[test]

@@ -1,23 +1,23 @@
-//! Pathspecs of git that take files out: `:!private`, `:(exclude)private`, `:(top,exclude)private`.
+//! Pathspecs of git that exclude files: `:!private`, `:(exclude)private`, `:(top,exclude)private`.
 //!
-//! Only a plain name counts. How git reads a pattern depends on options and on variables that an earlier line may have
-//! exported; a plain name means the same in all of these ways, or the pathspec shows nothing at all. Every other exclusion is
-//! taken for a pattern that may show any file.
+//! Only a plain name counts. The meaning of a pattern depends on options, and on variables that an earlier line may
+//! have exported; a plain name means the same in all of these ways, or the pathspec shows nothing at all. Every other
+//! exclusion is treated as a pattern that may show any file.
 
-use crate::git::split;
-use crate::git_option::may_be;
+use crate::git::split_subcommand;
+use crate::git_option::may_be_option;
 use crate::git_tables::TAKES_PATHSPECS;
 use crate::places::UNKNOWN;
 
-/// A file or folder that a pathspec takes out, with all that is in it.
+/// A file or folder that a pathspec excludes, with all that is in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Exclusion<'w> {
     pub(crate) path: &'w str,
-    /// Whether the path begins at the top of the repository, and not in the folder that git runs in.
+    /// True if the path begins at the top of the repository, and not in the folder that git runs in.
     pub(crate) is_from_top: bool,
 }
 
-/// Reads a word as an exclusion; none where it is something else, or an exclusion by a pattern.
+/// Reads a word as an exclusion; `None` where it is something else, or an exclusion by a pattern.
 fn exclusion(word: &str) -> Option<Exclusion<'_>> {
     let rest = word.strip_prefix(':')?;
     let (path, excludes, is_from_top) = match rest.strip_prefix('(') {
@@ -44,19 +44,19 @@ fn exclusion(word: &str) -> Option<Exclusion<'_>> {
     (excludes && is_plain).then_some(Exclusion { path, is_from_top })
 }
 
-/// The exclusions among the words of git, by their index. Words that may be the value of an option are none.
+/// The exclusions among the words of git, by their index. Words that may be the value of an option are not counted.
 pub(crate) fn exclusions<'w>(words: &[&'w str]) -> Vec<(usize, Exclusion<'w>)> {
-    let Some((sub, rest)) = split(words) else { return Vec::new() };
+    let Some((sub, rest)) = split_subcommand(words) else { return Vec::new() };
     let is_push = sub == "stash" && rest.first() == Some(&"push");
     if !TAKES_PATHSPECS.contains(&sub) && !is_push {
         return Vec::new();
     }
     let before = words.len() - rest.len();
     let mark = words.iter().skip(before).position(|word| *word == "--").map(|at| before + at + 1);
-    // What `add` is given has no other meaning.
+    // Everything that `add` is given is a path.
     let from = if matches!(sub, "add" | "stage") { Some(before) } else { mark };
     // `--full-diff` shows whole commits, and a list may name anything.
-    let is_overruled = rest.iter().any(|word| may_be(word, &["--full-diff", "--pathspec-from-file"]));
+    let is_overruled = rest.iter().any(|word| may_be_option(word, &["--full-diff", "--pathspec-from-file"]));
     // Another work tree, or a setting for one, has its own top.
     let moves = |word: &&str| !matches!(*word, "--no-pager" | "-P" | "--no-optional-locks");
     let is_overruled = is_overruled || words.iter().take(before - 1).any(moves);

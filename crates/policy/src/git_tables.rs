@@ -13,7 +13,7 @@ pub(crate) const GLOBAL: [&str; 9] = [
     "--attr-source",
 ];
 
-/// Subcommands that show and copy nothing that is in a file, but for the options below.
+/// Subcommands that show and copy nothing of a file, except with the options below.
 pub(crate) const QUIET: [&str; 87] = [
     "am",
     "apply",
@@ -104,7 +104,7 @@ pub(crate) const QUIET: [&str; 87] = [
     "version",
 ];
 
-/// Subcommands that may show, copy or take in what is in files.
+/// Subcommands that may show, copy or add the content of files.
 pub(crate) const READING: [&str; 43] = [
     "add",
     "annotate",
@@ -151,7 +151,7 @@ pub(crate) const READING: [&str; 43] = [
     "whatchanged",
 ];
 
-/// Subcommands that are neither above nor an alias of somebody's.
+/// Subcommands that are in neither table above, and are not aliases either.
 pub(crate) const FURTHER: [&str; 14] = [
     "archimport",
     "cvsexportcommit",
@@ -169,7 +169,7 @@ pub(crate) const FURTHER: [&str; 14] = [
     "write-tree",
 ];
 
-/// Options of commands that list commits by which no content is shown; `*` stands for any end.
+/// Options of commands that list commits, with which no content is shown; `*` stands for any end.
 pub(crate) const NO_CONTENT: [&str; 91] = [
     "--",
     "--abbrev*",
@@ -264,13 +264,13 @@ pub(crate) const NO_CONTENT: [&str; 91] = [
     "--no-patch",
 ];
 
-/// Letters of commands that list commits by which no content is shown. Others may follow in the same word.
+/// Letters of commands that list commits, with which no content is shown. Others may follow in the same word.
 pub(crate) const QUIET_LETTERS: &str = "isqEFPgzD";
 
-/// The same for letters that have the rest of the word as their value.
+/// Such letters that take the rest of the word as their value.
 pub(crate) const QUIET_VALUED: &str = "0123456789nMlX";
 
-/// Options by which a difference is only counted or named.
+/// Options with which a difference is only counted or named.
 pub(crate) const SHORT: [&str; 12] = [
     "--stat",
     "--name-",
@@ -286,11 +286,12 @@ pub(crate) const SHORT: [&str; 12] = [
     "-q",
 ];
 
-/// Options that choose commits or count lines by what is in files. Whoever tries one text after the other has read the file.
+/// Options that choose commits or count lines by what is in files. A model that tries one text after the other has
+/// read the file.
 pub(crate) const BY_CONTENT: [&str; 7] =
     ["-S", "-G", "-L", "-I", "--find-object", "--find-copies", "--ignore-matching-lines"];
 
-/// Subcommands that take pathspecs and nothing else after `--`, so that an exclusion there takes files out.
+/// Subcommands that take pathspecs and nothing else after `--`, so that an exclusion there excludes files.
 pub(crate) const TAKES_PATHSPECS: [&str; 15] = [
     "add",
     "archive",
@@ -335,6 +336,7 @@ pub(crate) const NARROWED: [&str; 22] = [
     "whatchanged",
 ];
 
-/// Those of them that also take objects which are no commits. In a folder, paths begin there; a file is shown whole.
+/// The subcommands in [`NARROWED`] that also take objects which are not commits. In a folder, paths begin there; a
+/// file is shown whole.
 pub(crate) const OBJECTS: [&str; 8] =
     ["archive", "checkout", "diff", "diff-index", "diff-tree", "difftool", "grep", "show"];

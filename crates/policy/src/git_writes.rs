@@ -1,16 +1,17 @@
-//! Files of the work tree that git writes or deletes without a word that names each of them: `git stash`, `git restore .`.
+//! Files of the work tree that git writes or deletes without a word that names each of them: `git stash`, `git
+//! restore .`.
 
-use crate::git::{Extent, GitFiles, is_known, is_last_mark, split};
-use crate::git_option::{is, may_be, operands, without_values};
+use crate::git::{Extent, GitFiles, is_subcommand, is_last_mark, split_subcommand};
+use crate::git_option::{is_long_option, may_be_option, operands, without_values};
 
 /// Subcommands whose words name commits, patches or steps, and which may write every file that git tracks.
 const WHOLE: [&str; 6] = ["merge", "pull", "rebase", "am", "cherry-pick", "revert"];
 
-/// The files that a git command writes or deletes. `words` stand behind `git`.
-pub(crate) fn written<'w>(words: &[&'w str]) -> Option<GitFiles<'w>> {
-    let (sub, rest) = split(words)?;
+/// The files that a git command writes or deletes. `words` stand after `git`.
+pub(crate) fn files_written<'w>(words: &[&'w str]) -> Option<GitFiles<'w>> {
+    let (sub, rest) = split_subcommand(words)?;
     let given: Vec<&'w str> = rest.iter().copied().take_while(|word| *word != "--").collect();
-    let has = |options: &[&str]| given.iter().any(|word| may_be(word, options));
+    let has = |options: &[&str]| given.iter().any(|word| may_be_option(word, options));
     let whole = |extent| Some(GitFiles { extent, paths: Vec::new() });
     // Files that another file names are not known.
     let listed = has(&["--pathspec-from-file"]);
@@ -29,7 +30,7 @@ pub(crate) fn written<'w>(words: &[&'w str]) -> Option<GitFiles<'w>> {
             let behind = rest.get(given.len() + 1..).unwrap_or_default();
             let creates = has(&["-b", "-c", "--create"]) && !has(&["--orphan"]);
             let count = given.iter().filter(|word| !word.starts_with('-') || **word == "-").count();
-            // What follows these letters is the name of a branch.
+            // The word after these letters is the name of a branch.
             let letters =
                 |word: &&str| ['f', 'p', 'm'].iter().any(|wanted| has_letter(word, *wanted, "bBcC"));
             let forced =
@@ -56,8 +57,8 @@ pub(crate) fn written<'w>(words: &[&'w str]) -> Option<GitFiles<'w>> {
             }
             Some(_) => whole(Extent::Tracked),
         },
-        // A patch names its files itself, and git looks for them whether it tracks them or not.
-        "apply" if looks_only(&given) => None,
+        // A patch names its files itself, and git finds them whether it tracks them or not.
+        "apply" if only_inspects(&given) => None,
         "apply" => whole(Extent::Worktree),
         "clean" if is_dry(&given) => None,
         "clean" => {
@@ -86,35 +87,35 @@ fn has_letter(word: &str, wanted: char, valued: &str) -> bool {
     letters.is_some_and(|letters| letters.contains(wanted))
 }
 
-/// `git restore --staged`: only what would be committed changes, and no file.
+/// Tells whether a `git restore` only unstages, so that no file changes.
 fn stages_only(given: &[&str]) -> bool {
-    // What follows the letter `s` is the name of a commit.
+    // The word after the letter `s` is the name of a commit.
     let letter = |word: &&str, wanted: char| has_letter(word, wanted, "s");
-    let staged = given.iter().any(|word| letter(word, 'S') || is(word, "--staged"));
+    let staged = given.iter().any(|word| letter(word, 'S') || is_long_option(word, "--staged"));
     let files = given.iter().any(|word| {
-        letter(word, 'W') || may_be(word, &["--worktree", "--patch", "--no-staged"]) || letter(word, 'p')
+        letter(word, 'W') || may_be_option(word, &["--worktree", "--patch", "--no-staged"]) || letter(word, 'p')
     });
     staged && !files
 }
 
-/// `git apply --check`: the patch is only looked at, or goes to the index.
-fn looks_only(given: &[&str]) -> bool {
+/// `git apply --check`: the patch is only inspected, or goes to the index.
+fn only_inspects(given: &[&str]) -> bool {
     let looks = ["--check", "--stat", "--numstat", "--summary", "--cached"];
-    let applies = |word: &&str| may_be(word, &["--apply"]) || word.starts_with("--no-");
+    let applies = |word: &&str| may_be_option(word, &["--apply"]) || word.starts_with("--no-");
     given.iter().any(|word| looks.contains(word)) && !given.iter().any(applies)
 }
 
-/// `git clean -n`. What follows the letter `e` is a pattern.
+/// `git clean -n`. The word after the letter `e` is a pattern.
 fn is_dry(given: &[&str]) -> bool {
     let dry = |word: &&str| *word == "--dry-run" || has_letter(word, 'n', "e");
     let taken_back = given.iter().any(|word| word.starts_with("--no-"));
     without_values(given, &["-e", "--exclude"]).iter().any(dry) && !taken_back
 }
 
-/// Tells whether a command may change the files that say what git leaves alone, without naming them.
-pub(crate) fn rewrites(words: &[&str]) -> bool {
-    let Some((sub, rest)) = split(words) else { return false };
-    let has = |options: &[&str]| rest.iter().any(|word| may_be(word, options));
+/// Tells whether a command may change git's ignore files without naming them.
+pub(crate) fn changes_ignore_files(words: &[&str]) -> bool {
+    let Some((sub, rest)) = split_subcommand(words) else { return false };
+    let has = |options: &[&str]| rest.iter().any(|word| may_be_option(word, options));
     match sub {
         "checkout" => !has(&["-b"]) || rest.contains(&"--"),
         "switch" => !has(&["-c", "--create"]),
@@ -122,6 +123,6 @@ pub(crate) fn rewrites(words: &[&str]) -> bool {
         "stash" => !matches!(rest.first(), Some(&("list" | "show" | "drop" | "clear"))),
         "restore" | "apply" | "am" | "merge" | "pull" | "rebase" | "cherry-pick" | "revert" | "read-tree"
         | "checkout-index" | "rm" | "mv" | "clean" | "sparse-checkout" | "filter-branch" | "bisect" => true,
-        _ => !is_known(sub),
+        _ => !is_subcommand(sub),
     }
 }

@@ -1,27 +1,27 @@
-//! What is denied whatever rules and modes say, by any spelling that can be seen through.
+//! Denials that hold whatever rules and modes say, in every spelling that can be seen through.
 
 use std::collections::HashSet;
 use std::path::Path;
 
-use lathe_bash::{Command, Piece, RedirectKind, Script, Word};
+use lathe_bash::{SimpleCommand, Piece, RedirectKind, Script, Word};
 use lathe_protocol::{Decision, Verdict};
 
-use crate::dotted::meanings;
+use crate::dot_patterns::meanings;
 use crate::gate::{Gate, decision, normal};
-use crate::git_option::may_be;
+use crate::git_option::may_be_option;
 use crate::losses::{fits as may_mean, text_of, worktrees};
 use crate::patterns::glob;
 use crate::places::{
-    HERE, OVERFLOW, Place, UNKNOWN, Values, is_all, is_block_device, overflows, parts, place,
+    HERE, OVERFLOW, VitalPlace, UNKNOWN, Values, is_all, is_block_device, overflows, parts, vital_place,
 };
-use crate::sets::simple;
+use crate::sets::simplified;
 
 fn deny(rule: &str, reason: &str) -> Option<Decision> {
     Some(decision(Verdict::Deny, rule, reason))
 }
 
-/// What is wrong with a whole text.
-pub(crate) fn script(script: &Script) -> Option<Decision> {
+/// The denial of a whole text.
+pub(crate) fn script_denial(script: &Script) -> Option<Decision> {
     if script.endless {
         return deny("guard.endless", "it is wrapped in itself too often to be read");
     }
@@ -31,30 +31,31 @@ pub(crate) fn script(script: &Script) -> Option<Decision> {
     None
 }
 
-/// `$0 | $0 &`, in the text that a shell is given.
+/// Tells whether the text that a shell is given starts itself: `$0 | $0 &`.
 fn runs_itself(script: &Script) -> bool {
-    let own = |command: &&Command| {
+    let own = |command: &&SimpleCommand| {
         matches!(command.words.first().map(|word| &*word.pieces),
             Some([Piece::Variable { name, .. }]) if &**name == "0")
     };
     script.commands.iter().filter(own).count() >= 2
 }
 
-/// The folders that a line may be in, and how many of them each command may be in: what it goes to later is none of them.
+/// The folders that a line may be in, and how many of them each command may be in: a command cannot be in a folder
+/// that the line enters later.
 pub(crate) struct Folders {
     pub(crate) all: Vec<String>,
     counts: Vec<usize>,
 }
 
 impl Folders {
-    /// Where the command of this number may run.
+    /// The folders that the command with this index may run in.
     pub(crate) fn of(&self, index: usize) -> &[String] {
         let count = self.counts.get(index).copied().unwrap_or(usize::MAX);
         self.all.get(..count).unwrap_or(&self.all)
     }
 }
 
-/// Words of lines in which a command may run after one that stands behind it.
+/// Words of lines in which a command may run after one that stands later in the line.
 const AGAIN: [&str; 10] =
     ["while", "until", "for", "select", "()", "function", "eval", "trap", "alias", "source"];
 
@@ -62,9 +63,9 @@ pub(crate) fn folders(gate: Option<&Gate>, line: &str, script: &Script, values: 
     let mut counts = Vec::with_capacity(script.commands.len());
     let values = &Values { line: values.line.or(Some(line)), ..*values };
     let all = each_folder(gate, script, values, |count| counts.push(count));
-    // What is read into a line, as the place that a link leads to, comes last in the list.
-    let is_put = |command: &Command| {
-        command.behind.is_some() && matches!(command.program_name(), Some("cd" | "pushd"))
+    // A command that the reading adds to the line, such as the place that a link leads to, comes last in the list.
+    let is_put = |command: &SimpleCommand| {
+        command.wrapper.is_some() && matches!(command.program_name(), Some("cd" | "pushd"))
     };
     if AGAIN.iter().any(|word| line.contains(word)) || script.commands.iter().any(is_put) {
         counts.clear();
@@ -72,7 +73,8 @@ pub(crate) fn folders(gate: Option<&Gate>, line: &str, script: &Script, values: 
     Folders { all, counts }
 }
 
-/// The folders that a line may be in after its `cd`; tells how many there are before each `cd`, and after each other command.
+/// The folders that a line may be in after its `cd`. Reports how many there are before each `cd`, and after each
+/// other command.
 fn each_folder(
     gate: Option<&Gate>,
     script: &Script,
@@ -83,32 +85,32 @@ fn each_folder(
     let mut seen: HashSet<String> = folders.iter().map(|folder| plain(folder)).collect();
     for command in &script.commands {
         if !matches!(command.program_name(), Some("cd" | "pushd" | "popd")) {
-            // What `find` starts runs elsewhere, and it itself does not.
+            // The commands that `find` starts run elsewhere, and `find` itself does not.
             let stays = (command.program_name() == Some("find")).then_some(folders.len());
-            for target in elsewhere(command, values) {
-                go(gate, &mut folders, &mut seen, &target);
+            for target in wrapper_folders(command, values) {
+                add_folders(gate, &mut folders, &mut seen, &target);
             }
             told(stays.unwrap_or(folders.len()));
             continue;
         }
         told(folders.len());
-        let targets: Vec<String> = command.words.iter().skip(1).flat_map(|word| values.spell(word)).collect();
+        let targets: Vec<String> = command.words.iter().skip(1).flat_map(|word| values.spellings(word)).collect();
         if targets.is_empty() && command.program_name() == Some("cd") {
-            folders.extend(values.spell(&Word { pieces: Piece::Tilde(String::new()).into(), splits: false }));
+            folders.extend(values.spellings(&Word { pieces: Piece::Tilde(String::new()).into(), splits: false }));
         }
-        // Where the shell was before no line tells, nor what a loop reads.
+        // The line does not say where the shell was before, nor what a loop reads.
         let is_back = |target: &String| crate::reach::is_back(target);
         let is_read = || command.words.iter().any(|word| is_read(word, script));
-        // `cd p` goes to what the variable holds, if there is no such folder.
+        // `cd p` goes to the folder in the variable `p`, if there is no folder `p`.
         let by_variable = gate.is_some_and(|gate| gate.switched.folder_variables)
             && targets.iter().any(|target| !target.contains('/'));
         let unknown =
             command.program_name() == Some("popd") || by_variable || targets.iter().any(is_back) || is_read();
         for target in targets.into_iter().filter(|target| !target.starts_with('-')) {
-            go(gate, &mut folders, &mut seen, &target);
+            add_folders(gate, &mut folders, &mut seen, &target);
         }
         if unknown {
-            go(gate, &mut folders, &mut seen, &UNKNOWN.to_string());
+            add_folders(gate, &mut folders, &mut seen, &UNKNOWN.to_string());
         }
     }
     folders
@@ -118,7 +120,7 @@ fn each_folder(
 fn is_read(word: &Word, script: &Script) -> bool {
     let names = |name: &str| {
         let reads =
-            |command: &&Command| matches!(command.program_name(), Some("read" | "mapfile" | "readarray"));
+            |command: &&SimpleCommand| matches!(command.program_name(), Some("read" | "mapfile" | "readarray"));
         let mut words = script.commands.iter().filter(reads).flat_map(|command| command.words.iter().skip(1));
         words.any(|word| word.literal() == Some(name))
     };
@@ -129,15 +131,15 @@ fn is_read(word: &Word, script: &Script) -> bool {
 }
 
 /// Adds the folders that a line may be in after it went to another one.
-fn go(gate: Option<&Gate>, folders: &mut Vec<String>, seen: &mut HashSet<String>, target: &str) {
+fn add_folders(gate: Option<&Gate>, folders: &mut Vec<String>, seen: &mut HashSet<String>, target: &str) {
     let count = folders.len();
     for target in meanings(target) {
-        go_as_spelled(gate, (folders, count), seen, target);
+        add_folders_as_spelled(gate, (folders, count), seen, target);
     }
 }
 
 /// The first `count` folders are those that the line may be in before.
-fn go_as_spelled(
+fn add_folders_as_spelled(
     gate: Option<&Gate>,
     (folders, count): (&mut Vec<String>, usize),
     seen: &mut HashSet<String>,
@@ -155,8 +157,8 @@ fn go_as_spelled(
     }
 }
 
-/// The folders that `cd link/..` may lead to: bash takes `..` off the name, unless it is told to go by the place (`cd -P`),
-/// and then it is the folder above the one that the link leads to.
+/// The folders that `cd link/..` may lead to: bash removes the last part of the name for `..`, unless it resolves
+/// links first (`cd -P`); then it is the folder above the one that the link leads to.
 fn by_name_and_by_place(gate: Option<&Gate>, folder: String) -> Vec<String> {
     let climbs = folder.split('/').any(|part| part == "..");
     let Some(gate) = gate.filter(|_| climbs && !folder.contains([UNKNOWN, OVERFLOW])) else {
@@ -165,15 +167,15 @@ fn by_name_and_by_place(gate: Option<&Gate>, folder: String) -> Vec<String> {
     let Some(disk) = gate.disk.get() else { return vec![folder] };
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let both = |path: &String| [text(&normal(Path::new(path))), text(&disk.real(Path::new(path)))];
-    let mut found: Vec<String> = gate.joined(&folder, &[]).iter().flat_map(both).collect();
+    let mut found: Vec<String> = gate.absolute_paths(&folder, &[]).iter().flat_map(both).collect();
     found.dedup();
     found
 }
 
-/// Folders that a line may be in by relative names, more than which are not told apart.
+/// The most folders that a line may be in by relative names and that are told apart.
 const FOLDERS: usize = 256;
 
-/// A folder without `.` and `..`, to see that it is the same as another.
+/// A folder without `.` and `..`, to recognise that it is the same as another.
 fn plain(folder: &str) -> String {
     let root = if folder.starts_with('/') { "/" } else { "" };
     format!("{root}{}", parts(folder).join("/"))
@@ -185,7 +187,8 @@ pub(crate) struct Spelled<'a> {
     pub(crate) words: Vec<&'a str>,
 }
 
-/// Every way a command may really run, as far as that can be known. Program and words are kept by the caller.
+/// Every way in which a command may really run, as far as that can be known. The caller keeps the program and the
+/// words.
 pub(crate) struct Spellings {
     programs: Vec<String>,
     given: Vec<String>,
@@ -193,13 +196,13 @@ pub(crate) struct Spellings {
 }
 
 impl Spellings {
-    pub(crate) fn of(command: &Command, values: &Values<'_>) -> Self {
+    pub(crate) fn of(command: &SimpleCommand, values: &Values<'_>) -> Self {
         let Some((first, rest)) = command.words.split_first() else {
             return Self { programs: Vec::new(), given: Vec::new(), count: 0 };
         };
-        let given = rest.iter().flat_map(|word| values.spell(word)).collect();
+        let given = rest.iter().flat_map(|word| values.spellings(word)).collect();
         // The program may come from a variable, with words of its own: `c="rm -rf"; $c /`.
-        let programs = Values { empty: true, ..*values }.spell(first);
+        let programs = Values { may_be_empty: true, ..*values }.spellings(first);
         let variable = first.pieces.iter().any(|piece| !matches!(piece, Piece::Text(_)));
         let count = if variable { programs.len() } else { 1 };
         Self { programs, given, count }
@@ -222,21 +225,21 @@ impl Spellings {
     }
 }
 
-/// Why one command is never run.
-pub(crate) fn command(
+/// The denial of one command, if it is never run.
+pub(crate) fn command_denial(
     gate: Option<&Gate>,
-    command: &Command,
+    command: &SimpleCommand,
     values: &Values<'_>,
     from: &[String],
 ) -> Option<Decision> {
     for redirect in command.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Write) {
         if let Some(denied) =
-            values.spell(&redirect.word).iter().find_map(|target| written(gate, target, from))
+            values.spellings(&redirect.word).iter().find_map(|target| written_denial(gate, target, from))
         {
             return Some(denied);
         }
     }
-    if let Some(words) = crate::unset::emptied(command, values) {
+    if let Some(words) = crate::unset_variables::words_if_empty(command, values) {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let name = command.program_name().unwrap_or("");
         // With a test, a search may be meant well.
@@ -253,20 +256,21 @@ pub(crate) fn command(
         let why = "what it changes has more values than can be looked at; name less in one line";
         return deny("guard.endless", why);
     }
-    if let Some(denied) = cleaned(gate, &spellings, values, from) {
+    if let Some(denied) = git_clean_denial(gate, &spellings, values, from) {
         return Some(denied);
     }
     spellings.each().iter().find_map(|spelled| {
         let operands = operands(&spelled.words);
         destroys(spelled.name, &spelled.words, &operands, from)
-            .or_else(|| crate::harm::targets(spelled).iter().find_map(|target| written(gate, target, from)))
+            .or_else(|| crate::harm::write_targets(spelled).iter().find_map(|target| written_denial(gate, target, from)))
             .or_else(|| gate?.guard_losses(spelled, from))
             .or_else(|| crate::removes::denied(gate, spelled, values, from))
     })
 }
 
-/// Whether a command changes something that has too many values, or is in too many folders, to be looked at one by one.
-fn overflowing(command: &Command, spellings: &Spellings, values: &Values<'_>, from: &[String]) -> bool {
+/// Tells whether a command changes something that has too many values, or is in too many folders, to be judged one by
+/// one.
+fn overflowing(command: &SimpleCommand, spellings: &Spellings, values: &Values<'_>, from: &[String]) -> bool {
     let far = from.iter().any(|folder| overflows(folder));
     let words = || spellings.given.iter().chain(&spellings.programs);
     let writes = command.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Write);
@@ -274,7 +278,7 @@ fn overflowing(command: &Command, spellings: &Spellings, values: &Values<'_>, fr
     if !many && !far && !words().any(|word| overflows(word)) {
         return writes
             .into_iter()
-            .any(|redirect| values.spell(&redirect.word).iter().any(|to| overflows(to)));
+            .any(|redirect| values.spellings(&redirect.word).iter().any(|to| overflows(to)));
     }
     // Empty files and folders do no harm wherever they are: `touch {a..z}{a..z}{a..z}.txt`.
     let empty = matches!(command.program_name(), Some("touch" | "mkdir"));
@@ -289,37 +293,37 @@ fn overflowing(command: &Command, spellings: &Spellings, values: &Values<'_>, fr
     }
 }
 
-/// Programs that one word may stand for, more than which are not looked at.
+/// The most programs that one word may stand for and that are judged one by one.
 const PROGRAMS: usize = 512;
 
 /// The programs that [`destroys`] knows.
 const GUARDED: [&str; 12] =
     ["rm", "find", "chmod", "chown", "mv", "dd", "tee", "cp", "shred", "wipefs", "mkfs", "kill"];
 
-/// Whether a pattern may mean a name.
+/// Tells whether a pattern may mean a name.
 fn fits(pattern: &str, name: &str) -> bool {
-    glob(&simple(pattern), name)
+    glob(&simplified(pattern), name)
 }
 
 fn destroys(name: &str, words: &[&str], operands: &[&str], from: &[String]) -> Option<Decision> {
-    let places = || operands.iter().filter_map(|operand| place(operand, from));
+    let places = || operands.iter().filter_map(|operand| vital_place(operand, from));
     match name {
-        "rm" | "srm" | "trash" if recursive(words) => match places().next()? {
-            Place::Root | Place::System => deny("guard.destroy", "it deletes the system"),
-            Place::Home => deny("guard.destroy", "it deletes a home folder"),
-            Place::Here => deny("guard.destroy", "it deletes the folder it runs in"),
-            Place::Git => deny("guard.git", "it deletes the history in .git"),
+        "rm" | "srm" | "trash" if is_recursive(words) => match places().next()? {
+            VitalPlace::Root | VitalPlace::System => deny("guard.destroy", "it deletes the system"),
+            VitalPlace::Home => deny("guard.destroy", "it deletes a home folder"),
+            VitalPlace::Here => deny("guard.destroy", "it deletes the folder it runs in"),
+            VitalPlace::Git => deny("guard.git", "it deletes the history in .git"),
         },
         "find" => find(words, from),
-        "chmod" | "chown" | "chgrp" | "setfacl" if recursive(words) => {
-            let lost = |place: &Place| *place == Place::Root || (name == "chmod" && *place == Place::Home);
+        "chmod" | "chown" | "chgrp" | "setfacl" if is_recursive(words) => {
+            let lost = |place: &VitalPlace| *place == VitalPlace::Root || (name == "chmod" && *place == VitalPlace::Home);
             places().find(lost)?;
             deny("guard.destroy", "it changes who may use the system or a home folder")
         }
         "mv" => {
-            let lost = moved(words, operands).into_iter().filter_map(|operand| place(operand, from)).next();
+            let lost = moved(words, operands).into_iter().filter_map(|operand| vital_place(operand, from)).next();
             match lost {
-                Some(Place::Git) => deny("guard.git", "it moves the history in .git away"),
+                Some(VitalPlace::Git) => deny("guard.git", "it moves the history in .git away"),
                 Some(_) => deny("guard.destroy", "it moves the system or a home folder away"),
                 None => None,
             }
@@ -371,14 +375,15 @@ fn destroys(name: &str, words: &[&str], operands: &[&str], from: &[String]) -> O
     }
 }
 
-/// Words by which programs for disks only look.
+/// Words with which programs for disks only read.
 const READS_DISK: [&str; 14] = [
     "-l", "--list", "print", "-d", "--dump", "-J", "--json", "status", "luksDump", "isLuks", "luksUUID",
     "open", "luksOpen", "close",
 ];
 
-/// Git that deletes or writes over all files of the system, a home folder or a folder above the workspace.
-fn cleaned(
+/// The denial of git that deletes or overwrites all files of the system, of a home folder or of a folder above the
+/// workspace.
+fn git_clean_denial(
     gate: Option<&Gate>,
     spellings: &Spellings,
     values: &Values<'_>,
@@ -386,25 +391,25 @@ fn cleaned(
 ) -> Option<Decision> {
     for spelled in spellings.each().iter().filter(|spelled| spelled.name == "git") {
         let words = spelled.words.as_slice();
-        let has = |options: &[&str]| words.iter().any(|word| may_be(word, options));
+        let has = |options: &[&str]| words.iter().any(|word| may_be_option(word, options));
         let sub = |name: &str| words.contains(&name);
         let loses = (sub("clean") && has(&["-f", "--force"]))
             || (sub("checkout") && has(&["-f", "--force"]))
             || (sub("reset") && has(&["--hard"]))
-            || (sub("rm") && recursive(words));
+            || (sub("rm") && is_recursive(words));
         if !loses {
             continue;
         }
         let mut folders: Vec<String> = worktrees(words).into_iter().map(str::to_owned).collect();
         let named = values.assigned.get("GIT_WORK_TREE").into_iter().flatten();
-        folders.extend(named.flat_map(|word| values.spell(word)));
+        folders.extend(named.flat_map(|word| values.spellings(word)));
         // The line goes there first, and nowhere else.
         if let ([_, there], true) = (from, folders.is_empty()) {
             folders.push(there.clone());
         }
         let lost = |folder: &String| {
-            let whole = matches!(place(folder, from), Some(Place::Root | Place::System | Place::Home));
-            whole || gate.is_some_and(|gate| gate.resolve(folder, from).iter().any(|path| gate.holds(path)))
+            let whole = matches!(vital_place(folder, from), Some(VitalPlace::Root | VitalPlace::System | VitalPlace::Home));
+            whole || gate.is_some_and(|gate| gate.resolve(folder, from).iter().any(|path| gate.holds_home_or_workspace(path)))
         };
         if folders.iter().any(lost) {
             return deny("guard.destroy", "it deletes files of the system or a home folder");
@@ -413,8 +418,8 @@ fn cleaned(
     None
 }
 
-/// What a file that is written means, by its spelling and from each folder the line may be in.
-fn written(gate: Option<&Gate>, target: &str, from: &[String]) -> Option<Decision> {
+/// The denial of a write to a file, by its spelling and from each folder the line may be in.
+fn written_denial(gate: Option<&Gate>, target: &str, from: &[String]) -> Option<Decision> {
     if is_block_device(target) {
         return deny("guard.disk", "it destroys a disk");
     }
@@ -429,7 +434,7 @@ fn written(gate: Option<&Gate>, target: &str, from: &[String]) -> Option<Decisio
     })
 }
 
-/// What `mv` takes away: its operands, but not where they go to (`mv a b`, `mv -t b a`).
+/// The files that `mv` moves away: its operands, without their target (`mv a b`, `mv -t b a`).
 pub(crate) fn moved<'a>(words: &[&'a str], operands: &[&'a str]) -> Vec<&'a str> {
     let glued = |word: &str| {
         word.starts_with("-t") && word.len() > 2 || word.starts_with("--t") && word.contains('=')
@@ -461,21 +466,21 @@ pub(crate) fn operands<'a>(words: &[&'a str]) -> Vec<&'a str> {
         .collect()
 }
 
-/// `-r`, `-R`, `-fr`, `--recursive` and what it may be shortened to.
-pub(crate) fn recursive(words: &[&str]) -> bool {
+/// Tells whether the options include `-r`, `-R`, `-fr`, `--recursive` or an abbreviation of it.
+pub(crate) fn is_recursive(words: &[&str]) -> bool {
     words.iter().take_while(|word| **word != "--").any(|word| match word.strip_prefix("--") {
         Some(long) => !long.is_empty() && "recursive".starts_with(long),
         None => word.starts_with('-') && word.contains(['r', 'R']),
     })
 }
 
-/// What a search does.
+/// The parts of a `find` command.
 pub(crate) struct FindParts<'a> {
     pub(crate) starts: Vec<&'a str>,
     pub(crate) deletes: bool,
-    /// Whether it has each file written over or its mode changed.
+    /// True if it has each file overwritten or its mode changed.
     spoils: bool,
-    /// Whether a test keeps it from taking everything.
+    /// True if a test keeps it from selecting everything.
     pub(crate) narrow: bool,
 }
 
@@ -514,16 +519,17 @@ fn find(words: &[&str], from: &[String]) -> Option<Decision> {
     if found.deletes && crate::harm::seeks_git(words) {
         return deny("guard.git", "it deletes the history in .git");
     }
-    let mut places: Vec<Place> = found.starts.iter().filter_map(|start| place(start, from)).collect();
+    let mut places: Vec<VitalPlace> = found.starts.iter().filter_map(|start| vital_place(start, from)).collect();
     if found.starts.is_empty() {
-        places.extend(from.iter().filter_map(|from| place(".", std::slice::from_ref(from))));
+        places.extend(from.iter().filter_map(|from| vital_place(".", std::slice::from_ref(from))));
     }
-    // With a test, a search through a folder of the system may be meant well; from the root or a home it never is.
+    // With a test, a search through a folder of the system may be meant well; from the root or a home folder it never
+    // is.
     let lost = places.iter().any(|place| match place {
-        Place::Root | Place::Home => true,
-        Place::System | Place::Here | Place::Git => !found.narrow,
+        VitalPlace::Root | VitalPlace::Home => true,
+        VitalPlace::System | VitalPlace::Here | VitalPlace::Git => !found.narrow,
     });
-    let whole = || places.iter().any(|place| matches!(place, Place::Root | Place::Home));
+    let whole = || places.iter().any(|place| matches!(place, VitalPlace::Root | VitalPlace::Home));
     if found.deletes && lost {
         return deny("guard.destroy", "it deletes what it finds in the system or a home folder");
     }
@@ -533,24 +539,24 @@ fn find(words: &[&str], from: &[String]) -> Option<Decision> {
     None
 }
 
-/// The folder that a wrapper goes to before it runs something: `env -C / x`.
-fn elsewhere(command: &Command, values: &Values<'_>) -> Vec<String> {
+/// The folder that a wrapper enters before it runs something: `env -C / x`.
+fn wrapper_folders(command: &SimpleCommand, values: &Values<'_>) -> Vec<String> {
     let options: &[&str] = match command.program_name() {
         Some("env") => &["-C", "--chdir"],
         Some("sudo") => &["-D", "--chdir", "-R", "--chroot"],
         Some("unshare" | "nsenter") => &["-w", "--wd", "-R", "--root"],
         Some("systemd-run") => &["--working-directory"],
-        Some("find") => return starts(command, values),
+        Some("find") => return found_folders(command, values),
         _ => return Vec::new(),
     };
-    let words: Vec<String> = command.words.iter().skip(1).flat_map(|word| values.spell(word)).collect();
+    let words: Vec<String> = command.words.iter().skip(1).flat_map(|word| values.spellings(word)).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    crate::harm::values(&words, options).into_iter().map(str::to_owned).collect()
+    crate::harm::option_values(&words, options).into_iter().map(str::to_owned).collect()
 }
 
-/// `find / -execdir x`: what runs, runs in the folders that are found.
-fn starts(command: &Command, values: &Values<'_>) -> Vec<String> {
-    let words: Vec<String> = command.words.iter().skip(1).flat_map(|word| values.spell(word)).collect();
+/// The folders in which `find / -execdir x` runs its command: those where it finds files.
+fn found_folders(command: &SimpleCommand, values: &Values<'_>) -> Vec<String> {
+    let words: Vec<String> = command.words.iter().skip(1).flat_map(|word| values.spellings(word)).collect();
     let dir = words.iter().any(|word| word == "-execdir" || word == "-okdir");
     let starts = words.iter().take_while(|word| !word.starts_with(['-', '(', '!']));
     let starts: Vec<String> = starts.filter(|_| dir).cloned().collect();
@@ -558,7 +564,7 @@ fn starts(command: &Command, values: &Values<'_>) -> Vec<String> {
     starts.into_iter().chain(beneath).collect()
 }
 
-/// The words of a command as a person reads them.
-pub(crate) fn shown(words: &[Word]) -> Vec<String> {
+/// The words of a command in the form that people read.
+pub(crate) fn shown_words(words: &[Word]) -> Vec<String> {
     words.iter().map(Word::show).collect()
 }

@@ -1,4 +1,4 @@
-//! The places that no line writes: every `.git`, and Lathe's own folder. Both are looked for by the same code.
+//! The places that no line writes: every `.git`, and Lathe's own folder. The same code searches for both.
 
 use std::path::Path;
 
@@ -8,14 +8,14 @@ use crate::gate::{Gate, decision};
 use crate::losses::fits;
 use crate::places::{LATHE, parts};
 
-/// A place that is never written by a line.
+/// A place that no line writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Guarded {
+pub(crate) enum GuardedPlace {
     Git,
     Home,
 }
 
-impl Guarded {
+impl GuardedPlace {
     /// The rule that denies a write to it.
     pub(crate) fn rule(self) -> &'static str {
         match self {
@@ -32,7 +32,8 @@ impl Guarded {
         decision(Verdict::Deny, self.rule(), reason)
     }
 
-    /// The guarded place that a path or a pattern may lead into from one of the folders; with `whole`, or to.
+    /// The guarded place that a path or a pattern may lead into from one of the folders; with `whole`, or to the
+    /// place itself.
     pub(crate) fn of(gate: &Gate, path: &str, from: &[String], whole: bool) -> Option<Self> {
         let hidden = gate.switched.hidden_names;
         if in_git(path, whole, hidden) {

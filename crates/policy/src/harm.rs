@@ -1,12 +1,14 @@
-//! What is written, and what spoils `.git`, a home folder or the system without a plain deletion: `truncate`, `sed -i`, `tar --remove-files`.
+//! The files that a command writes, and commands that spoil `.git`, a home folder or the system without a plain
+//! deletion: `truncate`, `sed -i`, `tar --remove-files`.
 
-use crate::guard::{Spelled, operands, recursive};
+use crate::guard::{Spelled, operands, is_recursive};
 use crate::patterns::glob;
 use crate::places::is_all;
-use crate::sets::simple;
+use crate::sets::simplified;
 
-/// Each path that a command spoils, as it is spelled, and whether all of it is lost. Where it is not, only `.git` counts.
-pub(crate) fn harmed(command: &Spelled<'_>) -> Vec<(String, bool)> {
+/// The paths that a command spoils, as they are spelled, each with true if all of it is lost. Where it is not, only
+/// `.git` counts.
+pub(crate) fn spoiled_paths(command: &Spelled<'_>) -> Vec<(String, bool)> {
     let words = command.words.as_slice();
     let given = operands(words);
     let some = |paths: &[&str]| paths.iter().map(|path| ((*path).to_owned(), false)).collect();
@@ -15,15 +17,15 @@ pub(crate) fn harmed(command: &Spelled<'_>) -> Vec<(String, bool)> {
         "mv" if given.len() > 1 => some(&given),
         "dd" => some(&words.iter().filter_map(|word| word.strip_prefix("of=")).collect::<Vec<_>>()),
         "sed" if in_place(words) => some(&files_of_sed(words)),
-        "chmod" if recursive(words) && takes_away(words) => some(&given),
-        "tar" | "bsdtar" if empties(command) => packed(words),
-        "rsync" => emptied(words).into_iter().map(|path| (path.to_owned(), true)).collect(),
+        "chmod" if is_recursive(words) && removes_access(words) => some(&given),
+        "tar" | "bsdtar" if deletes_by_option(command) => packed(words),
+        "rsync" => emptied_by_rsync(words).into_iter().map(|path| (path.to_owned(), true)).collect(),
         _ => Vec::new(),
     }
 }
 
-/// The folders that `rsync` deletes in: where it copies to, or where from.
-pub(crate) fn emptied<'a>(words: &[&'a str]) -> Vec<&'a str> {
+/// The folders in which `rsync` deletes: its target, or its sources.
+pub(crate) fn emptied_by_rsync<'a>(words: &[&'a str]) -> Vec<&'a str> {
     let has = |begin: &str| words.iter().any(|word| word.starts_with(begin));
     let (given, mut lost) = (copied(words), Vec::new());
     if let Some((to, from)) = given.split_last() {
@@ -33,7 +35,7 @@ pub(crate) fn emptied<'a>(words: &[&'a str]) -> Vec<&'a str> {
     lost
 }
 
-/// `--delete` and its like, also shortened.
+/// `--delete` and options like it, also abbreviated.
 fn deletes(word: &&str) -> bool {
     (word.starts_with("--del") && *word != "--delay-updates") || *word == "--de"
 }
@@ -76,13 +78,15 @@ fn copied<'a>(words: &[&'a str]) -> Vec<&'a str> {
     operands(&given)
 }
 
-/// The files and folders that a command writes something into, as they are spelled. Empty files and modes are no content.
-pub(crate) fn targets<'a>(command: &Spelled<'a>) -> Vec<&'a str> {
-    known_targets(command).unwrap_or_default()
+/// The files and folders that a command writes something into, as they are spelled. Empty files and modes are not
+/// content.
+pub(crate) fn write_targets<'a>(command: &Spelled<'a>) -> Vec<&'a str> {
+    known_write_targets(command).unwrap_or_default()
 }
 
-/// The same, or nothing where it is not known what the program writes to.
-pub(crate) fn known_targets<'a>(command: &Spelled<'a>) -> Option<Vec<&'a str>> {
+/// The files and folders that a command writes something into; `None` where it is not known what the program writes
+/// to.
+pub(crate) fn known_write_targets<'a>(command: &Spelled<'a>) -> Option<Vec<&'a str>> {
     let words = command.words.as_slice();
     let given = operands(words);
     let rest = || given.iter().skip(1).copied();
@@ -159,7 +163,7 @@ pub(crate) fn known_targets<'a>(command: &Spelled<'a>) -> Option<Vec<&'a str>> {
                 "--rejected-log",
             ],
             // `-e output_document=x`
-            values(words, &["-e", "--execute"])
+            option_values(words, &["-e", "--execute"])
                 .iter()
                 .filter_map(|set| set.split_once('='))
                 .map(|(_, file)| file.trim())
@@ -175,9 +179,9 @@ pub(crate) fn known_targets<'a>(command: &Spelled<'a>) -> Option<Vec<&'a str>> {
             (&[], Vec::new())
         }
         "unzip" => (&["-d"], rest().collect()),
-        // Behind the letter of what it does stands the archive, which it writes unless it unpacks or lists.
+        // The archive stands after the letter of the action. `7z` writes it unless it unpacks or lists.
         "7z" | "7za" | "7zr" | "7zz" => (&["-o"], rest().take(1).filter(|_| !seven_reads(&given)).collect()),
-        // In pass-through mode the operand is a folder, else a pattern of names.
+        // In pass-through mode the operand is a folder, otherwise a pattern of names.
         "cpio" => (&["-D", "--directory", "-F", "--file", "-O"], given),
         "find" => (&["-fprint", "-fprint0", "-fprintf", "-fls"], Vec::new()),
         "openssl" => (
@@ -196,20 +200,20 @@ pub(crate) fn known_targets<'a>(command: &Spelled<'a>) -> Option<Vec<&'a str>> {
         ),
         _ => return None,
     };
-    found.extend(values(words, options));
+    found.extend(option_values(words, options));
     Some(found)
 }
 
-/// Tells whether `7z` only looks at an archive, or takes from it.
+/// Tells whether `7z` only reads an archive or unpacks it.
 fn seven_reads(given: &[&str]) -> bool {
     matches!(given.first(), Some(&("x" | "e" | "l" | "t" | "h" | "b" | "i")))
 }
 
-/// Options of `tar` that name what it writes when it packs: the archive and what it keeps beside it.
+/// Options of `tar` that name what it writes when it packs: the archive and the files it keeps besides.
 const PACKED: &[&str] =
     &["-f", "--file", "--fil", "--fi", "-g", "--listed-incremental", "--index-file", "--volno-file"];
 
-/// Whether `tar` writes an archive.
+/// Tells whether `tar` writes an archive.
 fn packs(words: &[&str]) -> bool {
     let long = ["--create", "--append", "--update", "--catenate", "--concatenate", "--delete"];
     let packs = |letters: &str| letters.contains(['c', 'r', 'u', 'A']);
@@ -222,9 +226,10 @@ fn packs(words: &[&str]) -> bool {
     })
 }
 
-/// What `tar` writes when it unpacks, besides the folder it goes to: members by their names, and the names that it gives them.
+/// The files that `tar` writes when it unpacks, besides the folder it goes to: members by their names, and the names
+/// that it gives them.
 fn unpacked<'a>(words: &[&'a str]) -> Vec<&'a str> {
-    let renames = values(words, &["--transform", "--xform", "-s"]);
+    let renames = option_values(words, &["--transform", "--xform", "-s"]);
     let renames = renames.into_iter().filter(|rename| rename.starts_with(['s', ',', '/', '|', '#']));
     let parts = renames.flat_map(|rename| {
         let mark = rename.trim_start_matches('s').chars().next().unwrap_or('/');
@@ -241,7 +246,8 @@ fn unpacked<'a>(words: &[&'a str]) -> Vec<&'a str> {
     parts.chain(members).collect()
 }
 
-/// `tar cf x`: the value of a letter in a first word without a dash; each such letter takes one of the next words in turn.
+/// `tar cf x`: the value of a letter in a first word without a dash; each such letter takes the next of the following
+/// words.
 fn bundled<'a>(words: &[&'a str], letter: char) -> Vec<&'a str> {
     let Some((first, rest)) = words.split_first().filter(|(first, _)| !first.starts_with('-')) else {
         return Vec::new();
@@ -250,8 +256,9 @@ fn bundled<'a>(words: &[&'a str], letter: char) -> Vec<&'a str> {
     taken.filter(|(c, _)| *c == letter).map(|(_, value)| *value).collect()
 }
 
-/// The values of options: the next word, what is glued to a letter, or what follows `=`. A long option may be shortened.
-pub(crate) fn values<'a>(words: &[&'a str], options: &[&str]) -> Vec<&'a str> {
+/// The values of options: the next word, the rest of the word after a letter, or the text after `=`. A long option
+/// may be abbreviated.
+pub(crate) fn option_values<'a>(words: &[&'a str], options: &[&str]) -> Vec<&'a str> {
     let value = |(index, word): (usize, &&'a str)| {
         options.iter().find_map(|option| {
             let short = option.len() == 2;
@@ -281,8 +288,8 @@ pub(crate) fn values<'a>(words: &[&'a str], options: &[&str]) -> Vec<&'a str> {
     words.iter().enumerate().filter_map(value).collect()
 }
 
-/// Whether it deletes by an option.
-pub(crate) fn empties(command: &Spelled<'_>) -> bool {
+/// Tells whether a command deletes because of an option.
+pub(crate) fn deletes_by_option(command: &Spelled<'_>) -> bool {
     let has = |begin: &str| command.words.iter().any(|word| word.starts_with(begin));
     match command.name {
         "tar" | "bsdtar" => has("--remove"),
@@ -294,13 +301,13 @@ pub(crate) fn empties(command: &Spelled<'_>) -> bool {
 fn in_place(words: &[&str]) -> bool {
     words.iter().any(|word| match word.strip_prefix('-') {
         Some(long) if long.starts_with('-') => long.starts_with("-i"),
-        // Behind these letters a value follows.
+        // A value follows these letters.
         Some(letters) => letters.split(['e', 'f', 'l']).next().is_some_and(|letters| letters.contains('i')),
         None => false,
     })
 }
 
-/// The words of `sed` that are no script.
+/// The words of `sed` that are not a script.
 pub(crate) fn files_of_sed<'a>(words: &[&'a str]) -> Vec<&'a str> {
     let script = |word: &str| {
         matches!(word, "--expression" | "--file")
@@ -316,11 +323,11 @@ pub(crate) fn files_of_sed<'a>(words: &[&'a str]) -> Vec<&'a str> {
 }
 
 /// `000`, `a-rwx`, `-w`: the owner can no longer read, write or enter.
-fn takes_away(words: &[&str]) -> bool {
+fn removes_access(words: &[&str]) -> bool {
     words.iter().any(|word| {
         let digits = word.trim_start_matches('0');
         let numeric = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
-        (numeric && (digits.len() < 3 || owner(digits) < 6))
+        (numeric && (digits.len() < 3 || owner_digit(digits) < 6))
             || (!word.starts_with("--")
                 && ["-r", "-w", "-x"].iter().any(|less| word.contains(less))
                 && *word != "-r")
@@ -328,12 +335,12 @@ fn takes_away(words: &[&str]) -> bool {
     })
 }
 
-/// What the owner may do, of a mode in digits.
-fn owner(digits: &str) -> u32 {
+/// The owner's digit of a numeric mode.
+fn owner_digit(digits: &str) -> u32 {
     digits.chars().rev().nth(2).and_then(|digit| digit.to_digit(10)).unwrap_or(0)
 }
 
-/// What `tar --remove-files` packs, from the folder it goes to.
+/// The files that `tar --remove-files` packs, from the folder it goes to.
 fn packed(words: &[&str]) -> Vec<(String, bool)> {
     let (mut folder, mut paths) = (None, Vec::new());
     let mut rest = words.iter().copied();
@@ -353,14 +360,14 @@ fn packed(words: &[&str]) -> Vec<(String, bool)> {
     paths
 }
 
-/// Whether a search is for `.git` or what is in it: `-name .git`, `-path './.git/*'`.
+/// Tells whether a search is for `.git` or its content: `-name .git`, `-path './.git/*'`.
 pub(crate) fn seeks_git(words: &[&str]) -> bool {
     let tests = ["-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-regex", "-iregex"];
     words.windows(2).enumerate().any(|(index, pair)| {
         let before = index.checked_sub(1).and_then(|before| words.get(before));
         let spared = matches!(before, Some(&("!" | "-not"))) || words.get(index + 2) == Some(&"-prune");
         let plain = pair[1].to_lowercase().replace('\\', "");
-        let git = |part: &str| !is_all(part) && glob(&simple(part), ".git");
+        let git = |part: &str| !is_all(part) && glob(&simplified(part), ".git");
         tests.contains(&pair[0]) && !spared && plain.split('/').any(git)
     })
 }

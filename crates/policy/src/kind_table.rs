@@ -1,18 +1,19 @@
-//! Which programs edit, delete, move or fetch, by their names, subcommands and options (`rules/kinds.txt`).
+//! Programs that edit, delete, move or fetch, by their names, subcommands and options (`rules/kinds.txt`).
 //!
-//! What the guard and the list of losses know of a program is not repeated there ([`crate::kinds`] asks them). Where a program
-//! has more names for a subcommand than anybody remembers (`npm isntall`), the harmless ones are named and all others count.
+//! The facts that the guard and the list of losses have about a program are not repeated there ([`crate::kinds`] asks
+//! them). Where a program has more names for a subcommand than people remember (`npm isntall`), the harmless ones are
+//! listed and all others count.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use lathe_protocol::Kind;
+use lathe_protocol::ToolKind;
 
-use Kind::{Delete, Edit, Fetch, Move};
+use ToolKind::{Delete, Edit, Fetch, Move};
 
-/// When a program is of the kinds of its row.
+/// The condition under which a program is of the kinds of its row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum When {
+pub(crate) enum RowCondition {
     Always,
     /// Its first operand is one of these.
     Sub(Vec<&'static str>),
@@ -26,7 +27,7 @@ pub(crate) enum When {
     SubWithout(&'static str, Vec<&'static str>),
 }
 
-impl When {
+impl RowCondition {
     fn parse(text: &'static str) -> Option<Self> {
         let mut words = text.split_whitespace();
         let when = words.next()?;
@@ -46,18 +47,18 @@ impl When {
     }
 }
 
-/// What the programs of one entry are.
+/// The kinds of the programs of one entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Row {
-    pub(crate) kinds: Vec<Kind>,
-    pub(crate) when: When,
-    /// Options before a second operand with which it is not.
+pub(crate) struct KindRow {
+    pub(crate) kinds: Vec<ToolKind>,
+    pub(crate) condition: RowCondition,
+    /// Options before a second operand with which the row does not apply.
     pub(crate) unless: Vec<&'static str>,
 }
 
 /// The table, and the rows of each program.
 pub(crate) struct KindTable {
-    rows: Vec<Row>,
+    rows: Vec<KindRow>,
     by_name: HashMap<&'static str, Vec<usize>>,
 }
 
@@ -65,7 +66,7 @@ pub(crate) static TABLE: LazyLock<KindTable> =
     LazyLock::new(|| KindTable::parse(include_str!("../rules/kinds.txt")).0);
 
 impl KindTable {
-    /// The table, and the lines that could not be read, which a test wants to be none.
+    /// The table, and the lines that could not be read; a test checks that there are none.
     fn parse(text: &'static str) -> (Self, Vec<&'static str>) {
         let (mut table, mut wrong) = (Self { rows: Vec::new(), by_name: HashMap::new() }, Vec::new());
         for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
@@ -78,9 +79,9 @@ impl KindTable {
                 continue;
             }
             let row = line.split_once(": ").and_then(|(kinds, when)| {
-                let kinds = kinds.split_whitespace().map(kind).collect::<Option<Vec<Kind>>>()?;
+                let kinds = kinds.split_whitespace().map(kind).collect::<Option<Vec<ToolKind>>>()?;
                 let (when, unless) = when.split_once(" / ").unwrap_or((when, ""));
-                Some(Row { kinds, when: When::parse(when)?, unless: unless.split_whitespace().collect() })
+                Some(KindRow { kinds, condition: RowCondition::parse(when)?, unless: unless.split_whitespace().collect() })
             });
             match row {
                 Some(row) => table.rows.push(row),
@@ -90,8 +91,8 @@ impl KindTable {
         (table, wrong)
     }
 
-    /// What is known of a program.
-    pub(crate) fn rows(&self, name: &str) -> impl Iterator<Item = &Row> {
+    /// The rows about a program.
+    pub(crate) fn rows(&self, name: &str) -> impl Iterator<Item = &KindRow> {
         self.by_name.get(name).into_iter().flatten().filter_map(|index| self.rows.get(*index))
     }
 
@@ -100,7 +101,7 @@ impl KindTable {
     }
 }
 
-fn kind(word: &str) -> Option<Kind> {
+fn kind(word: &str) -> Option<ToolKind> {
     [Edit, Delete, Move, Fetch].into_iter().find(|kind| kind.as_str() == word)
 }
 
@@ -131,7 +132,7 @@ pub(crate) const DELETES: [&str; 19] = [
 pub(crate) const MOVES: [&str; 5] = ["mv", "move", "moveto", "rename", "ren"];
 
 /// Modules of Python by what they do.
-pub(crate) const MODULES: [(&str, &[Kind]); 14] = [
+pub(crate) const MODULES: [(&str, &[ToolKind]); 14] = [
     ("http.server", &[Fetch]),
     ("smtpd", &[Fetch]),
     ("webbrowser", &[Fetch]),
@@ -148,8 +149,8 @@ pub(crate) const MODULES: [(&str, &[Kind]); 14] = [
     ("lib2to3", &[Edit]),
 ];
 
-/// Interpreters and editors, with the options after which a program stands in the words. Without a file they read it from
-/// the standard input.
+/// Interpreters and editors, with the options after which a program stands in the words. Without a file they read it
+/// from the standard input.
 pub(crate) const LANGUAGES: [(&str, &[&str]); 52] = [
     ("python", &["-c"]),
     ("pypy", &["-c"]),

@@ -1,24 +1,24 @@
-//! What sort of act a command or a call is, for rules that ask or deny by `kind`.
+//! The kinds of act that a command or a call is, for rules that ask or deny by `kind`.
 //!
-//! A command is of every kind that it could be: by what the guard and the list of losses know of it, by the table of
-//! programs, and by what it runs in turn. A program text in another language could do anything, so it is of every kind; a
-//! program that nobody knows, which is given a file or nothing, is executed and no more.
+//! A command is of every kind that it could be: by the facts that the guard and the list of losses have about it, by
+//! the table of programs, and by the commands it runs in turn. A program text in another language could do anything,
+//! so it is of every kind; an unknown program that is given a file or nothing is executed and no more.
 
-use lathe_bash::{Command, Redirect, RedirectKind, Word};
-use lathe_protocol::{Effects, Kind};
+use lathe_bash::{SimpleCommand, Redirect, RedirectKind, Word};
+use lathe_protocol::{Effects, ToolKind};
 
-use crate::behind::{Behind, base};
-use crate::git_option::may_be;
+use crate::possible_commands::{PossibleCommands, base};
+use crate::git_option::may_be_option;
 use crate::guard::{Spelled, Spellings, operands};
-use crate::kind_table::{DELETES, LANGUAGES, MODULES, MOVES, TABLE, When};
+use crate::kind_table::{DELETES, LANGUAGES, MODULES, MOVES, TABLE, RowCondition};
 use crate::places::{UNKNOWN, Values};
-use crate::rules::Call;
-use crate::touch::{Touch, What};
+use crate::rules::GateCall;
+use crate::touch::{Touch, TouchTarget};
 use crate::{git, harm, losses, removes, searchers};
 
-/// What a program text could do.
-const ANYTHING: [Kind; 7] =
-    [Kind::Execute, Kind::Read, Kind::Edit, Kind::Delete, Kind::Move, Kind::Search, Kind::Fetch];
+/// The kinds that a program text could be of.
+const ANYTHING: [ToolKind; 7] =
+    [ToolKind::Execute, ToolKind::Read, ToolKind::Edit, ToolKind::Delete, ToolKind::Move, ToolKind::Search, ToolKind::Fetch];
 
 /// Subcommands of git that reach other machines.
 const GIT_FETCHES: [&str; 22] = [
@@ -46,18 +46,18 @@ const GIT_FETCHES: [&str; 22] = [
     "maintenance",
 ];
 
-/// Options by which any program writes over its files.
+/// Options by which any program overwrites its files.
 const IN_PLACE: [&str; 6] = ["--in-place", "--inplace", "--fix", "--write", "--overwrite", "--autocorrect"];
 
-/// Options by which any program is told what to write.
+/// Options that name the output of any program.
 const OUTPUT: [&str; 7] = ["-o", "--output", "--out", "-out", "--outfile", "--out-dir", "--output-file"];
 
 /// Kinds, each once.
 #[derive(Debug, Default)]
-struct KindSet(Vec<Kind>);
+struct KindSet(Vec<ToolKind>);
 
-impl Extend<Kind> for KindSet {
-    fn extend<T: IntoIterator<Item = Kind>>(&mut self, kinds: T) {
+impl Extend<ToolKind> for KindSet {
+    fn extend<T: IntoIterator<Item = ToolKind>>(&mut self, kinds: T) {
         for kind in kinds {
             if !self.0.contains(&kind) {
                 self.0.push(kind);
@@ -66,36 +66,36 @@ impl Extend<Kind> for KindSet {
     }
 }
 
-/// Words of one row that are looked at behind a program.
+/// The most words after a program that are examined in one row.
 const ROW: usize = 64;
 
-/// Words that are looked at for one row, all its programs together.
+/// The most words that are examined for one row, all its programs together.
 const LOOKS: usize = 1 << 16;
 
 /// Tells whether a program of this name may reach other machines.
 pub(crate) fn is_fetch(name: &str) -> bool {
-    TABLE.rows(name).any(|row| row.kinds.contains(&Kind::Fetch))
+    TABLE.rows(name).any(|row| row.kinds.contains(&ToolKind::Fetch))
 }
 
-/// Every kind that a command of a line is, as far as its effects are known. Whatever it is, it is executed.
+/// Every kind that a command of a line is, as far as its effects are known. In any case it is executed.
 pub(crate) fn of_command(
-    command: &Command,
+    command: &SimpleCommand,
     effects: &Effects,
     touches: &[Touch],
     values: &Values<'_>,
-    behind: &Behind,
-) -> Vec<Kind> {
-    let mut kinds = KindSet(vec![Kind::Execute]);
-    kinds.extend((!effects.writes.is_empty()).then_some(Kind::Edit));
-    kinds.extend((!effects.hosts.is_empty()).then_some(Kind::Fetch));
-    kinds.extend(touches.iter().any(|touch| touch.sure && touch.reads).then_some(Kind::Read));
+    behind: &PossibleCommands,
+) -> Vec<ToolKind> {
+    let mut kinds = KindSet(vec![ToolKind::Execute]);
+    kinds.extend((!effects.writes.is_empty()).then_some(ToolKind::Edit));
+    kinds.extend((!effects.hosts.is_empty()).then_some(ToolKind::Fetch));
+    kinds.extend(touches.iter().any(|touch| touch.sure && touch.reads).then_some(ToolKind::Read));
     let connects = |text: &str| text.contains("/dev/tcp/") || text.contains("/dev/udp/");
-    let named = |touch: &Touch| matches!(&touch.what, What::Path { names, .. } if names.iter().any(|name| connects(name)));
+    let named = |touch: &Touch| matches!(&touch.target, TouchTarget::Path { names, .. } if names.iter().any(|name| connects(name)));
     let given = command.words.iter().chain(command.redirects.iter().map(|redirect| &redirect.word));
     if touches.iter().any(named) || given.map(Word::show).any(|text| connects(&text)) {
-        kinds.extend([Kind::Fetch]);
+        kinds.extend([ToolKind::Fetch]);
     }
-    kinds.extend(empties_a_file(command).then_some(Kind::Delete));
+    kinds.extend(empties_a_file(command).then_some(ToolKind::Delete));
     let spellings = Spellings::of(command, values);
     let each = spellings.each();
     let dynamic = command.program().is_none() && !command.words.is_empty();
@@ -103,27 +103,29 @@ pub(crate) fn of_command(
         kinds.extend(ANYTHING);
     }
     for spelled in &each {
-        kinds.extend(of_words(spelled, values).0);
+        kinds.extend(kinds_of_words(spelled, values).0);
     }
-    // A program that is linked or copied under another name does there what it does here.
+    // A program that is linked or copied under another name does there the same as here.
     let copied = behind.copied.iter().flat_map(|program| TABLE.rows(program));
     kinds.extend(copied.flat_map(|row| row.kinds.iter().copied()));
     for row in &behind.rows {
         for (index, word) in row.iter().enumerate() {
             let name = base(word);
             if TABLE.has(name) || name == "git" || is_language(name) {
-                // All of them, unless there are so many that each would be looked at with all the others.
+                // All words after it, unless there are so many that each would be examined together with all the
+                // others.
                 let most = ROW.max(LOOKS / row.len().max(1));
                 let words = row.iter().skip(index + 1).take(most).map(String::as_str).collect();
-                kinds.extend(of_words(&Spelled { name, words }, values).0);
+                kinds.extend(kinds_of_words(&Spelled { name, words }, values).0);
             }
         }
     }
     kinds.0
 }
 
-/// `> x`, `: > x`, `cat /dev/null > x`: bash empties the file, and nothing comes into it.
-fn empties_a_file(command: &Command) -> bool {
+/// Tells whether bash empties a file with this command, and nothing comes into the file: `> x`, `: > x`, `cat
+/// /dev/null > x`.
+fn empties_a_file(command: &SimpleCommand) -> bool {
     let shown: Vec<String> = command.words.iter().map(Word::show).collect();
     let words: Vec<&str> = shown.iter().map(String::as_str).collect();
     let silent = match words.as_slice() {
@@ -137,18 +139,18 @@ fn empties_a_file(command: &Command) -> bool {
     silent && command.redirects.iter().any(file)
 }
 
-/// What bash does around a command of the agent, which is decided when it runs.
-pub(crate) fn of_own(effects: &Effects, touches: &[Touch]) -> Vec<Kind> {
-    let mut kinds = vec![Kind::Execute];
-    kinds.extend((!effects.writes.is_empty()).then_some(Kind::Edit));
-    kinds.extend(touches.iter().any(|touch| touch.sure && touch.reads).then_some(Kind::Read));
+/// The kinds of bash's own acts around a command of the agent. The command itself is decided when it runs.
+pub(crate) fn of_own(effects: &Effects, touches: &[Touch]) -> Vec<ToolKind> {
+    let mut kinds = vec![ToolKind::Execute];
+    kinds.extend((!effects.writes.is_empty()).then_some(ToolKind::Edit));
+    kinds.extend(touches.iter().any(|touch| touch.sure && touch.reads).then_some(ToolKind::Read));
     kinds
 }
 
 /// The kinds of a program with its words.
-fn of_words(spelled: &Spelled<'_>, values: &Values<'_>) -> KindSet {
+fn kinds_of_words(spelled: &Spelled<'_>, values: &Values<'_>) -> KindSet {
     let (name, words) = (spelled.name, spelled.words.as_slice());
-    if let Some(words) = git::words(name, words) {
+    if let Some(words) = git::git_words(name, words) {
         return of_git(&words);
     }
     let mut kinds = KindSet::default();
@@ -157,23 +159,23 @@ fn of_words(spelled: &Spelled<'_>, values: &Values<'_>) -> KindSet {
         return kinds;
     }
     let effects = effects_of(name, words);
-    for row in TABLE.rows(name).filter(|row| holds(&row.when, words) && !is_lifted(&row.unless, words)) {
+    for row in TABLE.rows(name).filter(|row| holds(&row.condition, words) && !is_cancelled(&row.unless, words)) {
         kinds.extend(row.kinds.iter().copied());
     }
-    kinds.extend(searchers::searches(name).then_some([Kind::Search, Kind::Read]).into_iter().flatten());
-    kinds.extend((!effects.hosts.is_empty()).then_some(Kind::Fetch));
+    kinds.extend(searchers::searches(name).then_some([ToolKind::Search, ToolKind::Read]).into_iter().flatten());
+    kinds.extend((!effects.hosts.is_empty()).then_some(ToolKind::Fetch));
     let writes =
-        !effects.writes.is_empty() || !harm::targets(spelled).is_empty() || !harm::harmed(spelled).is_empty();
-    kinds.extend(writes.then_some(Kind::Edit));
-    let moves = kinds.0.contains(&Kind::Move) && name == "mv";
+        !effects.writes.is_empty() || !harm::write_targets(spelled).is_empty() || !harm::spoiled_paths(spelled).is_empty();
+    kinds.extend(writes.then_some(ToolKind::Edit));
+    let moves = kinds.0.contains(&ToolKind::Move) && name == "mv";
     let loses = !losses::deleted(spelled, &[".".to_owned()]).is_empty()
         || !removes::removed(spelled, values).is_empty()
-        || harm::empties(spelled);
-    kinds.extend((loses && !moves).then_some(Kind::Delete));
+        || harm::deletes_by_option(spelled);
+    kinds.extend((loses && !moves).then_some(ToolKind::Delete));
     if let Some((module, rest)) = module_of(name, words) {
         let known = MODULES.iter().filter(|(known, _)| *known == module);
         kinds.extend(known.flat_map(|(_, of)| of.iter().copied()));
-        kinds.extend(of_words(&Spelled { name: module, words: rest.to_vec() }, values).0);
+        kinds.extend(kinds_of_words(&Spelled { name: module, words: rest.to_vec() }, values).0);
     }
     if effects.change_something() {
         kinds.extend(by_any_program(name, words));
@@ -183,11 +185,11 @@ fn of_words(spelled: &Spelled<'_>, values: &Values<'_>) -> KindSet {
 
 fn effects_of(name: &str, words: &[&str]) -> Effects {
     let words = std::iter::once(name).chain(words.iter().copied()).map(Word::text).collect();
-    Command { words, ..Command::default() }.effects()
+    SimpleCommand { words, ..SimpleCommand::default() }.effects()
 }
 
-/// What words say whatever the program is, as long as it is not known to only read.
-fn by_any_program(name: &str, words: &[&str]) -> Vec<Kind> {
+/// The kinds that words make of any program that is not known to only read.
+fn by_any_program(name: &str, words: &[&str]) -> Vec<ToolKind> {
     let given = operands(words);
     let verb = |verbs: &[&str]| given.iter().take(2).any(|word| verbs.contains(word));
     let option =
@@ -204,30 +206,31 @@ fn by_any_program(name: &str, words: &[&str]) -> Vec<Kind> {
             || word.starts_with("--purge")
     };
     let mut kinds = Vec::new();
-    // Tests are called anything.
+    // A test may have any name.
     let tests = matches!(given.first(), Some(&("test" | "t" | "nextest" | "bench")))
         || matches!(
             name,
             "pytest" | "py.test" | "tox" | "nox" | "jest" | "vitest" | "mocha" | "mypy" | "tsc"
         );
-    kinds.extend(((verb(&DELETES) && !tests) || words.iter().any(deletes)).then_some(Kind::Delete));
-    kinds.extend((verb(&MOVES) && !tests).then_some(Kind::Move));
-    kinds.extend((option(&IN_PLACE) || option(&OUTPUT)).then_some(Kind::Edit));
-    kinds.extend(words.iter().any(address).then_some(Kind::Fetch));
+    kinds.extend(((verb(&DELETES) && !tests) || words.iter().any(deletes)).then_some(ToolKind::Delete));
+    kinds.extend((verb(&MOVES) && !tests).then_some(ToolKind::Move));
+    kinds.extend((option(&IN_PLACE) || option(&OUTPUT)).then_some(ToolKind::Edit));
+    kinds.extend(words.iter().any(address).then_some(ToolKind::Fetch));
     // `go run example.org/x@latest`
     let versioned = |word: &&&str| word.contains('@') && name == "go";
-    kinds.extend(given.iter().any(|word| versioned(&word)).then_some(Kind::Fetch));
+    kinds.extend(given.iter().any(|word| versioned(&word)).then_some(ToolKind::Fetch));
     // `mount host:/x y`, `mount //host/x y`
     let remote = |word: &&str| word.contains(":/") || word.starts_with("//");
-    kinds.extend((name == "mount" && given.iter().any(remote)).then_some(Kind::Fetch));
-    // What is in a file is gone when nothing is put in its place, or when it is put nowhere.
+    kinds.extend((name == "mount" && given.iter().any(remote)).then_some(ToolKind::Fetch));
+    // The content of a file is lost when the file is replaced by nothing, or is moved to nowhere.
     let nothing = words.iter().any(|word| matches!(*word, "/dev/null" | "if=/dev/null"));
     let puts = matches!(name, "cp" | "mv" | "dd" | "install" | "ln" | "rsync");
-    kinds.extend((puts && nothing).then_some(Kind::Delete));
+    kinds.extend((puts && nothing).then_some(ToolKind::Delete));
     kinds
 }
 
-/// An option by its name, with a value or without; a letter may be glued to its value or bundled with others.
+/// Tells whether a word is an option of this name, with a value or without; a letter may be followed by its value or
+/// bundled with others.
 fn is_option(word: &str, option: &str) -> bool {
     match option.strip_prefix('-').filter(|letter| letter.chars().count() == 1) {
         Some(letter) => word.starts_with('-') && !word.starts_with("--") && word.contains(letter),
@@ -235,29 +238,29 @@ fn is_option(word: &str, option: &str) -> bool {
     }
 }
 
-fn holds(when: &When, words: &[&str]) -> bool {
+fn holds(when: &RowCondition, words: &[&str]) -> bool {
     let sub = words.iter().copied().find(|word| !word.starts_with(['-', '+']));
     let any = |options: &[&str], is: fn(&str, &str) -> bool| {
         words.iter().any(|word| options.iter().any(|option| is(word, option)))
     };
     match when {
-        When::Always => true,
-        When::Sub(subs) => sub.is_some_and(|sub| subs.contains(&sub)),
-        When::Except(subs) => {
+        RowCondition::Always => true,
+        RowCondition::Sub(subs) => sub.is_some_and(|sub| subs.contains(&sub)),
+        RowCondition::Except(subs) => {
             let asks = |word: &&str| matches!(*word, "--version" | "-v" | "-V" | "--help" | "-h");
             match sub {
                 Some(sub) => !subs.contains(&sub),
                 None => !words.iter().any(asks),
             }
         }
-        When::With(options) => any(options, is_option),
-        When::Without(options) => !any(options, is_plain_option),
-        When::SubWithout(wanted, options) => sub == Some(*wanted) && !any(options, is_plain_option),
+        RowCondition::With(options) => any(options, is_option),
+        RowCondition::Without(options) => !any(options, is_plain_option),
+        RowCondition::SubWithout(wanted, options) => sub == Some(*wanted) && !any(options, is_plain_option),
     }
 }
 
-/// Whether an option takes a row back. Behind a second operand, or `--`, it may be a word for another program.
-fn is_lifted(unless: &[&str], words: &[&str]) -> bool {
+/// Tells whether an option cancels a row. After a second operand, or `--`, it may be a word for another program.
+fn is_cancelled(unless: &[&str], words: &[&str]) -> bool {
     let mut count = 0;
     let own = words.iter().take_while(|word| {
         count += usize::from(!word.starts_with(['-', '+']));
@@ -266,7 +269,8 @@ fn is_lifted(unless: &[&str], words: &[&str]) -> bool {
     !unless.is_empty() && own.into_iter().any(|word| unless.contains(word))
 }
 
-/// The same for an option that makes a program harmless: among other letters only where none of them takes a value.
+/// Tells whether a word is this option, which makes a program harmless: among other letters only where none of them
+/// takes a value.
 fn is_plain_option(word: &str, option: &str) -> bool {
     let letters = word.strip_prefix('-').unwrap_or_default();
     let plain = letters.len() == 1 || letters.chars().all(|c| c.is_ascii_digit() || "kctlvfqn".contains(c));
@@ -282,12 +286,12 @@ fn is_language(name: &str) -> bool {
     LANGUAGES.iter().any(|(known, _)| *known == name || *known == unversioned(name))
 }
 
-/// Whether a program is given a text of its own language, which could do anything.
+/// Tells whether a program is given a text of its own language, which could do anything.
 fn runs_text(name: &str, words: &[&str]) -> bool {
     match name {
         "awk" | "gawk" | "mawk" | "nawk" => return effects_of(name, words).change_something(),
         "sed" | "gsed" => {
-            // What it does to its files in place is known.
+            // Its changes of its files in place are known.
             let option =
                 |word: &&&str| !(word.starts_with("-i") || word.starts_with("--in-place") || **word == "-s");
             let rest: Vec<&str> = words
@@ -331,7 +335,7 @@ fn runs_text(name: &str, words: &[&str]) -> bool {
             _ => return false,
         }
     }
-    // Without a file the text comes in by the standard input.
+    // Without a file, the text comes in on the standard input.
     !file
 }
 
@@ -344,41 +348,42 @@ fn module_of<'w, 's>(name: &str, words: &'s [&'w str]) -> Option<(&'w str, &'s [
     Some((words.get(at + 1)?, words.get(at + 2..).unwrap_or_default()))
 }
 
-/// The kinds of a git command. Its subcommands are those of the list of losses and of the table of what git reads.
+/// The kinds of a git command. Its subcommands are those of the list of losses and of the table of files that git
+/// reads.
 fn of_git(words: &[&str]) -> KindSet {
     let mut kinds = KindSet::default();
-    let Some((sub, rest)) = git::split(words) else { return kinds };
-    if !git::is_known(sub) {
+    let Some((sub, rest)) = git::split_subcommand(words) else { return kinds };
+    if !git::is_subcommand(sub) {
         kinds.extend(ANYTHING);
         return kinds;
     }
     let all: Vec<&str> = std::iter::once(sub).chain(rest.iter().copied()).collect();
-    let has = |options: &[&str]| rest.iter().any(|word| may_be(word, options));
+    let has = |options: &[&str]| rest.iter().any(|word| may_be_option(word, options));
     let first = operands(rest).first().copied().unwrap_or_default();
     let fetches = GIT_FETCHES.contains(&sub)
         || (sub == "submodule" && matches!(first, "update" | "add" | "sync" | "foreach"))
         || (sub == "remote"
             && (matches!(first, "update" | "show" | "prune") || has(&["-f"]) || first == "set-head"))
         || (sub == "archive" && has(&["--remote"]));
-    kinds.extend(fetches.then_some(Kind::Fetch));
+    kinds.extend(fetches.then_some(ToolKind::Fetch));
     let searches = sub == "ls-files" || git::searches_content(words);
-    kinds.extend(searches.then_some([Kind::Search, Kind::Read]).into_iter().flatten());
+    kinds.extend(searches.then_some([ToolKind::Search, ToolKind::Read]).into_iter().flatten());
     // The content of a file in a commit counts as the file.
     let shown = match sub {
         "blame" | "annotate" => true,
         "show" | "cat-file" => rest.iter().any(|word| word.contains(':')),
         _ => false,
     };
-    kinds.extend((shown || git::read(words).is_some()).then_some(Kind::Read));
+    kinds.extend((shown || git::files_read(words).is_some()).then_some(ToolKind::Read));
     if !effects_of("git", &all).change_something() {
         return kinds;
     }
     let sends = matches!(sub, "fetch" | "push" | "ls-remote" | "send-pack" | "send-email" | "fetch-pack");
-    kinds.extend((!sends).then_some(Kind::Edit));
+    kinds.extend((!sends).then_some(ToolKind::Edit));
     let moves = sub == "mv"
         || (sub == "branch" && has(&["-m", "-M", "--move"]))
         || (sub == "remote" && first == "rename");
-    kinds.extend(moves.then_some(Kind::Move));
+    kinds.extend(moves.then_some(ToolKind::Move));
     let forced = has(&["-f", "-B", "-C", "--force", "--discard-changes", "--merge", "-m"]);
     let (work, refs) = losses::lost_by_git(sub, rest);
     let deletes = match sub {
@@ -410,20 +415,20 @@ fn of_git(words: &[&str]) -> KindSet {
                         | "fetch"
                         | "merge"
                 )))
-        .then_some(Kind::Delete),
+        .then_some(ToolKind::Delete),
     );
     kinds
 }
 
-/// Every kind that a call is: that of its face, and what its effects say. One face may be several tools, and a view through a
-/// tool for edits is a view.
-pub(crate) fn of_call(call: &Call<'_>) -> Vec<Kind> {
+/// Every kind that a call is: the kind of its face, and those of its effects. One face may be several tools, and a
+/// view through a tool for edits is a view.
+pub(crate) fn of_call(call: &GateCall<'_>) -> Vec<ToolKind> {
     let effects = call.effects;
     let mut kinds = vec![call.kind];
     kinds.extend(call.kinds);
-    kinds.extend((!effects.writes.is_empty()).then_some(Kind::Edit));
-    kinds.extend((!effects.hosts.is_empty()).then_some(Kind::Fetch));
-    kinds.extend((!effects.reads.is_empty() && !effects.change_something()).then_some(Kind::Read));
-    kinds.extend(matches!(call.tool, "search" | "glob" | "list" | "code" | "ckg").then_some(Kind::Search));
+    kinds.extend((!effects.writes.is_empty()).then_some(ToolKind::Edit));
+    kinds.extend((!effects.hosts.is_empty()).then_some(ToolKind::Fetch));
+    kinds.extend((!effects.reads.is_empty() && !effects.change_something()).then_some(ToolKind::Read));
+    kinds.extend(matches!(call.tool, "search" | "glob" | "list" | "code" | "ckg").then_some(ToolKind::Search));
     kinds
 }

@@ -1,25 +1,25 @@
-//! The gate: decides whether something may be done.
+//! The gate: decides whether an invocation or a shell line may run.
 //!
-//! Pure: no files, no clock, no questions. What a tool does is decided by its effects and never by its name, so a new
-//! tool cannot slip past; what a shell line does, by the commands found in it. It fails closed: what nobody understands
-//! counts as a change. The order is: the guard; the floors R2 to R9 of `docs/policy.md`; any denial of any tier; the
-//! highest tier with a matching rule, the strictest within it; then the mode.
+//! Pure: no files, no clock, no questions. A tool is decided by its effects and never by its name, so a new tool
+//! cannot slip past; a shell line is decided by the commands found in it. The gate fails closed: anything it does not
+//! understand counts as a change. The order is: the guard; the floors R2 to R9 of `docs/policy.md`; any denial of any
+//! tier; the highest tier with a matching rule, the strictest within it; then the mode.
 
-mod asked;
-mod behind;
+mod agent_commands;
+mod possible_commands;
 mod cause;
-mod copied;
+mod copied_programs;
 mod disk;
-mod dotted;
+mod dot_patterns;
 mod eased;
 mod error;
 mod examples;
 mod extglob;
-mod fed;
+mod handed_names;
 mod file;
-mod fileword;
+mod file_words;
 mod folders;
-mod follows;
+mod extra_reads;
 mod gate;
 mod git;
 mod git_asks;
@@ -29,19 +29,19 @@ mod git_option;
 mod git_paths;
 mod git_tables;
 mod git_writes;
-mod grant;
+mod standing_approval;
 mod guard;
 mod guarded;
 mod harm;
-mod inside;
-mod joined;
+mod guarded_writes;
+mod absolute_paths;
 mod kind_table;
 mod kinds;
 mod line;
 mod lists;
 mod losses;
 mod names;
-mod once;
+mod listed_once;
 mod operators;
 mod own_binary;
 mod pattern;
@@ -55,31 +55,31 @@ mod reading;
 mod regexes;
 mod removes;
 mod rules;
-mod runtime;
+mod runtime_names;
 mod searchers;
 mod sets;
-mod sources;
-mod state;
+mod name_sources;
+mod later_lines;
 mod switched;
 mod template;
-mod tested;
+mod tested_files;
 mod touch;
 mod trust;
-mod unset;
+mod unset_variables;
 mod whole_folders;
 
-pub use asked::Asked;
-pub use disk::{Disk, FileId, GitHere, Lead, OnDisk};
-pub use dotted::may_mean_dots;
+pub use agent_commands::AgentCommandRequest;
+pub use disk::{Disk, FileId, GitReach, Lead, OnDisk};
+pub use dot_patterns::may_mean_dots;
 pub use error::PolicyError;
 pub use gate::{Gate, Permit};
-pub use grant::Grant;
-pub use line::{Each, LineDecision, Narrowest};
+pub use standing_approval::StandingApproval;
+pub use line::{CommandDecision, LineDecision, ApprovableCommand};
 pub use losses::{Losses, LostTree};
 pub use names::{KnownNames, all_tool_names, check_tool_name, is_passing_name, tool_names};
-pub use patterns::fits;
+pub use patterns::tool_name_matches;
 pub use reading::{Depth, Region};
-pub use rules::{Call, OwnCommand, Rulebook, Tier};
-pub use switched::Switched;
+pub use rules::{GateCall, OwnCommand, Rulebook, Tier};
+pub use switched::ShellSwitches;
 pub use template::{NamedFiles, Template, named_files};
-pub use trust::{Entry, Item, TrustBook};
+pub use trust::{TrustEntry, TrustItem, TrustRecord};

@@ -1,124 +1,125 @@
-//! The decision about a shell line: each command, then the strictest of them, then the mode.
+//! The decision about a shell line: about each command, then the strictest of these decisions, then the mode.
 
-use lathe_bash::{Command, Floor, FloorRule, Piece, RedirectKind, Script, Word};
-use lathe_protocol::{Actor, Decision, Effects, Kind, Mode, Verdict};
+use lathe_bash::{SimpleCommand, Floor, FloorRule, Piece, RedirectKind, Script, Word};
+use lathe_protocol::{Actor, Decision, Effects, ToolKind, Mode, Verdict};
 
-use crate::asked::Asked;
-use crate::behind::{Behind, base};
+use crate::agent_commands::AgentCommandRequest;
+use crate::possible_commands::{PossibleCommands, base};
 use crate::eased::eased;
-use crate::fed::Fed;
+use crate::handed_names::HandedNames;
 use crate::folders;
 use crate::gate::{Gate, decision, join};
 use crate::git::{self, Extent};
 use crate::git_asks::git_asks;
 use crate::git_writes;
 use crate::guard;
-use crate::inside::{self, Writer};
-use crate::once::each_once;
+use crate::guarded_writes::{self, Writer};
+use crate::listed_once::each_once;
 use crate::own_binary;
-use crate::patterns::{Wanted, Wishes, glob};
+use crate::patterns::{PathPatterns, PatternCache, glob};
 use crate::places::{Spent, Values};
 use crate::program_names::ProgramNames;
-use crate::reach::Reacher;
+use crate::reach::TouchFinder;
 use crate::reading::{Depth, Region, reading};
-use crate::rules::{Act, Call, Rulebook, Setting, Subject, narrowest};
-use crate::sets::simple;
-use crate::touch::{Touch, What};
+use crate::rules::{GateCommand, GateCall, Rulebook, Setting, Subject, exact_words};
+use crate::sets::simplified;
+use crate::touch::{Touch, TouchTarget};
 
-/// What is decided about a line.
+/// The decisions about a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineDecision {
     pub decision: Decision,
-    /// Every command that can run.
-    pub each: Vec<Each>,
-    /// Everything the line does, together.
+    /// The decision about every command that can run.
+    pub commands: Vec<CommandDecision>,
+    /// The effects of the whole line.
     pub effects: Effects,
-    /// What "always" would allow: exactly what was asked about. Empty if no rule can allow the line.
-    pub narrowest: Vec<Narrowest>,
+    /// The commands that a standing approval ("always") would allow: exactly those that were asked about. Empty if no
+    /// rule can allow the line.
+    pub approvable: Vec<ApprovableCommand>,
 }
 
 /// A command as narrow as it was shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Narrowest {
+pub struct ApprovableCommand {
     pub words: Vec<String>,
-    /// The folder it runs in; none if its words mean the same everywhere.
+    /// The folder it runs in; `None` if its words mean the same everywhere.
     pub folder: Option<String>,
 }
 
-/// What is decided about one command of a line.
+/// The decision about one command of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Each {
-    /// As a person reads them; what is only known later is in its usual spelling.
+pub struct CommandDecision {
+    /// As people read them; a part that is known only when the line runs is in its usual spelling.
     pub words: Vec<String>,
     pub decision: Decision,
     pub effects: Effects,
-    /// The wrapper in front of it: index into the list.
-    pub behind: Option<usize>,
+    /// The wrapper in front of it, as an index into the list.
+    pub wrapper: Option<usize>,
     /// The request to a command of the agent, which is decided when it runs.
-    pub asked: Option<Asked>,
+    pub agent_command: Option<AgentCommandRequest>,
 }
 
 impl Rulebook {
-    /// What guard, floors and rules say about a line, before the mode does.
-    fn judge(&self, gate: Option<&Gate>, setting: Setting<'_>, line: &str) -> LineDecision {
+    /// The decision of guard, floors and rules about a line, before the mode counts.
+    fn decide_by_rules(&self, gate: Option<&Gate>, setting: Setting<'_>, line: &str) -> LineDecision {
         let names = ProgramNames::new(gate, self, line);
         let script = names.read();
         let switched = gate.and_then(|gate| gate.switched_by(line, &script));
         let gate = switched.as_ref().or(gate);
         let spent = Spent::default();
-        let values = Values { assigned: &script.values, empty: false, line: None, spent: &spent };
+        let values = Values { assigned: &script.values, may_be_empty: false, line: None, spent: &spent };
         let from = guard::folders(gate, line, &script, &values);
-        let known = folders::of(gate.and_then(|gate| gate.here.as_deref()), &script);
+        let known = folders::certain_folder(gate.and_then(|gate| gate.here.as_deref()), &script);
         let setting = Setting { folder: known.as_deref(), line, gate, ..setting };
         // A person is limited by the guard only.
         let looks = |gate: &&Gate| gate.here.is_some() || self.has_paths() || self.limits_commands();
         let reaching = gate.filter(|gate| setting.actor != Actor::Person && looks(gate));
         let mut strictest: Option<Decision> = None;
         let (mut each, mut effects, mut narrow) = (Vec::new(), Effects::default(), Some(Vec::new()));
-        // The guard's word goes before any other denial: it holds for people too.
+        // A denial of the guard goes before any other denial: it holds for people too.
         let weight = |decision: &Decision| (decision.verdict, is_guard(decision));
         let mut take = |decision: &Decision| {
             if strictest.as_ref().is_none_or(|strictest| weight(decision) > weight(strictest)) {
                 strictest = Some(decision.clone());
             }
         };
-        if let Some(denied) = guard::script(&script) {
+        if let Some(denied) = guard::script_denial(&script) {
             take(&denied);
         }
-        if let Some(denied) = crate::state::denied(&script, self, gate.map(|gate| gate.root.as_path()))
+        if let Some(denied) = crate::later_lines::denied(&script, self, gate.map(|gate| gate.root.as_path()))
             .filter(|_| setting.actor != Actor::Person)
         {
             take(&denied);
         }
-        let (limits, nothing) = (self.limits_commands(), Behind::default());
+        let (limits, nothing) = (self.limits_commands(), PossibleCommands::default());
         let lathe = setting.actor != Actor::Person;
         let mut behind = if limits || (lathe && own_binary::is_named(line)) {
-            Behind::each(&script, &values)
+            PossibleCommands::of_script(&script, &values)
         } else {
             Vec::new()
         };
-        names.complete(&script, &values, &mut behind);
-        let fed = reaching.map_or_else(Fed::default, |gate| Fed::of(self, gate, &script, &from));
-        let reached = reaching.map_or_else(Vec::new, |gate| self.reached(gate, line, &script, &from, &fed));
-        let said = inside::Said::default();
+        names.add_other_names(&script, &values, &mut behind);
+        let fed = reaching.map_or_else(HandedNames::default, |gate| HandedNames::of(self, gate, &script, &from));
+        let reached = reaching.map_or_else(Vec::new, |gate| self.touched_places(gate, line, &script, &from, &fed));
+        let said = guarded_writes::DenialCache::default();
         for (index, command) in script.commands.iter().enumerate() {
             let own;
             let mut done = command.effects();
             let touches = reached.get(index).map_or(&[][..], Vec::as_slice);
             let eased =
                 reaching.and_then(|gate| eased(self, gate, (&script, index), &fed, touches, &mut done));
-            let command = if self.is_own(command) {
-                own = called(command, &mut done);
+            let command = if self.is_own_command(command) {
+                own = as_agent_command(command, &mut done);
                 &own
             } else {
                 eased.as_ref().map_or(command, |eased| &eased.command)
             };
-            let denied = guard::command(gate, command, &values, from.of(index));
+            let denied = guard::command_denial(gate, command, &values, from.of(index));
             let denied = denied.or_else(|| {
                 let (from, everywhere) = (from.of(index), from.all.as_slice());
                 let (effects, values, said) = (&done, &values, &said);
-                let gate = reaching.filter(|_| !self.is_own(command))?;
-                inside::denied(&Writer {
+                let gate = reaching.filter(|_| !self.is_own_command(command))?;
+                guarded_writes::denied(&Writer {
                     line,
                     script: &script,
                     index,
@@ -127,7 +128,7 @@ impl Rulebook {
                     touches,
                     from,
                     everywhere,
-                    said,
+                    denials: said,
                     gate,
                     values,
                 })
@@ -136,7 +137,7 @@ impl Rulebook {
             let denied =
                 denied.or_else(|| own_binary::denied(&script, command, &values, behind).filter(|_| lathe));
             let behind = if limits { behind } else { &nothing };
-            let own = self.own(command);
+            let own = self.own_command(command);
             let kinds = match own {
                 _ if !limits => Vec::new(),
                 Some(_) => crate::kinds::of_own(&done, touches),
@@ -144,16 +145,17 @@ impl Rulebook {
             };
             let assigned = &script.values;
             let asks = setting.mode != Mode::FullAuto;
-            let act = Act { command, effects: &done, touches, own, kinds: &kinds, behind, assigned, asks };
+            let act = GateCommand { command, effects: &done, touches, own, kinds: &kinds, possible: behind, assigned, asks };
             let decision = denied
                 .or_else(|| self.denied_as_spelled(act, &values, setting))
-                .unwrap_or_else(|| self.command(act, setting, eased.as_ref().map(|eased| &eased.decision)));
-            let outside = self.reading(Subject::Command(act), touches, setting);
+                .unwrap_or_else(|| self.command_decision(act, setting, eased.as_ref().map(|eased| &eased.decision)));
+            let outside = self.reading_decision(Subject::Command(act), touches, setting);
             let decision = outside.filter(|outside| outside.verdict > decision.verdict).unwrap_or(decision);
-            // A text that the line may evaluate counts for denials only, and a lone word that nobody knows for none.
+            // A text that the line may evaluate counts for denials only, and a single unknown word in it does not
+            // count at all.
             let is_unknown = command.program().is_none_or(|name| !name.contains(char::is_alphanumeric));
             let lone = command.words.len() == 1 && is_unknown && !is_guard(&decision);
-            if command.again && (lone || decision.verdict != Verdict::Deny) {
+            if command.evaluated && (lone || decision.verdict != Verdict::Deny) {
                 continue;
             }
             let (decision, git) =
@@ -165,28 +167,28 @@ impl Rulebook {
                 narrow = None;
             }
             take(&decision);
-            if decision.verdict == Verdict::Ask && command.behind.is_none() {
+            if decision.verdict == Verdict::Ask && command.wrapper.is_none() {
                 let coverable = command.floors.iter().all(|floor| floor.rule == FloorRule::Option);
-                let words = narrowest(command).filter(|words| coverable && !words.is_empty());
-                let folder = if folders::matter(&done) { known.clone().map(Some) } else { Some(None) };
+                let words = exact_words(command).filter(|words| coverable && !words.is_empty());
+                let folder = if folders::depends_on_folder(&done) { known.clone().map(Some) } else { Some(None) };
                 match words.zip(folder) {
                     Some((words, folder)) => {
-                        let narrowest = Narrowest { words, folder };
+                        let narrowest = ApprovableCommand { words, folder };
                         narrow.iter_mut().for_each(|all: &mut Vec<_>| all.push(narrowest.clone()));
                     }
                     None => narrow = None,
                 }
             }
             join(&mut effects, &done);
-            let behind = command.behind.filter(|_| !command.again);
-            let asked = own.and_then(|_| Asked::of(gate, command, from.of(index)));
-            each.push(Each { words: shown(command), decision, effects: done, behind, asked });
+            let behind = command.wrapper.filter(|_| !command.evaluated);
+            let asked = own.and_then(|_| AgentCommandRequest::of(gate, command, from.of(index)));
+            each.push(CommandDecision { words: shown(command), decision, effects: done, wrapper: behind, agent_command: asked });
         }
-        if let Some(denied) = reaching.and_then(|gate| self.tested(gate, line, &script, &from, setting)) {
+        if let Some(denied) = reaching.and_then(|gate| self.tested_files_decision(gate, line, &script, &from, setting)) {
             take(&denied);
         }
-        // A denial of the shell holds for a line in which nothing was found, too.
-        if let (Some(said), _) = self.say(Subject::Line, setting) {
+        // A denial of the shell also holds for a line in which no command was found.
+        if let (Some(said), _) = self.decide(Subject::Line, setting) {
             take(&said);
         }
         for floor in &script.floors {
@@ -197,31 +199,31 @@ impl Rulebook {
         LineDecision {
             decision: strictest
                 .unwrap_or_else(|| decision(Verdict::Allow, "builtin.nothing", "nothing runs")),
-            each: each_once(&script, each),
+            commands: each_once(&script, each),
             effects,
-            narrowest: narrow.unwrap_or_default(),
+            approvable: narrow.unwrap_or_default(),
         }
     }
 
-    /// What each command of a line touches.
-    fn reached(
+    /// The places that each command of a line touches.
+    fn touched_places(
         &self,
         gate: &Gate,
         line: &str,
         script: &Script,
         from: &guard::Folders,
-        fed: &Fed,
+        fed: &HandedNames,
     ) -> Vec<Vec<Touch>> {
         let spent = Spent::default();
-        let exact = folders::exact(gate, line, script);
-        let touches = |(index, command): (usize, &Command)| {
-            let wrapper = command.behind.and_then(|behind| script.commands.get(behind)?.program_name());
-            let mark = command.behind.and_then(|behind| fed.mark(behind));
+        let exact = folders::certain_folders(gate, line, script);
+        let touches = |(index, command): (usize, &SimpleCommand)| {
+            let wrapper = command.wrapper.and_then(|behind| script.commands.get(behind)?.program_name());
+            let mark = command.wrapper.and_then(|behind| fed.name_sign(behind));
             let values = fed.values.as_ref().unwrap_or(&script.values);
             let exact = exact.as_ref().and_then(|all| all.get(index));
             let from = exact.map_or_else(|| from.of(index), std::slice::from_ref);
-            let reacher = Reacher { gate, line, values, spent: &spent, from, wrapper, fed, mark };
-            if self.is_own(command) { reacher.redirects(command) } else { reacher.touches(command) }
+            let reacher = TouchFinder { gate, line, values, spent: &spent, from, wrapper, fed, mark };
+            if self.is_own_command(command) { reacher.redirects(command) } else { reacher.touches(command) }
         };
         let mut all: Vec<Vec<Touch>> = script.commands.iter().enumerate().map(touches).collect();
         let taken = |touch: &Touch| touch.extent == Extent::Taken;
@@ -232,9 +234,9 @@ impl Rulebook {
         all
     }
 
-    /// The decision about files that tests of bash's own look for, and patterns whose names a variable gets: `[[ -e x
+    /// The decision about files that bash's own tests look for, and patterns whose names a variable gets: `[[ -e x
     /// ]]`, `x=(a/*)`.
-    fn tested(
+    fn tested_files_decision(
         &self,
         gate: &Gate,
         line: &str,
@@ -244,30 +246,30 @@ impl Rulebook {
     ) -> Option<Decision> {
         let spent = Spent::default();
         let (values, from) = (&script.values, from.all.as_slice());
-        let fed = &Fed::default();
-        let reacher = Reacher { gate, line, values, spent: &spent, from, wrapper: None, fed, mark: None };
+        let fed = &HandedNames::default();
+        let reacher = TouchFinder { gate, line, values, spent: &spent, from, wrapper: None, fed, mark: None };
         let words = script.tested.iter().flat_map(|word| reacher.spell(word));
         let is_glob = |word: &&Word| word.pieces.iter().any(|piece| matches!(piece, Piece::Glob(_)));
         let given: Vec<&Word> = values.values().flatten().filter(is_glob).collect();
-        let listed = given.iter().flat_map(|word| reacher.listed("for", word));
+        let listed = given.iter().flat_map(|word| reacher.listed_folders("for", word));
         let given = given.iter().flat_map(|word| reacher.spell(word));
-        let tested = words.filter_map(|word| reacher.looked_for("[[", &word));
-        let given = given.filter_map(|word| reacher.looked_for("for", &word));
+        let tested = words.filter_map(|word| reacher.tested_home("[[", &word));
+        let given = given.filter_map(|word| reacher.tested_home("for", &word));
         let touches: Vec<Touch> = tested.chain(given).chain(listed).collect();
-        self.reading(Subject::Line, &touches, setting)
+        self.reading_decision(Subject::Line, &touches, setting)
     }
 
-    /// Whether a line may change what git leaves alone before it takes files in.
+    /// Tells whether a line may change git's ignore files before git adds files by them.
     fn changes_ignores(&self, gate: &Gate, script: &Script, touches: &[Vec<Touch>]) -> bool {
         let files = [".gitignore".to_owned(), "**/.git/info/exclude".to_owned()];
-        let files = Wanted::of(&files, Verdict::Deny, Some(gate));
+        let files = PathPatterns::of(&files, Verdict::Deny, Some(gate));
         let last = touches.iter().rposition(|all| all.iter().any(|touch| touch.extent == Extent::Taken));
         script.commands.iter().zip(touches).take(last.unwrap_or(0)).any(|(command, touches)| {
             let words: Vec<String> = command.words.iter().skip(1).map(Word::show).collect();
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
-            let own = self.own(command).is_some_and(|own| !matches!(own.kind, Kind::Read | Kind::Search));
-            match command.program_name().and_then(|name| git::words(name, &words)) {
-                Some(words) => git_writes::rewrites(&words),
+            let own = self.own_command(command).is_some_and(|own| !matches!(own.kind, ToolKind::Read | ToolKind::Search));
+            match command.program_name().and_then(|name| git::git_words(name, &words)) {
+                Some(words) => git_writes::changes_ignore_files(&words),
                 None => {
                     let meets = || touches.iter().any(|touch| touch.meets(&files, Some(gate)));
                     own || (command.effects().change_something() && meets())
@@ -276,19 +278,19 @@ impl Rulebook {
         })
     }
 
-    /// `x=push; git $x`: a denial is not escaped by a variable of the same line.
-    fn denied_as_spelled(&self, act: Act<'_>, values: &Values<'_>, setting: Setting<'_>) -> Option<Decision> {
+    /// The denial by a variable of the same line: `x=push; git $x`.
+    fn denied_as_spelled(&self, act: GateCommand<'_>, values: &Values<'_>, setting: Setting<'_>) -> Option<Decision> {
         let command = act.command;
         if command.words.iter().all(|word| word.literal().is_some()) {
             return None;
         }
-        let values = Values { empty: true, ..*values };
+        let values = Values { may_be_empty: true, ..*values };
         let said = |words: Vec<String>| {
             let words: Vec<Word> =
                 words.into_iter().filter(|word| !word.is_empty()).map(Word::text).collect();
-            let spelled = Command { words, ..Command::default() };
-            let act = Act { command: &spelled, effects: &spelled.effects(), ..act };
-            let (said, _) = self.say(Subject::Command(act), setting);
+            let spelled = SimpleCommand { words, ..SimpleCommand::default() };
+            let act = GateCommand { command: &spelled, effects: &spelled.effects(), ..act };
+            let (said, _) = self.decide(Subject::Command(act), setting);
             said.filter(|said| said.verdict == Verdict::Deny)
         };
         let mut ways: Vec<Vec<Vec<String>>> = command.words.iter().map(|word| values.ways(word)).collect();
@@ -301,21 +303,22 @@ impl Rulebook {
         said(all).or_else(|| self.combined(&ways).into_iter().find_map(said))
     }
 
-    /// A program that is a pattern, by each name of a denied program that fits it, with the words that come with it.
+    /// A program that is a pattern, by each name of a denied program that matches it, with the words that come with
+    /// it.
     fn meant_programs(&self, way: &[String]) -> Vec<Vec<String>> {
         let Some((program, rest)) =
             way.split_first().filter(|(program, _)| program.contains(['*', '?', '[']))
         else {
             return Vec::new();
         };
-        let pattern = simple(base(program));
+        let pattern = simplified(base(program));
         let fits = |name: &&str| glob(&pattern, name);
         let denied = self.denied_programs();
         denied.into_iter().filter(fits).map(|name| [&[name.to_owned()], rest].concat()).collect()
     }
 
-    /// The commands that a denial may mean among all that the values of their words make. Of the values that no denial names,
-    /// one stands for all.
+    /// The commands that a denial may mean, among all that the values of their words make. One value stands for all
+    /// values that no denial names.
     fn combined(&self, ways: &[Vec<Vec<String>>]) -> Vec<Vec<String>> {
         let denied = self.denied_words();
         let named = |way: &&Vec<String>| {
@@ -332,7 +335,7 @@ impl Rulebook {
                 all.iter_mut().for_each(|words| words.extend_from_slice(one));
                 continue;
             }
-            // The words in front decide; behind so many ways each way to go on stands for itself.
+            // The words in front decide; after so many ways, the rest of the words is not tried.
             if all.len() * tried.len() > COMBINED {
                 break;
             }
@@ -344,13 +347,13 @@ impl Rulebook {
         all
     }
 
-    fn command(&self, act: Act<'_>, setting: Setting<'_>, eased: Option<&Decision>) -> Decision {
+    fn command_decision(&self, act: GateCommand<'_>, setting: Setting<'_>, eased: Option<&Decision>) -> Decision {
         let command = act.command;
-        let (said, covered) = self.say(Subject::Command(act), setting);
+        let (said, covered) = self.decide(Subject::Command(act), setting);
         if let Some(denied) = said.clone().filter(|said| said.verdict == Verdict::Deny) {
             return denied;
         }
-        // A rule that names an option in its own words has decided about that option.
+        // A rule whose own words name an option has decided about that option.
         let redirects = covered.redirects && stays_inside(act, setting);
         let covers = |floor: &&Floor| match floor.rule {
             FloorRule::Option => floor.word.is_some_and(|word| word < covered.words),
@@ -363,20 +366,20 @@ impl Rulebook {
         if command.words.is_empty() {
             return decision(Verdict::Allow, "builtin.nothing", "nothing runs");
         }
-        if self.is_own(command) {
+        if self.is_own_command(command) {
             let reason = "it is a command of the agent, decided when it runs";
             return said.unwrap_or_else(|| decision(Verdict::Allow, "builtin.agent", reason));
         }
-        said.unwrap_or_else(|| eased.cloned().unwrap_or_else(|| self.default()))
+        said.unwrap_or_else(|| eased.cloned().unwrap_or_else(|| self.default_decision()))
     }
 
-    /// What is decided about reading outside the workspace, where no rule of the user's comes before that.
-    fn reading(&self, subject: Subject<'_>, touches: &[Touch], setting: Setting<'_>) -> Option<Decision> {
+    /// The decision about reading outside the workspace, where no rule of the user's comes first.
+    fn reading_decision(&self, subject: Subject<'_>, touches: &[Touch], setting: Setting<'_>) -> Option<Decision> {
         let gate = setting.gate.filter(|gate| gate.here.is_some())?;
         let mut strictest: Option<Decision> = None;
         for touch in touches {
             for (region, places) in touch.regions(gate) {
-                // What only may be a path counts where it would be a key.
+                // A word that only may be a path counts where it would be a key.
                 let counts = match region {
                     Region::Inside | Region::Public => false,
                     Region::Elsewhere => touch.sure && touch.reads,
@@ -388,12 +391,12 @@ impl Rulebook {
                 else {
                     continue;
                 };
-                if touch.what == What::Unknown {
+                if touch.target == TouchTarget::Unknown {
                     read.reason = read
                         .reason
                         .replace(" is outside", " shows only when the line runs, and may be outside");
                 }
-                let lifted = region != Region::LatheHome && self.lifts(subject, &places, setting);
+                let lifted = region != Region::LatheHome && self.allows_reading(subject, &places, setting);
                 if !lifted && strictest.as_ref().is_none_or(|strictest| read.verdict > strictest.verdict) {
                     strictest = Some(read);
                 }
@@ -406,7 +409,7 @@ impl Rulebook {
 impl Gate {
     /// Decides about a shell line.
     pub fn decide_line(&self, rules: &Rulebook, actor: Actor, mode: Mode, line: &str) -> LineDecision {
-        let mut decided = rules.judge(
+        let mut decided = rules.decide_by_rules(
             Some(self),
             Setting {
                 actor,
@@ -415,7 +418,7 @@ impl Gate {
                 folder: None,
                 line,
                 gate: None,
-                wishes: &Wishes::default(),
+                patterns: &PatternCache::default(),
             },
             line,
         );
@@ -433,13 +436,13 @@ impl Gate {
         decided
     }
 
-    /// Decides about a call of a tool that is no shell line, by its effects and the rules that speak about it.
-    pub fn decide_call(&self, rules: &Rulebook, actor: Actor, mode: Mode, call: &Call<'_>) -> Decision {
+    /// Decides about a tool call that is not a shell line, by its effects and the rules about it.
+    pub fn decide_call(&self, rules: &Rulebook, actor: Actor, mode: Mode, call: &GateCall<'_>) -> Decision {
         let plain = self.decide(actor, mode, call.effects);
         if actor == Actor::Person || is_guard(&plain) {
             return plain;
         }
-        let wishes = Wishes::default();
+        let wishes = PatternCache::default();
         let setting = Setting {
             actor,
             mode,
@@ -447,20 +450,20 @@ impl Gate {
             folder: None,
             line: "",
             gate: Some(self),
-            wishes: &wishes,
+            patterns: &wishes,
         };
         let written = call.effects.writes.iter().map(|path| Touch::of_path(self, path, Depth::One));
         let written = written.map(|touch| Touch { reads: false, ..touch });
         let read: Vec<Touch> = call.effects.reads.iter().map(|path| self.read_by(call, path)).collect();
         let touches: Vec<Touch> = read.iter().cloned().chain(written).collect();
-        let said = rules.say(Subject::Call(call, &touches), setting).0;
+        let said = rules.decide(Subject::Call(call, &touches), setting).0;
         let decided = match said {
-            Some(said) if said.verdict == Verdict::Deny || self.memory(mode, call.effects).is_none() => {
+            Some(said) if said.verdict == Verdict::Deny || self.memory_decision(mode, call.effects).is_none() => {
                 self.by_rules_and_mode(mode, call.effects, said)
             }
             Some(_) | None => plain,
         };
-        match rules.reading(Subject::Call(call, &touches), &read, setting) {
+        match rules.reading_decision(Subject::Call(call, &touches), &read, setting) {
             Some(outside) if outside.verdict > decided.verdict => {
                 self.by_rules_and_mode(mode, call.effects, outside)
             }
@@ -468,9 +471,9 @@ impl Gate {
         }
     }
 
-    /// A path that a tool reads. Tools that go through the workspace leave out what they may not read; elsewhere a folder is
-    /// read with all that is in it.
-    fn read_by(&self, call: &Call<'_>, path: &str) -> Touch {
+    /// A path that a tool reads. Tools that go through the workspace leave out files that they may not read;
+    /// elsewhere a folder is read with all that is in it.
+    fn read_by(&self, call: &GateCall<'_>, path: &str) -> Touch {
         let inside = crate::gate::normal(std::path::Path::new(path)).starts_with(&self.root);
         let deep = match call.tool {
             "search" | "glob" | "many" | "code" | "ckg" => !inside,
@@ -479,7 +482,7 @@ impl Gate {
         Touch::of_path(self, path, if deep { Depth::All } else { Depth::One })
     }
 
-    /// The last word on what the rules said.
+    /// The final decision, made of the decision of the rules and the mode.
     fn by_rules_and_mode(&self, mode: Mode, effects: &Effects, said: Decision) -> Decision {
         match (mode, said.verdict) {
             (_, Verdict::Deny) => said,
@@ -515,13 +518,13 @@ impl Gate {
 impl LineDecision {
     /// The command that a refusal or question is about, for its reason.
     fn culprit(&self, said: &Decision, last: &Decision) -> String {
-        let guilty = |each: &&Each| match last.rule.as_str() {
+        let guilty = |each: &&CommandDecision| match last.rule.as_str() {
             "mode.plan" => each.effects.change_something(),
             _ => each.decision == *said,
         };
         let found = match last.verdict {
             Verdict::Allow => None,
-            Verdict::Ask | Verdict::Deny => self.each.iter().find(guilty),
+            Verdict::Ask | Verdict::Deny => self.commands.iter().find(guilty),
         };
         let Some(found) = found.filter(|found| !found.words.is_empty()) else { return String::new() };
         let words = lathe_protocol::visible(&found.words.join(" "));
@@ -532,8 +535,8 @@ impl LineDecision {
     }
 }
 
-/// Tells whether a command that is redirected writes files of the workspace only, and reaches nobody.
-fn stays_inside(act: Act<'_>, setting: Setting<'_>) -> bool {
+/// Tells whether a redirected command writes files of the workspace only, and reaches no host.
+fn stays_inside(act: GateCommand<'_>, setting: Setting<'_>) -> bool {
     let judged_here = setting.gate.is_some_and(|gate| gate.here.is_some());
     let base = match setting.folder {
         Some(folder) => std::path::PathBuf::from(folder),
@@ -552,19 +555,19 @@ fn stays_inside(act: Act<'_>, setting: Setting<'_>) -> bool {
     literal && act.effects.hosts.is_empty() && act.effects.writes.iter().all(inside)
 }
 
-/// Commands that the words of one may make, more than which are not told apart.
+/// The most commands that the words of one may make and that are tried one by one.
 const COMBINED: usize = 4096;
 
-/// Characters of a command that a reason repeats.
+/// The most characters of a command that a reason repeats.
 const NAMED: usize = 120;
 
 pub(crate) fn is_guard(decision: &Decision) -> bool {
     decision.verdict == Verdict::Deny && decision.rule.starts_with("guard.")
 }
 
-/// A command of the agent as the line's gate sees it: what its words come to is looked at when it runs, what bash does
-/// around it is looked at here.
-fn called(command: &Command, effects: &mut Effects) -> Command {
+/// A command of the agent as the gate of the line sees it: its expanded words are judged when it runs, bash's own
+/// acts around it are judged here.
+fn as_agent_command(command: &SimpleCommand, effects: &mut Effects) -> SimpleCommand {
     let mut command = command.clone();
     let name = command.program().map(str::to_owned);
     effects.programs.retain(|program| Some(program) != name.as_ref());
@@ -578,8 +581,8 @@ fn by_floor(floor: &Floor) -> Decision {
     decision(Verdict::Ask, floor.rule.as_str(), &floor.why)
 }
 
-/// The words, or what an entry without words does.
-fn shown(command: &Command) -> Vec<String> {
+/// The assignments and the words of a command, as people read them.
+fn shown(command: &SimpleCommand) -> Vec<String> {
     let mut words: Vec<String> = command
         .assignments
         .iter()
@@ -588,6 +591,6 @@ fn shown(command: &Command) -> Vec<String> {
             format!("{}={value}", assignment.name)
         })
         .collect();
-    words.extend(guard::shown(&command.words));
+    words.extend(guard::shown_words(&command.words));
     words
 }

@@ -1,4 +1,4 @@
-//! Lists of tools and commands in the configuration, as rules.
+//! Lists of tools and commands in the configuration, turned into rules.
 
 use lathe_protocol::Verdict;
 
@@ -6,11 +6,12 @@ use crate::file::RuleFile;
 use crate::rules::{Rule, Rulebook, Tier};
 
 impl Rulebook {
-    /// Denies commands that begin with these words, by any spelling, above all other rules. `why` names where they stand.
+    /// Denies commands that begin with these words, in any spelling, above all other rules. `why` names the setting
+    /// they are in.
     pub fn without_commands(mut self, why: &str, commands: impl IntoIterator<Item = Vec<String>>) -> Self {
         let commands = commands.into_iter().filter(|words| !words.is_empty());
         let rules = commands.map(|words| {
-            let rule = excluded(why, &words.join(" "));
+            let rule = deny_rule(why, &words.join(" "));
             Rule { command: vec![words], ..rule }
         });
         let file = RuleFile { default: None, rules: rules.collect() };
@@ -18,15 +19,16 @@ impl Rulebook {
         self
     }
 
-    /// Allows commands that begin with these words, as a rule of the user's does. `why` names where they stand.
+    /// Allows commands that begin with these words, as a rule of the user's does. `why` names the setting they are
+    /// in.
     pub fn with_commands(self, why: &str, commands: impl IntoIterator<Item = Vec<String>>) -> Self {
         let commands = commands.into_iter().filter(|words| !words.is_empty());
-        self.allowing(commands.map(|words| Rule { command: vec![words], ..allowed(why) }))
+        self.allowing(commands.map(|words| Rule { command: vec![words], ..allow_rule(why) }))
     }
 
     /// Allows tools by every name that they have.
     pub fn with_tools(self, why: &str, tools: impl IntoIterator<Item = String>) -> Self {
-        self.allowing(tools.into_iter().map(|name| Rule { tool: vec![name], ..allowed(why) }))
+        self.allowing(tools.into_iter().map(|name| Rule { tool: vec![name], ..allow_rule(why) }))
     }
 
     fn allowing(mut self, rules: impl Iterator<Item = Rule>) -> Self {
@@ -37,15 +39,15 @@ impl Rulebook {
 
     /// Denies tools by every name that they have.
     pub fn without_tools(mut self, why: &str, tools: impl IntoIterator<Item = String>) -> Self {
-        let rules = tools.into_iter().map(|name| Rule { tool: vec![name.clone()], ..excluded(why, &name) });
+        let rules = tools.into_iter().map(|name| Rule { tool: vec![name.clone()], ..deny_rule(why, &name) });
         let file = RuleFile { default: None, rules: rules.collect() };
         self.tiers.insert(0, (Tier::Admin, file));
         self
     }
 }
 
-/// Leave that a setting gives.
-fn allowed(setting: &str) -> Rule {
+/// A rule that allows because of a setting.
+fn allow_rule(setting: &str) -> Rule {
     Rule {
         file: setting.to_owned(),
         decision: Verdict::Allow,
@@ -54,8 +56,8 @@ fn allowed(setting: &str) -> Rule {
     }
 }
 
-/// A denial of what a setting takes away.
-fn excluded(setting: &str, what: &str) -> Rule {
+/// The denial of something that a setting excludes.
+fn deny_rule(setting: &str, what: &str) -> Rule {
     Rule {
         file: setting.to_owned(),
         decision: Verdict::Deny,

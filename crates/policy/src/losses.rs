@@ -1,37 +1,37 @@
-//! What a line would take away, by the real names of things: the guard's last word about the workspace, the home folder and
-//! `.git`, and the list of what has to be secured before the line runs.
+//! The losses that a line would cause, by the real names of things: the guard's final decision about the workspace,
+//! the home folder and `.git`, and the list of files that have to be secured before the line runs.
 
 use std::path::{Path, PathBuf};
 
 use lathe_bash::normal_words;
 use lathe_protocol::{Decision, Verdict};
 
-use crate::dotted::meanings;
+use crate::dot_patterns::meanings;
 use crate::gate::{Gate, decision};
-use crate::git_option::may_be;
-use crate::guard::{self, Spelled, operands, recursive};
+use crate::git_option::may_be_option;
+use crate::guard::{self, Spelled, operands, is_recursive};
 use crate::patterns::glob;
 use crate::places::{HERE, LATHE, Spent, UNKNOWN, Values, is_all, outside_proc, parts};
-use crate::sets::simple;
+use crate::sets::simplified;
 
-/// What a line would take away, as far as that can be seen.
+/// The losses that a line would cause, as far as they can be seen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Losses {
-    /// Files and folders that are deleted, or searched for what is deleted.
+    /// Files and folders that are deleted, or searched for files to delete.
     pub trees: Vec<LostTree>,
-    /// Files in the place of which others are put, if they are there: absolute, each may be a pattern.
-    pub over: Vec<String>,
-    /// Files of the workspace that git, or a search, deletes or writes over.
-    pub work: bool,
-    /// Branches, stashes or commits that nothing may name afterwards.
+    /// Files in whose place others are put, if they exist: absolute, each may be a pattern.
+    pub replaced: Vec<String>,
+    /// True if git, or a search, deletes or overwrites files of the workspace.
+    pub work_tree: bool,
+    /// True if branches, stashes or commits may have no name afterwards.
     pub refs: bool,
     /// True if patterns among these mean hidden names too.
-    pub hidden: bool,
+    pub hidden_names: bool,
 }
 
 impl Losses {
     pub fn is_empty(&self) -> bool {
-        self.trees.is_empty() && self.over.is_empty() && !self.work && !self.refs
+        self.trees.is_empty() && self.replaced.is_empty() && !self.work_tree && !self.refs
     }
 }
 
@@ -40,13 +40,13 @@ impl Losses {
 pub struct LostTree {
     /// Absolute, without `.` and `..`; it may be a pattern.
     pub path: String,
-    /// Whether all of it goes; else only what a search finds in it.
+    /// True if all of it is lost; otherwise only what a search finds in it.
     pub whole: bool,
 }
 
-/// How a path, which may be a pattern, lies to a real one.
+/// The relation of a path, which may be a pattern, to a real one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Lies {
+enum PathRelation {
     /// It is the place, or a folder above it.
     Above,
     /// It is everything in the place.
@@ -54,39 +54,39 @@ enum Lies {
     Elsewhere,
 }
 
-fn lies(path: &str, real: &Path, hidden: bool) -> Lies {
+fn relation(path: &str, real: &Path, hidden: bool) -> PathRelation {
     let wanted = real.to_string_lossy();
     let (pattern, real) = (parts(path), parts(&wanted));
     let same = |count: usize| {
         pattern.iter().zip(&real).take(count).all(|(pattern, name)| fits(pattern, name, hidden))
     };
     if real.is_empty() {
-        return if pattern.is_empty() { Lies::Above } else { Lies::Elsewhere };
+        return if pattern.is_empty() { PathRelation::Above } else { PathRelation::Elsewhere };
     }
     match pattern.len() {
-        count if count <= real.len() && same(count) => Lies::Above,
+        count if count <= real.len() && same(count) => PathRelation::Above,
         count
             if count == real.len() + 1
                 && same(real.len())
                 && pattern.last().is_some_and(|last| is_all(last)) =>
         {
-            Lies::Inside
+            PathRelation::Inside
         }
-        _ => Lies::Elsewhere,
+        _ => PathRelation::Elsewhere,
     }
 }
 
-/// Tells whether a part of a path, which may be a pattern, means this name. Where the shell does not say so (`hidden`), a
-/// pattern does not mean hidden names by itself.
+/// Tells whether a part of a path, which may be a pattern, means this name. Unless the shell says otherwise
+/// (`hidden`), a pattern does not mean hidden names by itself.
 pub(crate) fn fits(pattern: &str, name: &str, hidden: bool) -> bool {
     if !pattern.contains(['*', '?', '[']) {
         return pattern == name;
     }
-    (hidden || pattern.starts_with('.') || !name.starts_with('.')) && glob(&simple(pattern), name)
+    (hidden || pattern.starts_with('.') || !name.starts_with('.')) && glob(&simplified(pattern), name)
 }
 
 impl Gate {
-    /// What a spelling of a path may really be. `from` are the folders the line may be in.
+    /// The real paths that a spelling may mean. `from` are the folders the line may be in.
     pub(crate) fn resolve(&self, spelling: &str, from: &[String]) -> Vec<String> {
         meanings(spelling).iter().flat_map(|meaning| self.resolve_as_spelled(meaning, from)).collect()
     }
@@ -109,7 +109,7 @@ impl Gate {
                 '/' => (String::new(), spelling),
                 '~' => {
                     let end = spelling.find('/').unwrap_or(spelling.len());
-                    // Another user's folder is none of ours.
+                    // Another user's folder is not known.
                     let own = spelling.get(..end) == Some("~");
                     (self.user_home.as_ref().filter(|_| own)?.display().to_string(), spelling.get(end..)?)
                 }
@@ -127,8 +127,8 @@ impl Gate {
         }
     }
 
-    /// Why the deletion of this path is never allowed. `relative` names may mean everything in the workspace, which can be
-    /// brought back; by an absolute name nobody means it.
+    /// The denial of a deletion that is never allowed. A `relative` name may mean everything in the workspace, which
+    /// can be restored; by an absolute name, that is never intended.
     pub(crate) fn never_deleted(&self, path: &str, relative: bool, dots: bool) -> Option<Decision> {
         let deny = |rule: &str, reason: &str| Some(decision(Verdict::Deny, rule, reason));
         let parts = parts(path);
@@ -138,40 +138,40 @@ impl Gate {
         {
             return deny("guard.git", "it deletes the history in .git");
         }
-        if path_in(path, &self.home) || lies(path, &self.home, dots) == Lies::Above {
+        if path_in(path, &self.home) || relation(path, &self.home, dots) == PathRelation::Above {
             return deny("guard.home", "this is Lathe's own folder; nothing but Lathe deletes there");
         }
         if self.root.parent().is_some() {
-            match lies(path, &self.root, dots) {
-                Lies::Above => return deny("guard.workspace", "it takes the whole workspace away"),
-                Lies::Inside if !relative => {
+            match relation(path, &self.root, dots) {
+                PathRelation::Above => return deny("guard.workspace", "it takes the whole workspace away"),
+                PathRelation::Inside if !relative => {
                     return deny("guard.workspace", "it takes the whole workspace away");
                 }
-                Lies::Inside | Lies::Elsewhere => {}
+                PathRelation::Inside | PathRelation::Elsewhere => {}
             }
         }
-        match self.user_home.as_deref().map(|home| lies(path, home, dots)) {
-            Some(Lies::Above | Lies::Inside) => deny("guard.destroy", "it deletes a home folder"),
-            Some(Lies::Elsewhere) | None => None,
+        match self.user_home.as_deref().map(|home| relation(path, home, dots)) {
+            Some(PathRelation::Above | PathRelation::Inside) => deny("guard.destroy", "it deletes a home folder"),
+            Some(PathRelation::Elsewhere) | None => None,
         }
     }
 
-    /// What no mode switches off, by the real names of what a command deletes or moves away.
+    /// The denial that no mode switches off, by the real names of what a command deletes or moves away.
     pub(crate) fn guard_losses(&self, command: &Spelled<'_>, from: &[String]) -> Option<Decision> {
         let dots = self.switched.hidden_names;
         let mut deleted = deleted(command, from);
-        deleted.extend(crate::harm::harmed(command));
+        deleted.extend(crate::harm::spoiled_paths(command));
         let absolute = |spelling: &str| spelling.starts_with(['/', '~']) || spelling.starts_with(HERE);
         deleted.iter().find_map(|(spelling, whole)| {
-            // Where not all of it goes, only a file of git's, or of Lathe's own, is lost for good.
+            // Where not all of it is lost, only a file of git's, or of Lathe's own, is lost for good.
             let denied = |path: &String| {
                 self.never_deleted(path, !absolute(spelling), dots && *whole)
                     .filter(|denied| *whole || denied.rule == "guard.git" || path_in(path, &self.home))
             };
             let system = || {
-                let place = crate::places::place(spelling, from)
-                    .filter(|_| *whole && crate::harm::empties(command))?;
-                (place != crate::places::Place::Git).then(|| {
+                let place = crate::places::vital_place(spelling, from)
+                    .filter(|_| *whole && crate::harm::deletes_by_option(command))?;
+                (place != crate::places::VitalPlace::Git).then(|| {
                     decision(Verdict::Deny, "guard.destroy", "it deletes the system or a home folder")
                 })
             };
@@ -179,29 +179,29 @@ impl Gate {
         })
     }
 
-    /// Whether the home folder is this folder or in it, or the workspace is in it.
-    pub(crate) fn holds(&self, path: &str) -> bool {
+    /// Tells whether the home folder is this folder or lies in it, or the workspace lies in it.
+    pub(crate) fn holds_home_or_workspace(&self, path: &str) -> bool {
         let home = self.user_home.as_deref().is_some_and(|home| home.starts_with(path));
         home || (self.root != Path::new(path) && self.root.starts_with(path))
     }
 
-    /// What no mode switches off, by the path something really has on the disk.
+    /// The denial that no mode switches off, by the path that something really has on the disk.
     pub fn guard_path(&self, path: &Path) -> Option<Decision> {
         let path = path.to_string_lossy();
-        crate::places::place(&path, &[])
+        crate::places::vital_place(&path, &[])
             .map(|_| decision(Verdict::Deny, "guard.destroy", "it deletes the system or a home folder"))
             .or_else(|| self.never_deleted(&path, true, false))
     }
 
-    /// What a line would take away.
+    /// The losses that a line would cause.
     pub fn losses(&self, line: &str) -> Losses {
         let script = lathe_bash::read(line);
         let spent = Spent::default();
-        let values = Values { assigned: &script.values, empty: false, line: None, spent: &spent };
+        let values = Values { assigned: &script.values, may_be_empty: false, line: None, spent: &spent };
         let own = self.switched_by(line, &script);
         let gate = own.as_ref().unwrap_or(self);
         let from = guard::folders(Some(gate), line, &script, &values).all;
-        let mut losses = Losses { hidden: gate.switched.hidden_names, ..Losses::default() };
+        let mut losses = Losses { hidden_names: gate.switched.hidden_names, ..Losses::default() };
         for command in &script.commands {
             let spellings = guard::Spellings::of(command, &values);
             for spelled in spellings.each() {
@@ -210,8 +210,8 @@ impl Gate {
                         self.resolve(&spelling, &from).into_iter().map(|path| LostTree { path, whole }),
                     );
                 }
-                for spelling in put_over(&spelled) {
-                    losses.over.extend(self.resolve(&spelling, &from));
+                for spelling in replaced_files(&spelled) {
+                    losses.replaced.extend(self.resolve(&spelling, &from));
                 }
                 if spelled.name == "git" {
                     self.git_losses(&spelled, &from, &mut losses);
@@ -229,7 +229,7 @@ impl Gate {
         let words: Vec<&str> = normal.iter().skip(1).map(String::as_str).collect();
         let Some((sub, rest)) = words.split_first() else { return };
         let (work, refs) = lost_by_git(sub, rest);
-        losses.work |= work;
+        losses.work_tree |= work;
         losses.refs |= refs;
         // In another folder than the line's own.
         if work {
@@ -241,10 +241,10 @@ impl Gate {
     }
 }
 
-/// Whether a subcommand of git may delete or write over files of the work tree, and whether it may leave branches, stashes or
-/// commits without a name.
+/// Tells whether a subcommand of git may delete or overwrite files of the work tree, and whether it may leave
+/// branches, stashes or commits without a name.
 pub(crate) fn lost_by_git(sub: &str, rest: &[&str]) -> (bool, bool) {
-    let has = |options: &[&str]| rest.iter().any(|word| may_be(word, options));
+    let has = |options: &[&str]| rest.iter().any(|word| may_be_option(word, options));
     match sub {
         "clean" => (has(&["-f", "--force", "-d", "-x", "-X"]), false),
         "reset" => (has(&["--hard", "--merge", "--keep"]), true),
@@ -278,14 +278,14 @@ pub(crate) fn worktrees<'a>(words: &[&'a str]) -> Vec<&'a str> {
     next.chain(words.iter().filter_map(glued)).collect()
 }
 
-/// What a command deletes: each path as it is spelled, and whether all of it goes.
+/// The paths that a command deletes, as they are spelled, each with true if all of it is lost.
 pub(crate) fn deleted(command: &Spelled<'_>, from: &[String]) -> Vec<(String, bool)> {
     let words = command.words.as_slice();
     let operands = operands(words);
     let all = |paths: &[&str]| paths.iter().map(|path| ((*path).to_owned(), true)).collect();
     match command.name {
         "rm" | "srm" | "trash" | "unlink" | "rmdir" => {
-            let folders = recursive(words) || command.name == "trash";
+            let folders = is_recursive(words) || command.name == "trash";
             operands.iter().map(|path| ((*path).to_owned(), folders)).collect()
         }
         "mv" if operands.len() > 1 => all(&guard::moved(words, &operands)),
@@ -297,20 +297,20 @@ pub(crate) fn deleted(command: &Spelled<'_>, from: &[String]) -> Vec<(String, bo
             let starts = if found.starts.is_empty() && !from.is_empty() { vec!["."] } else { found.starts };
             starts.iter().map(|start| ((*start).to_owned(), !found.narrow)).collect()
         }
-        "rsync" => crate::harm::emptied(words).into_iter().map(|path| (path.to_owned(), false)).collect(),
+        "rsync" => crate::harm::emptied_by_rsync(words).into_iter().map(|path| (path.to_owned(), false)).collect(),
         _ => Vec::new(),
     }
 }
 
-/// The places where a command puts a file over another: the old one is gone, not written into.
-fn put_over(command: &Spelled<'_>) -> Vec<String> {
+/// The places where a command puts a file over another: the old one is replaced, not written into.
+fn replaced_files(command: &Spelled<'_>) -> Vec<String> {
     let words = command.words.as_slice();
     let named = match command.name {
-        "mv" | "install" => crate::fileword::targets(command.name, words),
-        "ln" => crate::fileword::targets("cp", words),
+        "mv" | "install" => crate::file_words::targets(command.name, words),
+        "ln" => crate::file_words::targets("cp", words),
         _ => return Vec::new(),
     };
-    let mut over = crate::fileword::made_by_copy(command.name, words, &named);
+    let mut over = crate::file_words::made_by_copy(command.name, words, &named);
     over.extend(named.into_iter().map(str::to_owned));
     over
 }
@@ -319,7 +319,7 @@ fn path_in(path: &str, folder: &Path) -> bool {
     folder.parent().is_some() && Path::new(path).starts_with(folder)
 }
 
-/// The folder as text, for the list of folders a line may be in.
+/// The folder as text, for the list of folders that a line may be in.
 pub(crate) fn text_of(folder: Option<&Path>) -> Vec<String> {
     folder.map(PathBuf::from).map(|folder| folder.display().to_string()).into_iter().collect()
 }

@@ -1,16 +1,17 @@
 //! The names of tools, as rules may give them.
 //!
-//! A tool has one canonical name and a name of its own in each toolset, further names for older versions of it, and one as a
-//! command of the session's shell. A rule that names any of them means the tool, whatever the model calls it; a denial that
-//! depends on the toolset of a session would fail open in all the others. The table stands here, and not with the tools,
-//! because no rule file may be read without it: a misspelt name would deny nothing and say nothing. A test of the tools
-//! holds it against every toolset and every command. A tool that has its canonical name only needs no row: the names of all
-//! tools come in by value ([`KnownNames`]), and one that is missing there can be named by no rule.
+//! A tool has one canonical name and a name of its own in each toolset, further names for older versions of it, and
+//! one as a command of the session's shell. A rule that names any of them means the tool, whatever the model calls
+//! it; a denial that depended on the toolset of a session would fail open in all the others. The table is here, and
+//! not with the tools, because no rule file may be read without it: a misspelt name would deny nothing and raise no
+//! error. A test of the tools compares it with every toolset and every command. A tool that has only its canonical
+//! name needs no row: the names of all tools come in by value ([`KnownNames`]), and no rule can name a tool that is
+//! missing there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use lathe_bash::Word;
-use lathe_protocol::{Kind, nearest};
+use lathe_protocol::{ToolKind, nearest};
 
 /// The canonical name of the shell.
 pub(crate) const SHELL: &str = "bash";
@@ -39,14 +40,14 @@ const TOOLS: &[(&str, &[&str])] = &[
     ("review", &["quality_review", "quality_review_tool"]),
     ("online", &["online_doc_tool"]),
     (OUTSIDE, &["call_tool"]),
-    // What the shell is asked about itself.
+    // Commands that ask the shell about itself.
     ("commands", &["jobs", "field"]),
 ];
 
-/// Beginnings of names that come and go with servers, fields, skills and discovered tools.
+/// Prefixes of names that come and go with servers, fields, skills and discovered tools.
 const PASSING: [&str; 6] = ["mcp_", "mcp:", "field:", "skill:", "skill_", "discovered_tool_"];
 
-/// The names that rules may give besides those of the table.
+/// The names that rules may give in addition to those of the table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KnownNames {
     /// Canonical names of built-in tools.
@@ -86,9 +87,9 @@ pub fn all_tool_names() -> impl Iterator<Item = &'static str> {
     TOOLS.iter().flat_map(|&(name, others)| std::iter::once(name).chain(others.iter().copied()))
 }
 
-/// What a name in a rule file is.
+/// The kinds of names in a rule file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Named {
+pub(crate) enum ToolNameKind {
     /// A built-in tool.
     BuiltIn,
     /// A pattern, or a name of something that comes and goes.
@@ -97,9 +98,9 @@ pub(crate) enum Named {
 }
 
 /// Classifies a name in a rule file.
-pub(crate) fn named(name: &str, names: &KnownNames) -> Named {
+pub(crate) fn classify(name: &str, names: &KnownNames) -> ToolNameKind {
     if names.built_in().any(|known| known.eq_ignore_ascii_case(name)) {
-        return Named::BuiltIn;
+        return ToolNameKind::BuiltIn;
     }
     let of_field = |field: &String| {
         let field = field.replace('.', "_");
@@ -113,26 +114,26 @@ pub(crate) fn named(name: &str, names: &KnownNames) -> Named {
     };
     let parted = !name.starts_with("__") && !name.ends_with("__") && name.contains("__");
     if name.contains(['*', '?']) || PASSING.iter().any(|begin| begins(begin)) || parted {
-        return Named::Passing;
+        return ToolNameKind::Passing;
     }
-    if names.domains.iter().any(of_field) { Named::Passing } else { Named::Unknown }
+    if names.domains.iter().any(of_field) { ToolNameKind::Passing } else { ToolNameKind::Unknown }
 }
 
-/// Says why a name in a list of tools means nothing, as for the name in a rule.
+/// Says why a name in a list of tools means nothing, as for a name in a rule.
 pub fn check_tool_name(name: &str, names: &KnownNames) -> Result<(), String> {
-    match named(name, names) {
-        Named::BuiltIn | Named::Passing => Ok(()),
-        Named::Unknown => Err(unknown(name, names)),
+    match classify(name, names) {
+        ToolNameKind::BuiltIn | ToolNameKind::Passing => Ok(()),
+        ToolNameKind::Unknown => Err(unknown_name(name, names)),
     }
 }
 
-/// Whether a name is one of something that comes and goes, so that it may match nothing now.
+/// Tells whether a name belongs to something that comes and goes, so that it may match nothing now.
 pub fn is_passing_name(name: &str, names: &KnownNames) -> bool {
-    name != "*" && named(name, names) == Named::Passing
+    name != "*" && classify(name, names) == ToolNameKind::Passing
 }
 
-/// Why a name in a rule file is refused.
-pub(crate) fn unknown(name: &str, names: &KnownNames) -> String {
+/// Says why a name in a rule file is refused.
+pub(crate) fn unknown_name(name: &str, names: &KnownNames) -> String {
     if name.trim().is_empty() {
         return "the name of a tool is empty".to_owned();
     }
@@ -143,8 +144,8 @@ pub(crate) fn unknown(name: &str, names: &KnownNames) -> String {
     )
 }
 
-/// Why a word that should be a kind of tool is refused.
-pub(crate) fn unknown_kind(word: &str, kinds: &[Kind]) -> String {
+/// Says why a word that should be a kind of tool is refused.
+pub(crate) fn unknown_kind(word: &str, kinds: &[ToolKind]) -> String {
     let near = nearest(word, kinds.iter().map(|kind| kind.as_str()));
     let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
     format!("there is no kind `{word}`{near}")
@@ -170,11 +171,11 @@ const SAME_OF_GIT: [(&str, &[&str]); 4] = [
     ("commit", &["commit-tree"]),
 ];
 
-/// Whether a command, whose words are known only in part, may be a denied one: by a word that shows only when it runs, by an
-/// alias of git's, or by another subcommand that does the same.
+/// Tells whether a command, whose words are known only in part, may be a denied one: by a word that is known only
+/// when the line runs, by an alias of git's, or by another subcommand that does the same.
 ///
 /// `asks` says that a word of the first sort is asked about anyway (R1, R8), which is enough.
-pub(crate) fn may_be(
+pub(crate) fn may_be_denied(
     denied: &[String],
     words: &[String],
     assigned: &BTreeMap<String, Vec<Word>>,
@@ -185,7 +186,7 @@ pub(crate) fn may_be(
         && program == "git"
     {
         let same = SAME_OF_GIT.iter().any(|(name, same)| name == sub && same.contains(&given.as_str()));
-        if same || (!given.starts_with('-') && !crate::git::is_known(given)) {
+        if same || (!given.starts_with('-') && !crate::git::is_subcommand(given)) {
             return true;
         }
     }
@@ -197,7 +198,7 @@ pub(crate) fn may_be(
         word.contains('$') && !name.is_some_and(|name| assigned.contains_key(name))
     };
     let fits = denied.iter().zip(words).all(|(denied, word)| denied == word || unknown(word));
-    // One word may come to several.
+    // One word may become several.
     fits && match words.len() {
         0 => false,
         given if given < denied.len() => words.last().is_some_and(unknown),
@@ -205,12 +206,12 @@ pub(crate) fn may_be(
     }
 }
 
-/// Whether the words of a command begin with those of a rule. Its program is compared without the folder: `./x` is also run
-/// by its full path.
-pub(crate) fn begins(normal: &[String], prefix: &[String]) -> bool {
+/// Tells whether the words of a command begin with those of a rule. Its program is compared without the folder: `./x`
+/// is also run by its full path.
+pub(crate) fn begins_with(normal: &[String], prefix: &[String]) -> bool {
     match (normal.split_first(), prefix.split_first()) {
         (Some((program, words)), Some((wanted, rest))) => {
-            (program == wanted || program == crate::behind::base(wanted)) && words.starts_with(rest)
+            (program == wanted || program == crate::possible_commands::base(wanted)) && words.starts_with(rest)
         }
         (_, None) => true,
         (None, Some(_)) => false,
@@ -225,33 +226,33 @@ mod tests {
     fn names_are_told_apart() {
         let names = KnownNames::new(["code"], ["units".to_owned(), "a.b".to_owned()]);
         for (name, meant) in [
-            ("bash", Named::BuiltIn),
-            ("Code", Named::BuiltIn),
-            ("BASH", Named::BuiltIn),
-            ("run_shell_command", Named::BuiltIn),
-            ("outside", Named::BuiltIn),
-            ("*", Named::Passing),
-            ("write*", Named::Passing),
-            ("units_length", Named::Passing),
-            ("a_b_c", Named::Passing),
-            ("field:units:length", Named::Passing),
-            ("Field:UNITS:Length", Named::Passing),
-            ("Units_Length", Named::Passing),
-            ("MCP:git:push", Named::Passing),
-            ("mcp__git__push", Named::Passing),
-            ("git__push", Named::Passing),
-            ("discovered_tool_add", Named::Passing),
-            ("skill:pdf", Named::Passing),
-            ("", Named::Unknown),
-            (" ", Named::Unknown),
-            ("units_", Named::Unknown),
-            ("unit_length", Named::Unknown),
-            ("write_fil", Named::Unknown),
-            ("discovered_tool_", Named::Unknown),
-            ("__", Named::Unknown),
+            ("bash", ToolNameKind::BuiltIn),
+            ("Code", ToolNameKind::BuiltIn),
+            ("BASH", ToolNameKind::BuiltIn),
+            ("run_shell_command", ToolNameKind::BuiltIn),
+            ("outside", ToolNameKind::BuiltIn),
+            ("*", ToolNameKind::Passing),
+            ("write*", ToolNameKind::Passing),
+            ("units_length", ToolNameKind::Passing),
+            ("a_b_c", ToolNameKind::Passing),
+            ("field:units:length", ToolNameKind::Passing),
+            ("Field:UNITS:Length", ToolNameKind::Passing),
+            ("Units_Length", ToolNameKind::Passing),
+            ("MCP:git:push", ToolNameKind::Passing),
+            ("mcp__git__push", ToolNameKind::Passing),
+            ("git__push", ToolNameKind::Passing),
+            ("discovered_tool_add", ToolNameKind::Passing),
+            ("skill:pdf", ToolNameKind::Passing),
+            ("", ToolNameKind::Unknown),
+            (" ", ToolNameKind::Unknown),
+            ("units_", ToolNameKind::Unknown),
+            ("unit_length", ToolNameKind::Unknown),
+            ("write_fil", ToolNameKind::Unknown),
+            ("discovered_tool_", ToolNameKind::Unknown),
+            ("__", ToolNameKind::Unknown),
         ] {
-            assert_eq!(named(name, &names), meant, "{name:?}");
+            assert_eq!(classify(name, &names), meant, "{name:?}");
         }
-        assert!(unknown("write_fil", &names).contains("did you mean `write_file`?"));
+        assert!(unknown_name("write_fil", &names).contains("did you mean `write_file`?"));
     }
 }

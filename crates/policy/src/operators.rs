@@ -1,10 +1,10 @@
-//! What `${x#a}`, `${x:1}`, `${x/a/b}` and their like make of a value that is known.
+//! The results of `${x#a}`, `${x:1}`, `${x/a/b}` and similar operators for a value that is known.
 
-/// Longer values and patterns are not computed with.
+/// Longer values and patterns are not computed.
 const LONGEST: usize = 512;
 
-/// The value that an operator with plain arguments makes; none where it cannot be told.
-pub(crate) fn applied(value: &str, how: &str) -> Option<String> {
+/// The value that an operator with plain arguments makes; `None` where it cannot be computed.
+pub(crate) fn apply_operator(value: &str, how: &str) -> Option<String> {
     if value.len() > LONGEST || how.len() > LONGEST || how.contains(['$', '`', '(']) {
         return None;
     }
@@ -47,7 +47,7 @@ pub(crate) fn applied(value: &str, how: &str) -> Option<String> {
     how.strip_prefix(':').and_then(|range| part(&text, range))
 }
 
-/// A pattern without its quotes; a backslash before a sign of patterns is not understood.
+/// A pattern without its quotes. `None` for a backslash, or a quote together with a sign of patterns.
 fn bare(pattern: &str) -> Option<Vec<char>> {
     let quoted = pattern.contains(['"', '\'']);
     if pattern.contains('\\') || (quoted && pattern.contains(['*', '?', '['])) {
@@ -132,7 +132,7 @@ fn part(text: &[char], range: &str) -> Option<String> {
     Some(text.get(begin..end).unwrap_or_default().iter().collect())
 }
 
-/// Whether a pattern with `*`, `?` and sets fits a text; none where it has too many stars to be tried.
+/// Tells whether a pattern with `*`, `?` and sets matches a text; `None` where it has too many stars to be tried.
 fn fits(pattern: &[char], text: &[char]) -> Option<bool> {
     if pattern.iter().filter(|c| **c == '*').count() > 4 {
         return None;
@@ -166,7 +166,7 @@ fn fits_from(pattern: &[char], text: &[char]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::applied;
+    use super::apply_operator;
 
     #[test]
     fn operators_make_what_bash_makes() {
@@ -193,10 +193,10 @@ mod tests {
             ("secret", "@U", "SECRET"),
             ("Z/", "#[XYZ]", "/"),
         ] {
-            assert_eq!(applied(value, how).as_deref(), Some(made), "{value} {how}");
+            assert_eq!(apply_operator(value, how).as_deref(), Some(made), "{value} {how}");
         }
         for how in ["#$y", "@E", ":$i", "@P", "#+(Z)", "/\"*\"/x"] {
-            assert_eq!(applied("Z.git", how), None, "{how}");
+            assert_eq!(apply_operator("Z.git", how), None, "{how}");
         }
     }
 }

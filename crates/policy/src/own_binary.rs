@@ -1,15 +1,16 @@
-//! Lathe run by a model in a line of its own session: what only reads is a program like any other, everything else is the
-//! user's. A second agent in another mode, a server, a key, trust in a project: all of it would lift this gate.
+//! Lathe run by a model in a line of its own session: a command of Lathe that only reads is a program like any other;
+//! all others are for the user only. A second agent in another mode, a server, a key, trust in a project: each of
+//! them would lift this gate.
 
-use lathe_bash::{Command, Piece, Script, Word};
+use lathe_bash::{SimpleCommand, Piece, Script, Word};
 use lathe_protocol::{Decision, Verdict};
 
-use crate::behind::{Behind, base};
+use crate::possible_commands::{PossibleCommands, base};
 use crate::gate::decision;
 use crate::guard::Spellings;
 use crate::losses::fits;
 use crate::places::{UNKNOWN, Values};
-use crate::runtime::names;
+use crate::runtime_names::possible_names;
 
 const PROGRAM: &str = "lathe";
 
@@ -32,7 +33,7 @@ const READS: [(&str, &[&str]); 15] = [
     ("trust", &["list", "help"]),
 ];
 
-/// The other commands, which are known by these names in any text.
+/// The other commands, which are recognised by these names in any text.
 const CHANGES: [&str; 15] = [
     "run",
     "demo",
@@ -51,21 +52,21 @@ const CHANGES: [&str; 15] = [
     "quarantine",
 ];
 
-/// Variables that are given each other's values in a longer row than this are not followed.
+/// Variables that are given each other's values in a longer chain than this are not followed.
 const DEEPEST: usize = 8;
 
-/// Tells whether a line has the name of Lathe in it, whatever quotes stand between its letters.
+/// Tells whether a line has the name of Lathe in it, with any quotes between its letters.
 pub(crate) fn is_named(line: &str) -> bool {
     let plain: String = line.chars().filter(|c| !matches!(c, '\'' | '"' | '\\')).collect();
     plain.contains(PROGRAM)
 }
 
-/// The denial of a command that runs Lathe for more than to look at something.
+/// The denial of a command that runs Lathe to do more than show something.
 pub(crate) fn denied(
     script: &Script,
-    command: &Command,
+    command: &SimpleCommand,
     values: &Values<'_>,
-    behind: &Behind,
+    behind: &PossibleCommands,
 ) -> Option<Decision> {
     let spellings = Spellings::of(command, values);
     let mut programs = spellings.each();
@@ -83,16 +84,16 @@ pub(crate) fn denied(
 }
 
 /// Tells whether a program is Lathe by its name, by a pattern, or as the program of a process.
-fn is_lathe(name: &str, command: &Command) -> bool {
+fn is_lathe(name: &str, command: &SimpleCommand) -> bool {
     let program = command.words.first().map(Word::show).unwrap_or_default();
     name == PROGRAM || fits(name, PROGRAM, false) || (name == "exe" && program.contains("/proc/"))
 }
 
-/// Tells whether a word may come to the name of Lathe when it runs: `$(which lathe)`, `l=$(command -v lathe); $l`.
+/// Tells whether a word may become the name of Lathe when it runs: `$(which lathe)`, `l=$(command -v lathe); $l`.
 fn may_print(script: &Script, word: &Word, depth: usize) -> bool {
     word.pieces.iter().any(|piece| match piece {
         Piece::Substitution(Some(text)) => {
-            names(text).any(|part| base(part) == PROGRAM || part.ends_with("/exe"))
+            possible_names(text).any(|part| base(part) == PROGRAM || part.ends_with("/exe"))
         }
         Piece::Variable { name, .. } | Piece::Operator { name, .. } if depth < DEEPEST => {
             let values = script.values.get(name.trim_start_matches('!')).into_iter().flatten();
@@ -113,12 +114,12 @@ fn may_print(script: &Script, word: &Word, depth: usize) -> bool {
 }
 
 /// Tells whether more words come to a command through a pipe.
-fn is_fed(script: &Script, command: &Command) -> bool {
-    let wrapper = command.behind.and_then(|behind| script.commands.get(behind)?.program_name());
+fn is_fed(script: &Script, command: &SimpleCommand) -> bool {
+    let wrapper = command.wrapper.and_then(|behind| script.commands.get(behind)?.program_name());
     matches!(wrapper, Some("xargs" | "parallel"))
 }
 
-/// Tells whether these words of Lathe only show something. `fed` says that others follow which are not known.
+/// Tells whether these words of Lathe only show something. `fed` is true if others follow that are not known.
 fn reads(words: &[&str], fed: bool) -> bool {
     let is_help = |word: &&str| matches!(*word, "-h" | "--help");
     let Some((sub, rest)) = words.split_first() else { return !fed };

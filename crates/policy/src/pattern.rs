@@ -1,10 +1,10 @@
-//! Programs whose first operand is a pattern or a program text of their own: grep, awk, sed, jq and their like.
+//! Programs whose first operand is a pattern or a program text of their own: grep, awk, sed, jq and similar ones.
 //!
-//! Which of their words is that text decides which are files, so their options are read as they read them: letters in a
-//! row, values glued or not, long names shortened, what stands behind `--`. Only a word that surely is the text is no file;
-//! a value of any other option may be one.
+//! The word that is the text decides which words are files, so the options are read as these programs read them:
+//! letters in a row, values in the same word or the next, long names abbreviated, words after `--`. Only a word that
+//! surely is the text is not a file; a value of any other option may be one.
 
-/// How such a program reads its words.
+/// The rules by which such a program reads its words.
 struct Spec {
     /// Letters whose option has a value.
     valued: &'static str,
@@ -12,9 +12,9 @@ struct Spec {
     texts: &'static str,
     /// Letters whose option makes the first operand a file, because the text comes from elsewhere.
     instead: &'static str,
-    /// Long options with a value, and what the value is.
+    /// Long options with a value, and the meaning of the value.
     long: &'static [(&'static str, Takes)],
-    /// Whether the first operand ends the options.
+    /// True if the first operand ends the options.
     stops: bool,
 }
 
@@ -28,7 +28,7 @@ enum Takes {
     Value,
     /// Two values.
     Two,
-    /// Nothing; the first operand is a file all the same.
+    /// Nothing; the first operand is a file nevertheless.
     Nothing,
 }
 
@@ -184,17 +184,17 @@ fn spec(name: &str) -> Option<&'static Spec> {
     })
 }
 
-/// What the words of such a program are.
+/// The roles of the words of such a program.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Read {
-    /// Where words stand that surely are the text, alone or glued to their option.
+pub(crate) struct WordRoles {
+    /// Indexes of words that surely are the text, alone or in one word with their option.
     pub(crate) texts: Vec<usize>,
-    /// Where operands stand that surely are files.
+    /// Indexes of operands that surely are files.
     pub(crate) files: Vec<usize>,
 }
 
-/// Reads the words of a program, its name not among them; none where it takes no text of its own.
-pub(crate) fn read(name: &str, words: &[&str]) -> Option<Read> {
+/// Reads the words of a program, without its name; `None` where it takes no text of its own.
+pub(crate) fn word_roles(name: &str, words: &[&str]) -> Option<WordRoles> {
     let spec = spec(name)?;
     let (mut texts, mut operands) = (Vec::new(), Vec::new());
     let (mut given, mut ended, mut index) = (false, false, 0);
@@ -223,7 +223,7 @@ pub(crate) fn read(name: &str, words: &[&str]) -> Option<Read> {
                 [Text | Instead | Value, ..] if value.is_some() => 0,
                 [Text | Instead | Value, ..] => 1,
             };
-            // A shortened name that may be two options says nothing for sure.
+            // An abbreviated name that may be two options says nothing for certain.
             if meant == [Text] {
                 texts.push(if value.is_some() { at } else { at + 1 });
             }
@@ -243,16 +243,16 @@ pub(crate) fn read(name: &str, words: &[&str]) -> Option<Read> {
     }
     let first = usize::from(!given);
     texts.extend(operands.iter().take(first));
-    Some(Read { texts, files: operands.into_iter().skip(first).collect() })
+    Some(WordRoles { texts, files: operands.into_iter().skip(first).collect() })
 }
 
-/// Parts of a script of sed that may be files which it reads: what follows an `r` or `R`, with or without a blank.
-pub(crate) fn read_by_sed(script: &str) -> impl Iterator<Item = &str> {
+/// Parts of a script of sed that may be files which it reads: the text after an `r` or `R`, with or without a blank.
+pub(crate) fn files_read_by_sed(script: &str) -> impl Iterator<Item = &str> {
     let begins = script.char_indices().filter(|(_, c)| matches!(c, 'r' | 'R'));
     begins.filter_map(move |(at, _)| {
         let rest = script.get(at + 1..)?;
         let line = rest.lines().next().unwrap_or_default().trim();
-        // Behind a name with a blank something else may follow; a file ends where its line does.
+        // After a name with a blank, something else may follow; a file name ends where its line does.
         (line.len() > 1 && !line.ends_with('/')).then_some(line)
     })
 }
@@ -264,7 +264,7 @@ mod tests {
     fn files(line: &str) -> Vec<&str> {
         let all: Vec<&str> = line.split(' ').collect();
         let (name, words) = all.split_first().unwrap();
-        read(name, words).unwrap().files.into_iter().map(|at| words[at]).collect()
+        word_roles(name, words).unwrap().files.into_iter().map(|at| words[at]).collect()
     }
 
     #[test]
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn what_a_script_of_sed_reads_is_found() {
-        let seen = |script: &'static str| read_by_sed(script).collect::<Vec<_>>();
+        let seen = |script: &'static str| files_read_by_sed(script).collect::<Vec<_>>();
         assert!(seen("1rsecret.txt").contains(&"secret.txt"));
         assert!(seen("/x/ r /etc/x").contains(&"/etc/x"));
         assert!(seen("p\nRf.txt").contains(&"f.txt"));

@@ -9,42 +9,42 @@ use lathe_protocol::Verdict;
 
 use crate::disk::FileId;
 use crate::gate::Gate;
-use crate::touch::fixed;
+use crate::touch::fixed_folder;
 
 /// The patterns of a rule's `path`, in every spelling that they have for absolute paths.
 #[derive(Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct PathPatterns {
     patterns: Vec<String>,
-    /// The files of these names that have others too, found when they are first asked for.
-    links: OnceCell<Links>,
+    /// The files of these names that have further names; searched for when first needed.
+    links: OnceCell<HardLinks>,
 }
 
 /// Files with several names.
 #[derive(Debug, Default)]
-struct Links {
+struct HardLinks {
     found: BTreeSet<FileId>,
-    /// Whether there was too much to look through, so that any file may be one.
+    /// True if there was too much to search through, so that any file may be one.
     unknown: bool,
 }
 
-/// The patterns of the rules that were looked at for one decision, so that the disk is searched once for each.
+/// The patterns of the rules that were used for one decision, so that the disk is searched once for each.
 #[derive(Debug, Default)]
-pub(crate) struct Wishes(RefCell<BTreeMap<Written, Rc<Wanted>>>);
+pub(crate) struct PatternCache(RefCell<BTreeMap<PatternKey, Rc<PathPatterns>>>);
 
-/// Patterns as a rule has them, and whether it allows.
-type Written = (Vec<String>, bool);
+/// Patterns as a rule has them, and true if it allows.
+type PatternKey = (Vec<String>, bool);
 
-impl Wishes {
-    pub(crate) fn of(&self, written: &[String], decision: Verdict, gate: Option<&Gate>) -> Rc<Wanted> {
+impl PatternCache {
+    pub(crate) fn of(&self, written: &[String], decision: Verdict, gate: Option<&Gate>) -> Rc<PathPatterns> {
         let key = (written.to_vec(), decision == Verdict::Allow);
         let mut known = self.0.borrow_mut();
-        known.entry(key).or_insert_with(|| Rc::new(Wanted::of(written, decision, gate))).clone()
+        known.entry(key).or_insert_with(|| Rc::new(PathPatterns::of(written, decision, gate))).clone()
     }
 }
 
-impl Wanted {
-    /// What is denied or asked about is more than what would be allowed: a folder with all that is in it, and a bare name
-    /// wherever it stands.
+impl PathPatterns {
+    /// Makes the spellings of the patterns. A denial or a question covers more than an approval does: a folder with
+    /// all that is in it, and a bare name wherever it stands.
     pub(crate) fn of(written: &[String], decision: Verdict, gate: Option<&Gate>) -> Self {
         let mut patterns = Vec::new();
         for pattern in written {
@@ -64,7 +64,7 @@ impl Wanted {
             }
             if let Some(disk) = gate.and_then(|gate| gate.disk.get()) {
                 let real = |form: &String| {
-                    let folder = fixed(form);
+                    let folder = fixed_folder(form);
                     let rest = form.strip_prefix(&folder).filter(|_| folder.len() > 1)?;
                     Some(format!("{}{rest}", disk.real(Path::new(&folder)).display()))
                 };
@@ -92,37 +92,37 @@ impl Wanted {
         Self { patterns, links: OnceCell::new() }
     }
 
-    /// Whether a file is one of these by another name of it: a hard link.
+    /// Tells whether a file is one of these by another name of it: a hard link.
     pub(crate) fn is_linked(&self, path: &Path, gate: &Gate) -> bool {
         let Some(disk) = gate.disk.get() else { return false };
-        let Some(id) = disk.linked(path) else { return false };
+        let Some(id) = disk.hard_link_id(path) else { return false };
         let links = self.links(gate);
         links.unknown || links.found.contains(&id)
     }
 
-    /// Whether any of these has other names.
+    /// Tells whether any of these has other names.
     pub(crate) fn has_links(&self, gate: &Gate) -> bool {
         !self.links(gate).found.is_empty()
     }
 
-    fn links(&self, gate: &Gate) -> &Links {
+    fn links(&self, gate: &Gate) -> &HardLinks {
         self.links.get_or_init(|| {
-            let mut links = Links::default();
+            let mut links = HardLinks::default();
             let Some(disk) = gate.disk.get() else { return links };
             let absolute = self.patterns.iter().filter(|pattern| pattern.starts_with('/'));
             let outside = absolute.filter(|pattern| !Path::new(pattern).starts_with(&gate.root));
             let (files, wide): (Vec<&String>, Vec<&String>) =
                 outside.partition(|pattern| !pattern.contains(['*', '?', '[']));
-            links.found.extend(files.iter().filter_map(|file| disk.linked(Path::new(file))));
-            let folders = wide.iter().map(|pattern| PathBuf::from(fixed(pattern)));
+            links.found.extend(files.iter().filter_map(|file| disk.hard_link_id(Path::new(file))));
+            let folders = wide.iter().map(|pattern| PathBuf::from(fixed_folder(pattern)));
             let mut folders: Vec<PathBuf> = folders.filter(|folder| folder.parent().is_some()).collect();
             folders.push(gate.root.clone());
             folders.sort();
             folders.dedup();
             for folder in &folders {
-                let stopped = disk.holds(folder, &mut |path| {
+                let stopped = disk.holds_any(folder, &mut |path| {
                     if self.names(&path.to_string_lossy()) {
-                        links.found.extend(disk.linked(path));
+                        links.found.extend(disk.hard_link_id(path));
                     }
                     false
                 });
@@ -136,9 +136,9 @@ impl Wanted {
         self.patterns.iter().any(|pattern| glob(pattern, path))
     }
 
-    /// Whether something that the other pattern stands for is wanted.
-    pub(crate) fn meets(&self, other: &str) -> bool {
-        self.patterns.iter().any(|pattern| meet(pattern, other))
+    /// Tells whether the patterns cover something that the other pattern stands for.
+    pub(crate) fn overlaps(&self, other: &str) -> bool {
+        self.patterns.iter().any(|pattern| may_overlap(pattern, other))
     }
 }
 
@@ -152,7 +152,7 @@ pub(crate) fn glob(pattern: &str, text: &str) -> bool {
         let wide = pattern.get(p) == Some(&'*') && pattern.get(p + 1) == Some(&'*');
         if wide || pattern.get(p) == Some(&'*') {
             p += if wide { 2 } else { 1 };
-            // A later star makes earlier ones needless, but a narrow one cannot stand in for a wide one.
+            // A later star makes earlier ones needless, but a narrow one cannot replace a wide one.
             back.retain(|(_, _, earlier_is_wide)| *earlier_is_wide && !wide);
             back.push((p, t, wide));
             continue;
@@ -177,13 +177,14 @@ pub(crate) fn glob(pattern: &str, text: &str) -> bool {
     }
 }
 
-/// Whether a name in a rule, which may be a pattern, means the name of a tool. Upper and lower case are the same.
-pub fn fits(pattern: &str, name: &str) -> bool {
+/// Tells whether a name in a rule, which may be a pattern, means the name of a tool. Upper and lower case are the
+/// same.
+pub fn tool_name_matches(pattern: &str, name: &str) -> bool {
     glob(&pattern.to_lowercase(), &name.to_lowercase())
 }
 
-/// A pattern of bash that stands for the same names in letters of any case, as with `nocaseglob`, which an earlier line may
-/// have switched on. What is not a pattern stays as it is.
+/// A pattern of bash that stands for the same names in letters of any case, as with `nocaseglob`, which an earlier
+/// line may have switched on. A text that is not a pattern stays as it is.
 pub(crate) fn in_any_case(pattern: &str) -> String {
     let part = |part: &str| {
         if !part.contains(['*', '?', '[']) {
@@ -193,16 +194,16 @@ pub(crate) fn in_any_case(pattern: &str) -> String {
             (lower, upper) if lower != upper => format!("[{lower}{upper}]"),
             _ => c.to_string(),
         };
-        crate::sets::simple(part).chars().map(each).collect::<String>()
+        crate::sets::simplified(part).chars().map(each).collect::<String>()
     };
     pattern.split('/').map(part).collect::<Vec<_>>().join("/")
 }
 
-/// Whether two patterns could stand for the same text.
-pub(crate) fn meet(one: &str, other: &str) -> bool {
+/// Tells whether two patterns could stand for the same text.
+pub(crate) fn may_overlap(one: &str, other: &str) -> bool {
     let (one, other) = (tokens(one), tokens(other));
     let width = other.len() + 1;
-    // Which pairs of rests were looked at.
+    // Marks the pairs of rests that were tried.
     let mut seen = vec![false; (one.len() + 1) * width];
     let mut left = vec![(0, 0)];
     while let Some((a, b)) = left.pop() {
@@ -213,7 +214,7 @@ pub(crate) fn meet(one: &str, other: &str) -> bool {
             (None, None) => return true,
             (Some(x), y) if x.is_star() => {
                 left.push((a + 1, b));
-                // The star takes what the other has there, or both go on.
+                // The star takes the other's sign there, or both move on.
                 if y.is_some_and(|y| y.is_star() || x.takes(*y)) {
                     left.push((a, b + 1));
                 }
@@ -251,7 +252,7 @@ impl Sign {
         matches!(self, Self::Narrow | Self::Wide)
     }
 
-    /// Whether a star may stand for this one sign.
+    /// Tells whether a star may stand for this one sign.
     fn takes(self, sign: Self) -> bool {
         match (self, sign) {
             (Self::Wide, _) => true,
@@ -308,8 +309,8 @@ mod tests {
             ("a", "a", true),
             ("a", "b", false),
         ] {
-            assert_eq!(meet(one, other), meets, "{one} {other}");
-            assert_eq!(meet(other, one), meets, "{other} {one}");
+            assert_eq!(may_overlap(one, other), meets, "{one} {other}");
+            assert_eq!(may_overlap(other, one), meets, "{other} {one}");
         }
     }
 }

@@ -1,16 +1,16 @@
-//! Which place a word means, by any spelling: `/`, `//`, `/./`, `/usr/..`, `~`, `$HOME`, `d=/; $d`.
+//! The place that a word means, in any spelling: `/`, `//`, `/./`, `/usr/..`, `~`, `$HOME`, `d=/; $d`.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use lathe_bash::{Piece, Word};
 
-use crate::dotted::meanings;
-use crate::operators::applied;
+use crate::dot_patterns::meanings;
+use crate::operators::apply_operator;
 use crate::patterns::glob;
-use crate::sets::simple;
+use crate::sets::simplified;
 
-/// Stands for what cannot be known. No file is called so.
+/// Stands for something unknown. No file has this name.
 pub(crate) const UNKNOWN: char = '\u{1}';
 /// Stands for the folder the line runs in.
 pub(crate) const HERE: &str = "\u{2}";
@@ -20,22 +20,22 @@ const USER: &str = "\u{3}";
 /// Stands for Lathe's own folder, as `$LATHE_HOME` names it.
 pub(crate) const LATHE: &str = "\u{5}";
 
-/// Stands for values that are too many to be looked at one by one. It always comes with [`UNKNOWN`], and what it may change
-/// is denied by the guard.
+/// Stands for values that are too many to be judged one by one. It always comes with [`UNKNOWN`], and the guard
+/// denies a change of anything it may mean.
 pub(crate) const OVERFLOW: char = '\u{4}';
 
-/// Spellings of one line, all words together. A list of values costs one each; only products come near this.
+/// The most spellings of one line, all words together. A list of values costs one each; only products come near this.
 const MOST: usize = 200_000;
 
-/// Variables that are given each other's values in a longer row than this are not followed.
+/// Variables that are given each other's values in a longer chain than this are not followed.
 const DEEPEST: usize = 32;
 
-/// The spellings of a line that were looked at.
+/// Counts the spellings of a line that were made.
 #[derive(Default)]
 pub(crate) struct Spent(Cell<usize>);
 
 impl Spent {
-    /// Counts one more spelling of this length; false where there were too many.
+    /// Counts one more spelling of this length; false if there were too many.
     fn afford(&self, length: usize) -> bool {
         let spent = self.0.get() + 1 + length / 64;
         self.0.set(spent);
@@ -43,7 +43,7 @@ impl Spent {
     }
 }
 
-/// The variables that are being looked into, from the innermost to the outermost.
+/// The variables that are being expanded, from the innermost to the outermost.
 #[derive(Clone, Copy)]
 struct Within<'w> {
     name: &'w str,
@@ -58,14 +58,14 @@ impl<'w> Within<'w> {
         Within { name, outer: Some(self), depth: self.depth + 1 }
     }
 
-    /// How often a variable is being looked into: `x=$x/a` is given itself.
+    /// Counts how often a variable is being expanded: `x=$x/a` is given itself.
     fn times(&self, name: &str) -> usize {
         let mut all = std::iter::successors(Some(self), |within| within.outer);
         all.by_ref().filter(|within| within.name == name).count()
     }
 }
 
-/// Whether a spelling stands for more values than were looked at.
+/// Tells whether a spelling stands for more values than were judged.
 pub(crate) fn overflows(spelling: &str) -> bool {
     spelling.contains(OVERFLOW)
 }
@@ -110,7 +110,7 @@ const SYSTEM: [&str; 30] = [
 
 /// A place that must not be lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum VitalPlace {
     Root,
     System,
     Home,
@@ -120,35 +120,36 @@ pub(crate) enum Place {
     Git,
 }
 
-/// What the variables of a line may hold.
+/// The values that the variables of a line may hold.
 #[derive(Clone, Copy)]
 pub(crate) struct Values<'a> {
     pub(crate) assigned: &'a BTreeMap<String, Vec<Word>>,
-    /// Whether a variable that nobody assigned may be empty. For the name of a program it may, because `r${x}m` is a way
-    /// to write `rm`; for a path it may not, because `rm -rf $dir/x` would be denied for what is only likely a mistake.
-    pub(crate) empty: bool,
-    /// The line, where a variable that it sets before it uses it shall have the values it is given there and no others.
+    /// True if a variable without an assignment may be empty. For the name of a program it may, because `r${x}m` is a
+    /// way to write `rm`; for a path it may not, because `rm -rf $dir/x` would be denied for what is only likely a
+    /// mistake.
+    pub(crate) may_be_empty: bool,
+    /// The line, where a variable that it sets before use has the values it is given there and no others.
     pub(crate) line: Option<&'a str>,
-    /// What was looked at so far in this line.
+    /// The spellings that were made so far for this line.
     pub(crate) spent: &'a Spent,
 }
 
 impl Values<'_> {
-    /// Every spelling of a word that can be known, cut at blanks where bash would cut it.
-    pub(crate) fn spell(&self, word: &Word) -> Vec<String> {
+    /// Every spelling of a word that can be known, split at blanks where bash would split it.
+    pub(crate) fn spellings(&self, word: &Word) -> Vec<String> {
         self.ways(word).into_iter().flatten().collect()
     }
 
-    /// The words that a word may come to, each way for itself.
+    /// The words that a word may become, each way by itself.
     pub(crate) fn ways(&self, word: &Word) -> Vec<Vec<String>> {
         let mut all = Vec::new();
-        // `IFS=,; $x` cuts elsewhere.
+        // With `IFS=,`, `$x` is split elsewhere.
         let separators: String =
             self.assigned.get("IFS").into_iter().flatten().filter_map(Word::literal).collect();
         for (text, split) in self.alternatives(word, &OUTSIDE) {
             if split {
                 let parts = text.split(|c: char| c.is_whitespace() || separators.contains(c));
-                // What is only known later may hold blanks: `-$(x)` may be an option, a pattern and a file.
+                // A part that is known only later may hold blanks: `-$(x)` may be an option, a pattern and a file.
                 let more = if word.splits && text.contains(UNKNOWN) { 2 } else { 0 };
                 let parts = parts.filter(|part| !part.is_empty()).map(str::to_owned);
                 all.push(parts.chain(std::iter::repeat_n(UNKNOWN.to_string(), more)).collect());
@@ -182,7 +183,7 @@ impl Values<'_> {
             Piece::Text(text) => (vec![text.to_string()], false),
             Piece::Glob(c) => (vec![c.to_string()], false),
             Piece::Tilde(user) => match user.as_str() {
-                // As `$PWD`, `$OLDPWD` and `$HOME`, whatever the line makes of them.
+                // As `$PWD`, `$OLDPWD` and `$HOME`, with the values that the line gives them.
                 "+" => (self.variable("PWD", within), false),
                 "-" => (self.variable("OLDPWD", within), false),
                 "" => (self.variable("HOME", within), false),
@@ -200,7 +201,7 @@ impl Values<'_> {
                     }
                     Some(_) | None => self.variable(name, within),
                 };
-                match lathe_bash::instead(how) {
+                match lathe_bash::fallback_text(how) {
                     Some(or) => texts.extend(self.instead(or, within)),
                     None => texts = self.operated(texts, name, how, within),
                 }
@@ -215,7 +216,7 @@ impl Values<'_> {
         }
     }
 
-    /// What stands behind `:-` and its like.
+    /// The values of the text after `:-` and similar operators.
     fn instead(&self, or: &str, within: &Within<'_>) -> Vec<String> {
         let plain = or.replace("$HOME", "~").replace("${HOME}", "~");
         if !plain.contains(['$', '`', '\\', '"', '\'']) {
@@ -224,7 +225,7 @@ impl Values<'_> {
         self.substituted(Some(&format!("echo {or}")), within)
     }
 
-    /// What an operator makes of the values of a variable; what it cannot be told of is unknown.
+    /// The results of an operator on the values of a variable; a result that cannot be computed is unknown.
     fn operated(&self, texts: Vec<String>, name: &str, how: &str, within: &Within<'_>) -> Vec<String> {
         let indexed = how.starts_with('[').then(|| how.split_once(']')).flatten();
         let how = indexed.map_or(how, |(_, behind)| behind);
@@ -232,7 +233,7 @@ impl Values<'_> {
         if how.is_empty() || name == "#" || how.trim_start_matches(':').starts_with('?') {
             return texts;
         }
-        // So is a part of the positional words.
+        // For a part of the positional words it is the same.
         if matches!(name, "@" | "*" | "!#") && how.starts_with(':') {
             return texts;
         }
@@ -256,7 +257,7 @@ impl Values<'_> {
                 continue;
             }
             let known = !text.contains(UNKNOWN);
-            let each: Vec<Option<String>> = hows.iter().map(|how| applied(text, how)).collect();
+            let each: Vec<Option<String>> = hows.iter().map(|how| apply_operator(text, how)).collect();
             if known && !each.is_empty() && each.iter().all(Option::is_some) {
                 made.extend(each.into_iter().flatten());
             } else if known && !text.is_empty() {
@@ -271,14 +272,14 @@ impl Values<'_> {
         made
     }
 
-    /// What `$(echo …)` and a few others print.
+    /// The texts that `$(echo …)` and a few other commands print.
     fn substituted(&self, text: Option<&str>, within: &Within<'_>) -> Vec<String> {
         let mut texts = vec![UNKNOWN.to_string()];
         if let Some(text) = text.filter(|_| within.times("$(") < 4) {
             if !self.spent.afford(text.len() * 64) {
                 return vec![too_many()];
             }
-            let words = lathe_bash::prints(text);
+            let words = lathe_bash::printed_words(text);
             let within = within.into("$(");
             let mut whole = String::new();
             for word in &words {
@@ -289,7 +290,7 @@ impl Values<'_> {
                 }
                 texts.extend(ways.into_iter().map(|(text, _)| text));
             }
-            // `-$(echo n file)` comes to `-n` and `file`.
+            // `-$(echo n file)` becomes `-n` and `file`.
             texts.extend((!whole.is_empty()).then_some(whole));
         }
         texts
@@ -300,7 +301,7 @@ impl Values<'_> {
         if within.depth > DEEPEST {
             return vec![too_many()];
         }
-        // What a variable is given of itself is followed twice: `x=$x/a`.
+        // The value that a variable gets from itself is followed twice: `x=$x/a`.
         if within.times(name) < 3 {
             let within = within.into(name);
             for value in self.assigned.get(name).into_iter().flatten() {
@@ -312,13 +313,13 @@ impl Values<'_> {
         if !kept && !texts.is_empty() && self.line.is_some_and(|line| is_set_first(line, name)) {
             return texts;
         }
-        // Where the shell was before is nothing that a line tells.
+        // A line does not say where the shell was before.
         if name == "OLDPWD" {
             texts.extend([HERE.to_owned(), UNKNOWN.to_string()]);
             return texts;
         }
         texts.push(match name {
-            // In `/proc/$$` the process itself is meant.
+            // In `/proc/$$` it means the process itself.
             "$" if self.line.is_some() => "self".to_owned(),
             "?" | "#" | "!" | "RANDOM" | "LINENO" | "SECONDS" | "UID" | "EUID" | "PPID"
                 if self.line.is_some() =>
@@ -331,14 +332,14 @@ impl Values<'_> {
             "USER" | "LOGNAME" => USER.to_owned(),
             "IFS" => " ".to_owned(),
             "@" | "*" => String::new(),
-            _ if self.empty => String::new(),
+            _ if self.may_be_empty => String::new(),
             _ => UNKNOWN.to_string(),
         });
         texts
     }
 }
 
-/// Whether a line gives a variable a value before it uses it, and asks nobody for one.
+/// Tells whether a line gives a variable a value before it uses it, and reads no value for one from the input.
 fn is_set_first(line: &str, name: &str) -> bool {
     let used = [format!("${name}"), format!("${{{name}")];
     let used = used.iter().filter_map(|used| line.find(used.as_str())).min();
@@ -351,23 +352,23 @@ fn is_set_first(line: &str, name: &str) -> bool {
 }
 
 /// The place that a spelling means, if it is one that must not be lost. `from` are the folders the line may be in.
-pub(crate) fn place(spelling: &str, from: &[String]) -> Option<Place> {
-    meanings(spelling).iter().find_map(|meaning| place_as_spelled(meaning, from))
+pub(crate) fn vital_place(spelling: &str, from: &[String]) -> Option<VitalPlace> {
+    meanings(spelling).iter().find_map(|meaning| vital_place_as_spelled(meaning, from))
 }
 
-fn place_as_spelled(spelling: &str, from: &[String]) -> Option<Place> {
+fn vital_place_as_spelled(spelling: &str, from: &[String]) -> Option<VitalPlace> {
     let spelling = spelling.strip_prefix("file://").unwrap_or(spelling);
     if spelling.starts_with('/') || spelling.starts_with('~') || spelling.starts_with(HERE) {
         return absolute(spelling);
     }
     if matches!(parts(spelling).as_slice(), [".git"] | [".git", "*"]) {
-        return Some(Place::Git);
+        return Some(VitalPlace::Git);
     }
     from.iter().find_map(|from| absolute(&format!("{from}/{spelling}"))).or_else(|| {
-        // So far up that every folder ends at the root.
+        // So many steps up that every folder ends at the root.
         let parts = parts(spelling);
         let ups = parts.iter().take_while(|part| **part == "..").count();
-        (ups >= 6 && parts.iter().skip(ups).all(|part| is_all(part))).then_some(Place::Root)
+        (ups >= 6 && parts.iter().skip(ups).all(|part| is_all(part))).then_some(VitalPlace::Root)
     })
 }
 
@@ -386,13 +387,14 @@ pub(crate) fn parts(path: &str) -> Vec<&str> {
     parts
 }
 
-/// A pattern for everything in a folder.
+/// Tells whether a part of a path is a pattern for everything in a folder.
 pub(crate) fn is_all(part: &str) -> bool {
-    let plain = simple(part);
+    let plain = simplified(part);
     (part.contains(['*', '?']) || plain.contains('*')) && plain.chars().all(|c| "*?.".contains(c))
 }
 
-/// A path without the links of a process in it: `/proc/self/root/usr` is `/usr`, `/proc/self/cwd` the folder it runs in.
+/// A path without the links of a process in it: `/proc/self/root/usr` is `/usr`, `/proc/self/cwd` the folder it runs
+/// in.
 pub(crate) fn outside_proc(path: &str) -> String {
     let mut path = path.to_owned();
     // One link may lead to the next: `/proc/self/root/proc/self/cwd`.
@@ -402,7 +404,7 @@ pub(crate) fn outside_proc(path: &str) -> String {
     path
 }
 
-/// The path behind the folder that a command itself runs in: `/proc/self/cwd/a`.
+/// The path after the folder that a command itself runs in: `/proc/self/cwd/a`.
 pub(crate) fn behind_own_folder(path: &str) -> Option<String> {
     let mut path = path.to_owned();
     while let Some((process, link, rest)) = link_of_process(&path) {
@@ -439,40 +441,40 @@ fn link_of_process(path: &str) -> Option<(&str, &'static str, String)> {
     Some((process, link, parts.collect::<Vec<_>>().join("/")))
 }
 
-fn absolute(path: &str) -> Option<Place> {
+fn absolute(path: &str) -> Option<VitalPlace> {
     let path = outside_proc(path);
     let rooted = path.starts_with('/');
     let parts = parts(&path);
     match parts.as_slice() {
-        _ if parts.last() == Some(&".git") => Some(Place::Git),
-        [] if rooted => Some(Place::Root),
+        _ if parts.last() == Some(&".git") => Some(VitalPlace::Git),
+        [] if rooted => Some(VitalPlace::Root),
         // `~/..`: the folder of all homes, or the root.
-        [] | [".."] | ["..", _] if !rooted => Some(Place::System),
+        [] | [".."] | ["..", _] if !rooted => Some(VitalPlace::System),
         [home] | [home, _] if home.starts_with('~') => {
-            parts.get(1).is_none_or(|part| is_all(part)).then_some(Place::Home)
+            parts.get(1).is_none_or(|part| is_all(part)).then_some(VitalPlace::Home)
         }
         [here] | [here, _] if *here == HERE => {
-            parts.get(1).is_none_or(|part| is_all(part)).then_some(Place::Here)
+            parts.get(1).is_none_or(|part| is_all(part)).then_some(VitalPlace::Here)
         }
         ["home" | "Users", user] | ["home" | "Users", user, _] if *user == USER || user.contains(USER) => {
-            parts.get(2).is_none_or(|part| is_all(part)).then_some(Place::Home)
+            parts.get(2).is_none_or(|part| is_all(part)).then_some(VitalPlace::Home)
         }
-        [first] if rooted && is_all(first) => Some(Place::Root),
-        [first] if rooted && *first == "tmp" => Some(Place::System),
-        [first] if rooted && SYSTEM.iter().any(|name| folder(first, name)) => Some(Place::System),
+        [first] if rooted && is_all(first) => Some(VitalPlace::Root),
+        [first] if rooted && *first == "tmp" => Some(VitalPlace::System),
+        [first] if rooted && SYSTEM.iter().any(|name| folder(first, name)) => Some(VitalPlace::System),
         [first, all] if rooted && is_all(all) && (SYSTEM.contains(first) || is_all(first)) => {
-            Some(Place::System)
+            Some(VitalPlace::System)
         }
         _ => None,
     }
 }
 
-/// Whether a part, which may be a pattern, means the folder.
+/// Tells whether a part, which may be a pattern, means the folder.
 fn folder(part: &str, name: &str) -> bool {
-    glob(&simple(part), name)
+    glob(&simplified(part), name)
 }
 
-/// A disk or a part of one.
+/// Tells whether a spelling means a disk or a part of one.
 pub(crate) fn is_block_device(spelling: &str) -> bool {
     if !spelling.starts_with('/') {
         return false;
@@ -503,33 +505,33 @@ mod tests {
     #[test]
     fn every_spelling_of_a_place() {
         for (spelling, meant) in [
-            ("/", Place::Root),
-            ("//", Place::Root),
-            ("/./", Place::Root),
-            ("/usr/..", Place::Root),
-            ("/../..", Place::Root),
-            ("/*", Place::Root),
-            ("/.*", Place::Root),
-            ("/[a-z]*", Place::Root),
-            ("/proc/self/root/", Place::Root),
-            ("/usr", Place::System),
-            ("/usr/", Place::System),
-            ("/usr/*", Place::System),
-            ("/us?", Place::System),
-            ("/e*", Place::System),
-            ("/tmp", Place::System),
-            ("~", Place::Home),
-            ("~/", Place::Home),
-            ("~/*", Place::Home),
-            ("~/.*", Place::Home),
-            ("~/x/..", Place::Home),
-            ("~/..", Place::System),
-            ("../../../../../../../../..", Place::Root),
-            (".git", Place::Git),
-            ("./.git/", Place::Git),
-            ("/w/.git", Place::Git),
+            ("/", VitalPlace::Root),
+            ("//", VitalPlace::Root),
+            ("/./", VitalPlace::Root),
+            ("/usr/..", VitalPlace::Root),
+            ("/../..", VitalPlace::Root),
+            ("/*", VitalPlace::Root),
+            ("/.*", VitalPlace::Root),
+            ("/[a-z]*", VitalPlace::Root),
+            ("/proc/self/root/", VitalPlace::Root),
+            ("/usr", VitalPlace::System),
+            ("/usr/", VitalPlace::System),
+            ("/usr/*", VitalPlace::System),
+            ("/us?", VitalPlace::System),
+            ("/e*", VitalPlace::System),
+            ("/tmp", VitalPlace::System),
+            ("~", VitalPlace::Home),
+            ("~/", VitalPlace::Home),
+            ("~/*", VitalPlace::Home),
+            ("~/.*", VitalPlace::Home),
+            ("~/x/..", VitalPlace::Home),
+            ("~/..", VitalPlace::System),
+            ("../../../../../../../../..", VitalPlace::Root),
+            (".git", VitalPlace::Git),
+            ("./.git/", VitalPlace::Git),
+            ("/w/.git", VitalPlace::Git),
         ] {
-            assert_eq!(place(spelling, &[]), Some(meant), "{spelling}");
+            assert_eq!(vital_place(spelling, &[]), Some(meant), "{spelling}");
         }
         for spelling in [
             "/tmp/x",
@@ -545,10 +547,10 @@ mod tests {
             "/home/me/x",
             ".gitignore",
         ] {
-            assert_eq!(place(spelling, &[]), None, "{spelling}");
+            assert_eq!(vital_place(spelling, &[]), None, "{spelling}");
         }
-        assert_eq!(place("*", &["/".to_owned()]), Some(Place::Root));
-        assert_eq!(place(".", &["~".to_owned()]), Some(Place::Home));
+        assert_eq!(vital_place("*", &["/".to_owned()]), Some(VitalPlace::Root));
+        assert_eq!(vital_place(".", &["~".to_owned()]), Some(VitalPlace::Home));
     }
 
     #[test]

@@ -1,25 +1,25 @@
-//! Other names of the programs that a line runs: where links lead, and what else is the same file.
+//! Other names of the programs that a line runs: the targets of links, and further names of the same file.
 //!
-//! A repository may ship `r -> /usr/bin/rm`. Such a command is judged by its own name and, for denials only, by every name
-//! on the way to the file. All of it is found here and put into the script as further commands, so that the guard, rules,
-//! kinds, losses and paths need not know of links. A bare name that the shell finds by itself counts by another name only
-//! where that name is denied or guarded: `awk` stays `awk`, whatever it leads to.
+//! A repository may ship `r -> /usr/bin/rm`. Such a command is judged by its own name and, for denials only, by every
+//! name on the way to the file. All of it is found here and added to the script as further commands, so that the
+//! guard, rules, kinds, losses and paths need not handle links. A bare name that the shell finds by itself counts by
+//! another name only where that name is denied or guarded: `awk` stays `awk`, wherever it leads.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use lathe_bash::{Command, Script, Word};
+use lathe_bash::{SimpleCommand, Script, Word};
 
-use crate::behind::{Behind, base, in_programs};
-use crate::copied;
+use crate::possible_commands::{PossibleCommands, base, in_programs};
+use crate::copied_programs;
 use crate::disk::Disk;
 use crate::gate::Gate;
 use crate::guard;
 use crate::places::{Spent, UNKNOWN, Values};
 use crate::rules::Rulebook;
 
-/// Programs that do what the name says by which they are started.
+/// Programs that act by the name they are started with.
 const MANY_IN_ONE: [&str; 19] = [
     "busybox",
     "busybox.static",
@@ -48,12 +48,12 @@ const GUARDED: [&str; 24] = [
     "shred", "truncate", "unlink", "wipefs", "mkfs", "kill", "rsync", "git", "lathe", "env", "busybox",
 ];
 
-/// Programs that one word may stand for, more than which are not looked at.
+/// The most programs that one word may stand for and that are tried.
 const MOST: usize = 64;
 
 /// Places of programs that a line names.
-struct Given {
-    /// The folders in which it looks for them.
+struct ProgramPlaces {
+    /// The folders in which the line searches for them.
     folders: Vec<String>,
     /// The names that `hash -p` gives, each with the path of the program.
     hashed: Vec<(String, String)>,
@@ -66,7 +66,7 @@ pub(crate) struct ProgramNames<'a> {
     denied: BTreeSet<&'a str>,
     /// The folders that the line may be in.
     from: OnceCell<Vec<String>>,
-    given: OnceCell<Given>,
+    given: OnceCell<ProgramPlaces>,
     /// The files of the programs that rules and the guard name.
     files: OnceCell<Vec<(&'a str, PathBuf)>>,
     bare: RefCell<BTreeMap<String, Vec<String>>>,
@@ -92,7 +92,7 @@ impl<'a> ProgramNames<'a> {
     /// Reads the line, with every command by the other names of its program too.
     pub(crate) fn read(&self) -> Script {
         match self.gate {
-            Some(_) => lathe_bash::read_with(self.line, &mut |script, index| self.other_words(script, index)),
+            Some(_) => lathe_bash::read_with_other_words(self.line, &mut |script, index| self.other_words(script, index)),
             None => lathe_bash::read(self.line),
         }
     }
@@ -102,7 +102,7 @@ impl<'a> ProgramNames<'a> {
         &self.denied
     }
 
-    /// The denied programs that a file which is read is, by a link or a hard link.
+    /// The denied programs that a file being read is, by a link or a hard link.
     pub(crate) fn names_of_copy(&self, spelled: &str) -> Vec<String> {
         let is_name =
             !spelled.is_empty() && !spelled.starts_with('-') && !spelled.contains(char::is_whitespace);
@@ -111,9 +111,10 @@ impl<'a> ProgramNames<'a> {
         names.into_iter().filter(|name| self.denied.contains(name.as_str())).collect()
     }
 
-    /// Adds the programs that are copied, and the rows of words in which one stands by another name: `python3 -c 'os.system("./q a")'`.
-    pub(crate) fn complete(&self, script: &Script, values: &Values<'_>, behind: &mut [Behind]) {
-        copied::add(self, script, values, behind);
+    /// Adds the programs that are copied, and the rows of words in which one stands by another name: `python3 -c
+    /// 'os.system("./q a")'`.
+    pub(crate) fn add_other_names(&self, script: &Script, values: &Values<'_>, behind: &mut [PossibleCommands]) {
+        copied_programs::add_copied(self, script, values, behind);
         if self.gate.is_none() {
             return;
         }
@@ -135,16 +136,16 @@ impl<'a> ProgramNames<'a> {
         rows
     }
 
-    /// The words that a command may come to by other names of what it runs.
+    /// The words that a command may become by other names of the program it runs.
     fn other_words(&self, script: &Script, index: usize) -> Vec<Vec<Word>> {
         let Some(command) = script.commands.get(index) else { return Vec::new() };
         let Some((first, rest)) = command.words.split_first() else { return Vec::new() };
-        self.learn(script);
+        self.record_places(script);
         let spent = Spent::default();
-        let values = Values { assigned: &script.values, empty: true, line: None, spent: &spent };
+        let values = Values { assigned: &script.values, may_be_empty: true, line: None, spent: &spent };
         let programs = match first.literal() {
             Some(text) => vec![text.to_owned()],
-            None => values.spell(first),
+            None => values.spellings(first),
         };
         let mut found = Vec::new();
         for (at, program) in programs.iter().enumerate().take(MOST) {
@@ -159,16 +160,16 @@ impl<'a> ProgramNames<'a> {
         found
     }
 
-    /// The words of a program that may start others, with programs in the place of links to them: `poetry run ./r -rf x`.
-    fn started(&self, command: &Command) -> Option<Vec<Word>> {
+    /// The words of a program that may start others, with programs in place of links to them: `poetry run ./r -rf x`.
+    fn started(&self, command: &SimpleCommand) -> Option<Vec<Word>> {
         let linked = |word: &Word| {
             let text = word.literal().filter(|text| text.contains('/') && !text.contains(UNKNOWN))?;
-            let paths = self.gate?.joined(text, self.from.get()?);
+            let paths = self.gate?.absolute_paths(text, self.from.get()?);
             let disk = self.disk()?;
             let led_to = |path: &String| {
                 let is_program = |place: &PathBuf| in_programs(&place.to_string_lossy());
                 let outside = !in_programs(&disk.real(Path::new(path).parent()?).join("x").to_string_lossy());
-                disk.led_to(Path::new(path)).into_iter().find(is_program).filter(|_| outside)
+                disk.link_chain(Path::new(path)).into_iter().find(is_program).filter(|_| outside)
             };
             paths.iter().find_map(led_to).map(|place| Word::text(name_of(&place)))
         };
@@ -181,18 +182,18 @@ impl<'a> ProgramNames<'a> {
         Some(command.words.first().cloned().into_iter().chain(rest).collect())
     }
 
-    /// Notes what the line says of folders and programs.
-    fn learn(&self, script: &Script) {
+    /// Records what the line says about folders and programs.
+    fn record_places(&self, script: &Script) {
         let spent = Spent::default();
-        let values = Values { assigned: &script.values, empty: false, line: Some(self.line), spent: &spent };
+        let values = Values { assigned: &script.values, may_be_empty: false, line: Some(self.line), spent: &spent };
         self.from.get_or_init(|| guard::folders(self.gate, self.line, script, &values).all);
         self.given.get_or_init(|| {
-            let paths = script.values.get("PATH").into_iter().flatten().flat_map(|word| values.spell(word));
+            let paths = script.values.get("PATH").into_iter().flatten().flat_map(|word| values.spellings(word));
             let cut = |path: String| path.split(':').map(str::to_owned).collect::<Vec<_>>();
             let folders = paths.flat_map(cut).filter(|folder| !folder.contains(UNKNOWN)).collect();
             let hashed = script.commands.iter().filter(|command| command.program_name() == Some("hash"));
             let hashed = hashed.flat_map(|command| hashes(command, &values)).collect();
-            Given { folders, hashed }
+            ProgramPlaces { folders, hashed }
         });
     }
 
@@ -204,7 +205,7 @@ impl<'a> ProgramNames<'a> {
             return Vec::new();
         }
         let files = |spelled: &str| -> Vec<PathBuf> {
-            let paths = gate.joined(spelled, from);
+            let paths = gate.absolute_paths(spelled, from);
             let expanded = |path: String| match path.contains(['*', '?', '[']) {
                 true => disk
                     .expand(&path.replace("/./", "/"))
@@ -224,7 +225,7 @@ impl<'a> ProgramNames<'a> {
             return names;
         }
         let mut names = self.of_bare(program);
-        if let Some(Given { folders, hashed }) = self.given.get() {
+        if let Some(ProgramPlaces { folders, hashed }) = self.given.get() {
             let looked = folders.iter().map(|folder| match folder.is_empty() {
                 true => format!("./{program}"),
                 false => format!("{folder}/{program}"),
@@ -242,7 +243,7 @@ impl<'a> ProgramNames<'a> {
     /// The names of a file that is run by its path.
     fn of_file(&self, path: &Path, spelled: &str) -> Vec<String> {
         let Some(disk) = self.disk() else { return Vec::new() };
-        let places = disk.led_to(path);
+        let places = disk.link_chain(path);
         let Some(file) = places.last() else { return Vec::new() };
         let own = name_of(path);
         if self.is_found(&own, file) {
@@ -257,7 +258,7 @@ impl<'a> ProgramNames<'a> {
             if names.iter().any(|name| *name != last && self.is_found(name, file)) {
                 names.remove(&last);
             }
-        } else if places.len() > 1 || disk.linked(file).is_some() {
+        } else if places.len() > 1 || disk.hard_link_id(file).is_some() {
             let same = self.files().iter().filter(|(_, known)| is_same(disk, known, file));
             names.extend(same.map(|(name, _)| (*name).to_owned()));
         }
@@ -279,7 +280,7 @@ impl<'a> ProgramNames<'a> {
     /// The places that each program of a bare name leads to, the file itself last.
     fn found(&self, name: &str) -> Vec<Vec<PathBuf>> {
         let Some(disk) = self.disk().filter(|_| !name.contains('/')) else { return Vec::new() };
-        disk.on_path(name).iter().map(|path| disk.led_to(path)).collect()
+        disk.on_path(name).iter().map(|path| disk.link_chain(path)).collect()
     }
 
     /// The denied and guarded names of a program by the places that its name leads to.
@@ -320,9 +321,9 @@ impl<'a> ProgramNames<'a> {
     }
 }
 
-/// Tells whether two names are of one file, be it by a hard link.
+/// Tells whether two names are of one file, also by a hard link.
 fn is_same(disk: &dyn Disk, one: &Path, other: &Path) -> bool {
-    one == other || disk.linked(one).is_some_and(|id| disk.linked(other) == Some(id))
+    one == other || disk.hard_link_id(one).is_some_and(|id| disk.hard_link_id(other) == Some(id))
 }
 
 fn name_of(path: &Path) -> String {
@@ -336,8 +337,8 @@ fn is_version(program: &str, name: &str) -> bool {
 }
 
 /// `hash -p path name`
-fn hashes(command: &Command, values: &Values<'_>) -> Vec<(String, String)> {
-    let words: Vec<String> = command.words.iter().skip(1).flat_map(|word| values.spell(word)).collect();
+fn hashes(command: &SimpleCommand, values: &Values<'_>) -> Vec<(String, String)> {
+    let words: Vec<String> = command.words.iter().skip(1).flat_map(|word| values.spellings(word)).collect();
     let option = |word: &String| word.starts_with('-') && word.contains('p');
     let Some(at) = words.iter().position(option) else { return Vec::new() };
     let glued = words.get(at).and_then(|word| word.split_once('p')).map(|(_, rest)| rest);

@@ -1,22 +1,22 @@
 //! The places that a command of a line reads or writes, by every name they have.
 //!
-//! Rules about paths and the rule about reading outside look at nothing else. Which words of a command are paths is known
-//! for the programs people use; of any other program every word may be one. What is not known before the line runs stays in
-//! the list as unknown, so that a denial never fails open because of it.
+//! Rules about paths and the rule about reading outside use nothing else. For common programs it is known which words
+//! are paths; of any other program every word may be one. A place that is not known before the line runs stays in the
+//! list as unknown, so that a denial never fails open because of it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use lathe_bash::{Command, Piece, RedirectKind, Word};
+use lathe_bash::{SimpleCommand, Piece, RedirectKind, Word};
 
-use crate::dotted::may_climb;
+use crate::dot_patterns::may_climb;
 use crate::extglob::{self, is_extended};
-use crate::fed::{Fed, NAME};
-use crate::fileword::{
-    depth, gone_to, is_language, literals, made_by_copy, packs_here, spoken_to_git, sure, targets,
+use crate::handed_names::{HandedNames, NAME};
+use crate::file_words::{
+    depth, entered_folders, is_language, literals, made_by_copy, reads_own_folder, git_text_words, sure_files, targets,
     unpacked_into,
 };
-use crate::follows;
+use crate::extra_reads;
 use crate::gate::{Gate, normal};
 use crate::git::{self, Extent};
 use crate::guard::operands;
@@ -24,10 +24,10 @@ use crate::pattern;
 use crate::places::{HERE, LATHE, OVERFLOW, Spent, UNKNOWN, Values, leads_through_process};
 use crate::reading::{Depth, Region};
 use crate::searchers::{is_deep, is_grep};
-use crate::touch::{Touch, What, fixed, is_own_stream, text};
+use crate::touch::{Touch, TouchTarget, fixed_folder, is_own_stream, text};
 use crate::whole_folders;
 
-/// Programs whose words are no files.
+/// Programs whose words are not files.
 const WORDS: [&str; 58] = [
     "echo", "printf", "true", "false", ":", "seq", "basename", "dirname", "sleep", "tr", "date", "cal",
     "which", "whereis", "type", "uname", "arch", "id", "groups", "whoami", "logname", "printenv", "locale",
@@ -40,54 +40,54 @@ const WORDS: [&str; 58] = [
 const NO_CONTENT: [&str; 11] =
     ["mkdir", "rmdir", "touch", "rm", "unlink", "chmod", "chown", "chgrp", "realpath", "readlink", "mkfifo"];
 
-/// Programs that show names of files and nothing that is in them.
+/// Programs that show names of files and nothing of their content.
 const LISTS: [&str; 15] = [
     "ls", "dir", "vdir", "find", "fd", "fdfind", "tree", "du", "df", "stat", "locate", "cd", "pushd", "popd",
     "command",
 ];
 
-/// Programs that look into the folder they run in where no file is named.
+/// Programs that list the folder they run in where no file is named.
 const LOOKS_HERE: [&str; 8] = ["ls", "dir", "vdir", "find", "fd", "fdfind", "tree", "du"];
 
-/// Programs that send names to another machine with a colon.
+/// Programs that treat a name with a colon as one on another machine.
 const REMOTE: [&str; 4] = ["scp", "sftp", "rsync", "rclone"];
 
-/// Programs that go to another folder by an option.
+/// Programs that enter another folder by an option.
 const GOES: [&str; 14] = [
     "tar", "bsdtar", "git", "make", "gmake", "ninja", "env", "cargo", "npm", "pnpm", "yarn", "go", "just",
     "meson",
 ];
 
-/// More folders than this are not looked into one by one: what is read in them is unknown.
+/// With more folders than this, they are not searched one by one: what is read in them is unknown.
 pub(crate) const FOLDERS: usize = 64;
 
-/// More words than this are not looked at one by one; the rest is unknown.
+/// With more words than this, they are not judged one by one; the rest is unknown.
 const MOST: usize = 4096;
 
-/// Words that a substitution in no quotes may become besides the first, as far as a program tells them apart by their place:
-/// those before its first file.
+/// The words, besides the first, that a substitution outside of quotes may become, as far as a program tells them
+/// apart by their position: those before its first file.
 const MORE_NAMES: usize = 4;
 
-/// Finds what one command touches.
-pub(crate) struct Reacher<'a> {
+/// Finds the places that one command touches.
+pub(crate) struct TouchFinder<'a> {
     pub(crate) gate: &'a Gate,
     pub(crate) line: &'a str,
     pub(crate) values: &'a BTreeMap<String, Vec<Word>>,
-    /// The spellings of the line that were looked at.
+    /// The spellings of the line that were made so far.
     pub(crate) spent: &'a Spent,
     /// The folders that the command may run in.
     pub(crate) from: &'a [String],
     /// The program of the wrapper in front of it.
     pub(crate) wrapper: Option<&'a str>,
     /// The names that the line hands on.
-    pub(crate) fed: &'a Fed,
-    /// The sign for such a name, in the words behind a wrapper that hands them on.
+    pub(crate) fed: &'a HandedNames,
+    /// The sign for such a name, in the words after a wrapper that hands them on.
     pub(crate) mark: Option<Option<&'a str>>,
 }
 
-impl Reacher<'_> {
-    /// What bash opens for it.
-    pub(crate) fn redirects(&self, command: &Command) -> Vec<Touch> {
+impl TouchFinder<'_> {
+    /// The files that bash opens for the command.
+    pub(crate) fn redirects(&self, command: &SimpleCommand) -> Vec<Touch> {
         let mut touches = Vec::new();
         for redirect in &command.redirects {
             match redirect.kind {
@@ -104,15 +104,15 @@ impl Reacher<'_> {
     }
 
     fn variable(&self, name: &str, value: &Word, given: bool, touches: &mut Vec<Touch>) {
-        let known = follows::names_file(name);
+        let known = extra_reads::names_file(name);
         for text in self.spell(value).iter().filter(|_| known || given) {
             let before = touches.len();
             // Every part of a list may be one, and so may the value of an option.
-            text.split_whitespace().for_each(|part| self.maybe(touches, part));
+            text.split_whitespace().for_each(|part| self.add_possible(touches, part));
             if known && text.contains(UNKNOWN) {
                 touches.push(Touch::unknown(name, true));
             }
-            // Most variables say where things are, and nothing is read because of that.
+            // Most variables only name places, and nothing is read because of that.
             let found = touches.split_off(before);
             let inside = |touch: &Touch| {
                 known || touch.regions(self.gate).iter().all(|(region, _)| *region <= Region::Public)
@@ -121,8 +121,8 @@ impl Reacher<'_> {
         }
     }
 
-    /// Files that variables name: those in front of a command may be any, and some are read whatever runs next.
-    fn variables(&self, command: &Command, touches: &mut Vec<Touch>) {
+    /// Adds files that variables name: those in front of a command may be any, and some are read whatever runs next.
+    fn variables(&self, command: &SimpleCommand, touches: &mut Vec<Touch>) {
         let runs = command.program_name().is_some_and(|name| !WORDS.contains(&name));
         for assignment in &command.assignments {
             if let Some(value) = &assignment.value {
@@ -136,8 +136,8 @@ impl Reacher<'_> {
         for word in command.words.iter().skip(1).filter(|_| sets) {
             let shown = word.show();
             let name = shown.split(['=', '+']).next().unwrap_or_default();
-            // `export BASH_ENV` and `read BASH_ENV` take what is known elsewhere.
-            if follows::names_file(name) {
+            // `export BASH_ENV` and `read BASH_ENV` take a value that comes from elsewhere.
+            if extra_reads::names_file(name) {
                 let known = shown.contains('=') && !shown.contains(['$', '`']);
                 self.variable(name, word, true, touches);
                 touches.extend((!known).then(|| Touch::unknown(name, true)));
@@ -145,11 +145,11 @@ impl Reacher<'_> {
         }
     }
 
-    pub(crate) fn touches(&self, command: &Command) -> Vec<Touch> {
+    pub(crate) fn touches(&self, command: &SimpleCommand) -> Vec<Touch> {
         let mut touches = self.redirects(command);
         self.variables(command, &mut touches);
         let mut texts: Vec<String> = command.words.iter().flat_map(|word| self.spell(word)).collect();
-        // A file of the folder may be called as an option is: `grep x *`.
+        // A file of the folder may have the name of an option: `grep x *`.
         let dashes: Vec<String> = texts.iter().skip(1).flat_map(|text| self.dashes(text)).collect();
         texts.extend(dashes);
         if texts.len() > MOST {
@@ -157,7 +157,7 @@ impl Reacher<'_> {
             touches.push(Touch::unknown("…", true));
         }
         let Some((program, words)) = texts.split_first() else { return touches };
-        // Such a pattern is no syntax without that option, so its words are cut in pieces.
+        // Without that option, such a pattern is a syntax error, so its words arrive in pieces.
         if command.broken && is_extended(self.line) {
             touches.push(Touch::unknown("what a pattern stands for", true));
             for pattern in extglob::patterns(self.line) {
@@ -167,17 +167,17 @@ impl Reacher<'_> {
         let name = program.rsplit('/').next().unwrap_or(program);
         // `git-show` is `git show`.
         let rest: Vec<&str> = words.iter().map(String::as_str).collect();
-        let (name, words): (&str, Vec<&str>) = match git::words(name, &rest) {
+        let (name, words): (&str, Vec<&str>) = match git::git_words(name, &rest) {
             Some(words) => ("git", words),
             None => (name, rest),
         };
         if WORDS.contains(&name) {
-            touches.extend(command.words.iter().skip(1).flat_map(|word| self.listed(name, word)));
+            touches.extend(command.words.iter().skip(1).flat_map(|word| self.listed_folders(name, word)));
             self.named_by_options(name, &words, &mut touches);
-            if name == "ps" && follows::shows_environment(&words) {
+            if name == "ps" && extra_reads::shows_environment(&words) {
                 self.add(&mut touches, "/proc/self/environ", Depth::One, true);
             }
-            touches.extend(words.iter().filter_map(|word| self.looked_for(name, word)));
+            touches.extend(words.iter().filter_map(|word| self.tested_home(name, word)));
             return touches;
         }
         // `host:path` is on another machine.
@@ -187,15 +187,16 @@ impl Reacher<'_> {
         };
         let words: Vec<&str> = words.into_iter().filter(|word| !remote(word)).collect();
         let before = touches.len();
-        // What an interpreter is given on its standard input is a program too.
+        // The standard input of an interpreter is a program too.
         let input = command.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Text);
         for text in input.filter(|_| is_language(name)).flat_map(|redirect| self.spell(&redirect.word)) {
             self.literals(name, &text, &mut touches);
-            text.lines().for_each(|line| self.maybe(&mut touches, line));
+            text.lines().for_each(|line| self.add_possible(&mut touches, line));
         }
         let (words, folders) = self.folders(name, words);
-        let there = Reacher { from: &folders, ..*self };
-        // In the place of a text, or of an option's value, the files behind the first are words of their own: `grep -v a/*`.
+        let there = TouchFinder { from: &folders, ..*self };
+        // In the place of a text, or of an option's value, the files after the first are words of their own: `grep -v
+        // a/*`.
         let globbed = command.words.iter().skip(1).filter(|word| is_pattern(word) && name != "find");
         for text in globbed.flat_map(|word| self.spell(word)) {
             there.add(&mut touches, &text, depth(name, &words), !NO_CONTENT.contains(&name));
@@ -205,33 +206,33 @@ impl Reacher<'_> {
         let gone: Vec<String> = folders.iter().skip(self.from.len().max(1)).cloned().collect();
         let into = if gone.is_empty() { folders.as_slice() } else { gone.as_slice() };
         for folder in unpacked_into(name, &words) {
-            Reacher { from: into, ..*self }.add(&mut touches, folder, Depth::All, false);
+            TouchFinder { from: into, ..*self }.add(&mut touches, folder, Depth::All, false);
         }
-        // Where it goes is looked at as a folder, not as all that is in it.
+        // The folder it enters is judged as a folder, not with all that is in it.
         folders
             .iter()
             .skip(self.from.len().max(1))
             .for_each(|folder| self.add(&mut touches, folder, Depth::One, true));
         if name != "git" && !LISTS.contains(&name) {
-            self.objects(&mut touches);
+            self.add_git_objects(&mut touches);
         }
         if LISTS.contains(&name) {
             touches.iter_mut().skip(before).for_each(|touch| touch.names_only = true);
         }
         if name == "find" {
-            self.tested_by_find(&words, &mut touches);
-            self.deleted_by_find(&words, &mut touches);
+            self.add_find_tests(&words, &mut touches);
+            self.add_find_deletions(&words, &mut touches);
         }
         touches
     }
 
-    /// The names beginning with a dash that a pattern stands for now.
+    /// The names with a leading dash that a pattern matches now.
     fn dashes(&self, text: &str) -> Vec<String> {
         let is_open = text.starts_with(['*', '?', '[', '@', '+', '!']) && text.contains(['*', '?', '[']);
         let Some(disk) = self.gate.disk.get().filter(|_| is_open && !text.contains('/')) else {
             return Vec::new();
         };
-        let found = self.gate.joined(text, self.from).into_iter().filter_map(|path| disk.expand(&path));
+        let found = self.gate.absolute_paths(text, self.from).into_iter().filter_map(|path| disk.expand(&path));
         let names = found.flatten().filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
         names.filter(|name| name.starts_with('-')).collect()
     }
@@ -243,12 +244,12 @@ impl Reacher<'_> {
             folders.push(self.gate.root.display().to_string());
         }
         if !GOES.contains(&name) {
-            let gone = gone_to(name, &words);
-            folders.extend(gone.iter().flat_map(|there| self.gate.joined(there, self.from)));
+            let gone = entered_folders(name, &words);
+            folders.extend(gone.iter().flat_map(|there| self.gate.absolute_paths(there, self.from)));
             return (words, folders);
         }
-        // Behind a subcommand of git, `-C` is an option of its own: `git log -C -p`.
-        let own = if name == "git" { git::split(&words).map_or(0, |(_, own)| own.len()) } else { 0 };
+        // After a subcommand of git, `-C` is an option of its own: `git log -C -p`.
+        let own = if name == "git" { git::split_subcommand(&words).map_or(0, |(_, own)| own.len()) } else { 0 };
         let (mut left, mut rest) = (Vec::new(), words.into_iter());
         while let Some(word) = rest.next() {
             if own > 0 && rest.len() <= own {
@@ -264,7 +265,7 @@ impl Reacher<'_> {
                 }
             };
             match there {
-                Some(there) => folders.extend(self.gate.joined(there, self.from)),
+                Some(there) => folders.extend(self.gate.absolute_paths(there, self.from)),
                 None => left.push(word),
             }
         }
@@ -273,44 +274,44 @@ impl Reacher<'_> {
 
     fn words(&self, name: &str, words: &[&str], touches: &mut Vec<Touch>) {
         let depth = depth(name, words);
-        let sure = sure(name, words);
+        let sure = sure_files(name, words);
         let read = !NO_CONTENT.contains(&name);
         let targets = targets(name, words);
         for word in &sure {
-            // What is copied to is not read.
+            // The target of a copy is not read.
             if targets.contains(word) {
-                // What is copied with all that is in it may be written over with all that is in it.
+                // A copy of a whole folder may overwrite all that is in the target.
                 let deep = depth == Depth::All && name != "mv";
                 self.add(touches, word, if deep { Depth::All } else { Depth::One }, false);
             } else if *word != "-" {
                 self.add(touches, word, depth, read);
                 if word.contains(|c: char| c.is_whitespace() || "@:=,;<\"'{".contains(c)) {
-                    self.maybe(touches, word);
+                    self.add_possible(touches, word);
                 }
             }
         }
         for made in made_by_copy(name, words, &targets) {
             self.add(touches, &made, Depth::One, false);
         }
-        // Where the shell was before, or what its list of folders holds, no line tells.
+        // The line does not say where the shell was before, or what its list of folders holds.
         if name == "popd" || (matches!(name, "cd" | "pushd") && words.iter().any(|word| is_back(word))) {
             touches.push(Touch::unknown("a folder that the shell was in before", read));
         }
         let recurses = (is_grep(name) || is_deep(name)) && depth == Depth::All;
-        // Of a program whose pattern is not known by its place, every operand may be the pattern.
-        let is_bare = sure.is_empty() || (recurses && pattern::read(name, words).is_none());
+        // Of a program whose pattern has no known position, every operand may be the pattern.
+        let is_bare = sure.is_empty() || (recurses && pattern::word_roles(name, words).is_none());
         if name == "git" {
-            self.touched_by_git(words, touches);
-        } else if (is_bare && (LOOKS_HERE.contains(&name) || recurses)) || packs_here(name, words) {
+            self.add_git_touches(words, touches);
+        } else if (is_bare && (LOOKS_HERE.contains(&name) || recurses)) || reads_own_folder(name, words) {
             self.add(touches, ".", depth, true);
         }
-        if depth == Depth::All && follows::links(name, words) {
+        if depth == Depth::All && extra_reads::follows_links(name, words) {
             let read = sure.iter().copied().filter(|word| !targets.contains(word));
-            read.chain(sure.is_empty().then_some(".")).for_each(|folder| self.linked(touches, folder));
+            read.chain(sure.is_empty().then_some(".")).for_each(|folder| self.add_linked_places(touches, folder));
         }
         // A file that another program names on the standard input.
         match (self.wrapper, self.mark) {
-            // They stand in the words.
+            // The names stand in the words.
             (_, Some(Some(_))) => {}
             (Some("xargs"), Some(None)) => self.add(touches, NAME, depth, read),
             (Some("xargs" | "parallel"), _) => {
@@ -318,17 +319,17 @@ impl Reacher<'_> {
             }
             _ => {}
         }
-        // Tests of `find` are no files.
-        let texts = pattern::read(name, words).map_or_else(Vec::new, |read| read.texts);
-        let spoken = if name == "git" { spoken_to_git(words) } else { Vec::new() };
+        // Tests of `find` are not files.
+        let texts = pattern::word_roles(name, words).map_or_else(Vec::new, |read| read.texts);
+        let spoken = if name == "git" { git_text_words(words) } else { Vec::new() };
         let is_other = |(index, word): &(usize, &&str)| {
             !texts.contains(index) && !spoken.contains(index) && !sure.contains(*word) && name != "find"
         };
         for (_, word) in words.iter().enumerate().filter(is_other) {
-            self.other(word, touches);
+            self.add_other_word(word, touches);
         }
-        whole_folders::taken(name, words).iter().for_each(|folder| self.whole(touches, folder));
-        // Of those that take a text of their own, only that is one.
+        whole_folders::taken_folders(name, words).iter().for_each(|folder| self.add_whole_folder(touches, folder));
+        // Of programs that take a text of their own, only that word is one.
         let is_text = |index: usize| name.ends_with("awk") || texts.is_empty() || texts.contains(&index);
         for (index, word) in words.iter().enumerate().filter(|_| is_language(name)) {
             if is_text(index) {
@@ -337,29 +338,29 @@ impl Reacher<'_> {
         }
     }
 
-    /// A folder that may be taken with all that is in it.
-    fn whole(&self, touches: &mut Vec<Touch>, folder: &str) {
+    /// Adds a folder that may be taken with all that is in it.
+    fn add_whole_folder(&self, touches: &mut Vec<Touch>, folder: &str) {
         // Without a disk, any word may be a folder with any file in it.
         if self.gate.disk.get().is_none() {
             return;
         }
         let mut found = Vec::new();
         self.add(&mut found, folder, Depth::All, true);
-        found.retain(|touch| touch.what != What::Unknown);
+        found.retain(|touch| touch.target != TouchTarget::Unknown);
         touches.extend(found.into_iter().map(|touch| Touch { sure: false, for_rules: true, ..touch }));
     }
 
-    /// Files that stand as literals in a program's text.
+    /// Adds files that stand as literals in a program's text.
     fn literals(&self, name: &str, text: &str, touches: &mut Vec<Touch>) {
-        literals(name, text).for_each(|part| self.maybe(touches, part));
+        literals(name, text).for_each(|part| self.add_possible(touches, part));
         if whole_folders::has_calls(name) {
             let joined = lathe_bash::joined_literals(text);
-            literals(name, &joined).filter(|_| joined != text).for_each(|part| self.maybe(touches, part));
-            whole_folders::named_in(&joined).iter().for_each(|folder| self.whole(touches, folder));
+            literals(name, &joined).filter(|_| joined != text).for_each(|part| self.add_possible(touches, part));
+            whole_folders::folders_in_calls(&joined).iter().for_each(|folder| self.add_whole_folder(touches, folder));
         }
         match name {
-            "sed" | "gsed" => pattern::read_by_sed(text).for_each(|part| self.maybe(touches, part)),
-            // Modules are looked for by name in many folders.
+            "sed" | "gsed" => pattern::files_read_by_sed(text).for_each(|part| self.add_possible(touches, part)),
+            // Modules are searched for by name in many folders.
             "jq" | "gojq" | "jaq" if ["import", "include"].iter().any(|word| text.contains(word)) => {
                 touches.push(Touch::unknown("what its program imports", true));
             }
@@ -368,12 +369,12 @@ impl Reacher<'_> {
         }
     }
 
-    /// Files that options name, and those that such a file names.
+    /// Adds files that options name, and those that such a file names.
     fn named_by_options(&self, name: &str, words: &[&str], touches: &mut Vec<Touch>) {
-        if follows::lists(name, words) {
+        if extra_reads::reads_list(name, words) {
             touches.push(Touch::unknown("the files that a list names", true));
         }
-        for (file, lists) in follows::files(name, words) {
+        for (file, lists) in extra_reads::option_files(name, words) {
             if file != "-" {
                 self.add(touches, file, Depth::One, true);
             }
@@ -381,32 +382,32 @@ impl Reacher<'_> {
                 touches.push(Touch::unknown("the files that a list names", true));
             }
         }
-        // Any operand of `git diff` may be a file, also one outside of the repository.
+        // Any operand of `git diff` may be a file, even one outside of the repository.
         let given = operands(words);
         if name == "git" && given.first() == Some(&"diff") {
             let depth = if words.contains(&"--no-index") { Depth::All } else { Depth::One };
             let spoken: Vec<&str> =
-                spoken_to_git(words).iter().filter_map(|at| words.get(*at)).copied().collect();
+                git_text_words(words).iter().filter_map(|at| words.get(*at)).copied().collect();
             let files = given.iter().skip(1).filter(|word| !word.contains(UNKNOWN) && !spoken.contains(word));
             files.for_each(|file| self.add(touches, file, depth, true));
         }
     }
 
-    /// The strictest places that the links beneath a folder lead to.
-    fn linked(&self, touches: &mut Vec<Touch>, folder: &str) {
+    /// Adds the strictest places that the links beneath a folder lead to.
+    fn add_linked_places(&self, touches: &mut Vec<Touch>, folder: &str) {
         let Some(disk) = self.gate.disk.get().filter(|_| !folder.contains(UNKNOWN)) else { return };
-        for folder in self.gate.joined(folder, self.from) {
+        for folder in self.gate.absolute_paths(folder, self.from) {
             let found = match folder.contains(['*', '?', '[']) {
                 true => disk.expand(&folder).unwrap_or_default(),
                 false => vec![Path::new(&folder).to_owned()],
             };
             for folder in found.iter().map(|folder| disk.real(folder)) {
-                // Nothing that a link leads to is stricter than such a folder itself.
+                // No target of a link is stricter than such a folder itself.
                 if self.gate.region(&folder, Depth::All) > Region::Elsewhere {
                     continue;
                 }
                 let mut strictest = BTreeMap::new();
-                let large = disk.holds(&folder, &mut |path| {
+                let large = disk.holds_any(&folder, &mut |path| {
                     if !path.starts_with(&folder) {
                         let region = self.gate.region(path, Depth::One);
                         strictest.entry(region).or_insert_with(|| text(path));
@@ -421,30 +422,30 @@ impl Reacher<'_> {
         }
     }
 
-    /// A word that is no file by its place: options with a value, `key=value`, `rev:path`, `@file`.
-    fn other(&self, word: &str, touches: &mut Vec<Touch>) {
+    /// Adds a word that is not a file by its position: options with a value, `key=value`, `rev:path`, `@file`.
+    fn add_other_word(&self, word: &str, touches: &mut Vec<Touch>) {
         if let Some(rest) = word.strip_prefix('-') {
             if let Some((_, value)) = word.split_once('=') {
                 let file = value.starts_with(['/', '~']);
                 if file {
                     self.add(touches, value, Depth::One, true)
                 }
-                self.maybe(touches, value);
+                self.add_possible(touches, value);
             } else if !rest.starts_with('-') && rest.len() > 1 {
                 let value = rest.char_indices().nth(1).and_then(|(at, _)| rest.get(at..)).unwrap_or_default();
-                self.maybe(touches, value);
+                self.add_possible(touches, value);
                 // Several letters in a row, the last of which has the value.
                 if let Some(at) = rest.find(['/', '~', '.']) {
-                    self.maybe(touches, rest.get(at..).unwrap_or_default());
+                    self.add_possible(touches, rest.get(at..).unwrap_or_default());
                 }
             }
             return;
         }
-        self.maybe(touches, word);
+        self.add_possible(touches, word);
     }
 
-    /// A word, or a part of one, that may be a file.
-    pub(crate) fn maybe(&self, touches: &mut Vec<Touch>, word: &str) {
+    /// Adds a word, or a part of one, that may be a file.
+    pub(crate) fn add_possible(&self, touches: &mut Vec<Touch>, word: &str) {
         // `x=@a;type=b`, `OPEN:a,rdonly`, `{"path":"a"}`, `x a y`
         let cut = |c: char| c.is_whitespace() || "=@<>;,:|\"'{}()".contains(c);
         let mut parts: Vec<&str> = word.split([':', '=']).chain(word.split(cut)).chain([word]).collect();
@@ -454,7 +455,7 @@ impl Reacher<'_> {
             let from = touches.len();
             self.add(touches, part, Depth::One, true);
             touches.iter_mut().skip(from).for_each(|touch| touch.sure = false);
-            touches.retain(|touch| touch.sure || touch.what != What::Unknown);
+            touches.retain(|touch| touch.sure || touch.target != TouchTarget::Unknown);
         }
     }
 
@@ -462,31 +463,31 @@ impl Reacher<'_> {
         if spelling.is_empty() {
             return;
         }
-        if let Some(places) = self.fed.meant(spelling) {
-            // `find -execdir x {}`: the names lie beneath where it begins, whichever folder that is in.
+        if let Some(places) = self.fed.meant_places(spelling) {
+            // `find -execdir x {}`: the names lie beneath the start of the search, whichever folder that is in.
             let beneath = format!("/{UNKNOWN}");
             let is_found = |from: &&String| self.wrapper == Some("find") && from.ends_with(&beneath);
             let from: Vec<String> = self.from.iter().filter(|from| !is_found(from)).cloned().collect();
-            let there = Reacher { from: &from, ..*self };
+            let there = TouchFinder { from: &from, ..*self };
             for place in &places {
                 there.add(touches, place, Depth::All, reads);
-                there.linked(touches, place);
+                there.add_linked_places(touches, place);
             }
             return;
         }
         let shown = spelling.replace(HERE, "$PWD").replace(LATHE, "$LATHE_HOME");
         let shown = shown.replace(NAME, "…").replace(UNKNOWN, "…").replace(OVERFLOW, "");
-        let what = self.what(spelling, depth);
-        // Behind a pattern that may be a link, `..` leads anywhere.
+        let what = self.target_of(spelling, depth);
+        // After a pattern that may be a link, `..` leads anywhere.
         let mut behind = spelling.split('/').skip_while(|part| !part.contains(['*', '?', '['])).skip(1);
         if behind.any(|part| part == ".." || may_climb(part)) {
             touches.push(Touch::unknown(&shown, reads));
         }
-        // A folder that is only written tells nothing of the keys in it.
+        // A folder that is only written reveals nothing of the keys in it.
         let extent = if reads || depth == Depth::One { Extent::Every } else { Extent::Worktree };
         touches.push(Touch {
             shown,
-            what,
+            target: what,
             sure: true,
             reads,
             names_only: false,
@@ -496,33 +497,33 @@ impl Reacher<'_> {
         });
     }
 
-    fn what(&self, spelling: &str, depth: Depth) -> What {
+    fn target_of(&self, spelling: &str, depth: Depth) -> TouchTarget {
         // `find -exec x {}`
         if spelling.contains(UNKNOWN)
             || is_extended(spelling)
             || (self.wrapper.is_some() && spelling.contains("{}"))
         {
-            return What::Unknown;
+            return TouchTarget::Unknown;
         }
-        let names = self.gate.joined(spelling, self.from);
+        let names = self.gate.absolute_paths(spelling, self.from);
         // `cd "$(x)"; cat k`: the folder is known only when the line runs.
         if names.is_empty() || names.iter().any(|name| name.contains(UNKNOWN)) {
-            return What::Unknown;
+            return TouchTarget::Unknown;
         }
         let is_pattern = |text: &str| text.contains(['*', '?', '[']);
-        // `cd va*; cat k`: the folder is a pattern, beyond what the workspace itself is called.
+        // `cd va*; cat k`: the folder is a pattern, apart from the workspace's own name.
         let led = |folder: &String| {
             let root = self.gate.root.display().to_string();
             is_pattern(folder.strip_prefix(root.as_str()).unwrap_or(folder))
         };
         let relative = !spelling.starts_with(['/', '~']) && !spelling.starts_with(HERE);
         if is_pattern(spelling) || (relative && self.from.iter().any(led)) {
-            // A quoted pattern is a name.
+            // A pattern in quotes is a name.
             let mut all: Vec<String> = names.iter().map(|name| text(&normal(Path::new(name)))).collect();
             if let Some(disk) = self.gate.disk.get() {
-                // `link/../x*`: what stands before the pattern is where links lead.
+                // `link/../x*`: in the part before the pattern, links are resolved.
                 let real = |name: &String| {
-                    let folder = fixed(name);
+                    let folder = fixed_folder(name);
                     let rest = name.strip_prefix(&folder).unwrap_or(name).trim_start_matches('/');
                     text(&normal(&disk.real(Path::new(&folder)).join(rest)))
                 };
@@ -531,7 +532,7 @@ impl Reacher<'_> {
             all.extend(self.by_process(spelling));
             all.sort();
             all.dedup();
-            return What::Pattern { names: all, depth };
+            return TouchTarget::Pattern { names: all, depth };
         }
         let disk = self.gate.disk.get();
         let mut all: Vec<String> = names.iter().map(|name| text(&normal(Path::new(name)))).collect();
@@ -543,10 +544,10 @@ impl Reacher<'_> {
         }
         all.sort();
         all.dedup();
-        What::Path { names: all, depth }
+        TouchTarget::Path { names: all, depth }
     }
 
-    /// The names that lead through a link of another process: where that leads is not known.
+    /// The names that lead through a link of another process: its target is not known.
     fn by_process(&self, spelling: &str) -> Vec<String> {
         let joined = self.from.iter().map(|from| format!("{from}/{spelling}"));
         let all = joined.chain([spelling.to_owned()]).filter(|path| leads_through_process(path));
@@ -555,13 +556,13 @@ impl Reacher<'_> {
 
     /// Every spelling of a word. A variable that the line sets before it is used has the values it is given there.
     pub(crate) fn spell(&self, word: &Word) -> Vec<String> {
-        let values = Values { assigned: self.values, empty: false, line: Some(self.line), spent: self.spent };
+        let values = Values { assigned: self.values, may_be_empty: false, line: Some(self.line), spent: self.spent };
         if word.literal().is_some() && self.mark.is_some_and(|mark| mark == word.literal()) {
             return vec![NAME.to_owned()];
         }
         let named = self.fed.has_texts().then(|| self.fed.named(word)).filter(|named| named != word);
-        // Not in quotes, it becomes as many words as there are names: the first may be an option or a pattern, and only the
-        // first has in front of it what stands there.
+        // Without quotes, it becomes as many words as there are names: the first may be an option or a pattern, and
+        // only the first has in front of it the text that stands there.
         let more = if named.is_some() && word.splits { MORE_NAMES } else { 0 };
         let mut spelled = self.spelled(&values, named.as_ref().unwrap_or(word));
         spelled.extend(std::iter::repeat_n(NAME.to_owned(), more));
@@ -573,14 +574,14 @@ impl Reacher<'_> {
             Some(Piece::Process(_)) => Vec::new(),
             Some(Piece::Tilde(user)) if !matches!(user.as_str(), "" | "+" | "-") => {
                 let home = format!("/home/{user}");
-                values.spell(word).iter().map(|text| text.replacen('~', &home, 1)).collect()
+                values.spellings(word).iter().map(|text| text.replacen('~', &home, 1)).collect()
             }
-            _ => values.spell(word),
+            _ => values.spellings(word),
         }
     }
 }
 
-/// Tells whether bash looks for files that a word fits.
+/// Tells whether bash searches for files that match a word.
 pub(crate) fn is_pattern(word: &Word) -> bool {
     word.pieces.iter().any(|piece| matches!(piece, Piece::Glob(_)))
 }

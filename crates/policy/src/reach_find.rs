@@ -1,20 +1,20 @@
-//! Files that a search deletes, by the names it looks for.
+//! Files that a search deletes, by the names it searches for.
 
 use std::path::Path;
 
 use crate::gate::normal;
 use crate::guard::find_parts;
 use crate::places::UNKNOWN;
-use crate::reach::Reacher;
+use crate::reach::TouchFinder;
 use crate::reading::Depth;
-use crate::touch::{Touch, What, text};
+use crate::touch::{Touch, TouchTarget, text};
 
 /// Tests of `find` that compare each file with another one.
 const COMPARED: [&str; 4] = ["-newer", "-anewer", "-cnewer", "-samefile"];
 
-impl Reacher<'_> {
-    /// Adds the files that a search compares others with: what it finds tells whether they are there, and how old.
-    pub(crate) fn tested_by_find(&self, words: &[&str], touches: &mut Vec<Touch>) {
+impl TouchFinder<'_> {
+    /// Adds the files that a search compares others with: its results show whether they exist, and how old they are.
+    pub(crate) fn add_find_tests(&self, words: &[&str], touches: &mut Vec<Touch>) {
         let before = touches.len();
         for pair in words.windows(2) {
             // `-newermt` is given a time.
@@ -32,7 +32,7 @@ impl Reacher<'_> {
     }
 
     /// Adds the files that a search deletes: by their name, or all that it finds.
-    pub(crate) fn deleted_by_find(&self, words: &[&str], touches: &mut Vec<Touch>) {
+    pub(crate) fn add_find_deletions(&self, words: &[&str], touches: &mut Vec<Touch>) {
         let found = find_parts(words);
         if !found.deletes {
             return;
@@ -43,10 +43,10 @@ impl Reacher<'_> {
         for start in starts {
             match named.filter(|name| !name.contains(UNKNOWN)) {
                 Some(name) => {
-                    let folders = self.gate.joined(start, self.from);
+                    let folders = self.gate.absolute_paths(start, self.from);
                     let folders = folders.iter().map(|folder| text(&normal(Path::new(folder))));
                     touches.extend(folders.map(|folder| Touch {
-                        what: What::Ending { folder, path: name.to_owned() },
+                        target: TouchTarget::Ending { folder, path: name.to_owned() },
                         reads: false,
                         sure: false,
                         ..Touch::spelled(start)

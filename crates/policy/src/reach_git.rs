@@ -5,46 +5,46 @@ use std::path::{Path, PathBuf};
 use crate::gate::normal;
 use crate::git::{self, Extent, GitFiles};
 use crate::git_objects::{InObject, in_object};
-use crate::git_option::may_be;
+use crate::git_option::may_be_option;
 use crate::git_paths::{Exclusion, exclusions};
 use crate::git_writes;
 use crate::places::parts;
-use crate::reach::{FOLDERS, Reacher};
+use crate::reach::{FOLDERS, TouchFinder};
 use crate::reading::Depth;
-use crate::touch::{Touch, What, text};
+use crate::touch::{Touch, TouchTarget, text};
 
 /// Folders in a `.git` that hold the content of files.
 const CONTENT: [&str; 4] = ["objects", "lfs", "modules", "worktrees"];
 
-impl Reacher<'_> {
+impl TouchFinder<'_> {
     /// Adds the files that git reads and writes besides those that its words name, and files of commits.
-    pub(crate) fn touched_by_git(&self, words: &[&str], touches: &mut Vec<Touch>) {
+    pub(crate) fn add_git_touches(&self, words: &[&str], touches: &mut Vec<Touch>) {
         let exclusions = exclusions(words);
         let is_excluded = |word: &str| exclusions.iter().any(|(at, _)| words.get(*at) == Some(&word));
         let objects = words.iter().filter(|word| !is_excluded(word) && !git::is_about_object(words));
         for word in objects {
             match in_object(word) {
-                Some(InObject::Top(path)) => self.in_commit(path, touches),
+                Some(InObject::Top(path)) => self.add_commit_file(path, touches),
                 Some(InObject::Anywhere(path)) => {
-                    self.in_commit(path, touches);
-                    self.in_some_folder(path, touches);
+                    self.add_commit_file(path, touches);
+                    self.add_file_anywhere(path, touches);
                 }
                 None => {}
             }
         }
         // `--full-diff` shows whole commits whatever the paths are.
-        let is_full = words.iter().any(|word| may_be(word, &["--full-diff"]));
-        let read = git::read(words).map(|read| match is_full {
+        let is_full = words.iter().any(|word| may_be_option(word, &["--full-diff"]));
+        let read = git::files_read(words).map(|read| match is_full {
             true => GitFiles { paths: Vec::new(), ..read },
             false => read,
         });
-        for (files, reads) in [(read, true), (git_writes::written(words), false)] {
+        for (files, reads) in [(read, true), (git_writes::files_written(words), false)] {
             let Some(files) = files else { continue };
             let (out, paths): (Vec<&str>, Vec<&str>) =
-                self.meant(files.paths).into_iter().partition(|path| is_excluded(path));
+                self.plain_paths(files.paths).into_iter().partition(|path| is_excluded(path));
             let from = touches.len();
-            self.files_of_git(&GitFiles { paths, ..files }, reads, touches);
-            // An exclusion that is not among the paths takes nothing out.
+            self.add_git_files(&GitFiles { paths, ..files }, reads, touches);
+            // An exclusion that is not among the paths excludes nothing.
             let counted =
                 exclusions.iter().filter(|(at, _)| words.get(*at).is_some_and(|word| out.contains(word)));
             let except: Vec<PathBuf> = counted.filter_map(|(_, one)| self.excluded(one)).collect();
@@ -52,7 +52,7 @@ impl Reacher<'_> {
         }
     }
 
-    /// The place that an exclusion takes out, where it is one and the same in every folder that git may run in.
+    /// The place that an exclusion excludes, where it is one and the same in every folder that git may run in.
     fn excluded(&self, exclusion: &Exclusion<'_>) -> Option<PathBuf> {
         // Variables of git's own may lead to another work tree.
         let disk = self.gate.disk.get().filter(|_| !self.line.contains("GIT_"))?;
@@ -66,15 +66,15 @@ impl Reacher<'_> {
         places.all(|place| place.as_ref() == Some(&first)).then_some(first)
     }
 
-    /// The paths, where they mean the files of their names: an option and a variable make git blind to capitals, or take
-    /// each path for a pattern. None stands for the whole repository.
-    fn meant<'w>(&self, paths: Vec<&'w str>) -> Vec<&'w str> {
+    /// The paths, where they mean the files of their names: an option and a variable make git ignore case, or take
+    /// each path for a pattern. An empty list stands for the whole repository.
+    fn plain_paths<'w>(&self, paths: Vec<&'w str>) -> Vec<&'w str> {
         let is_plain = !self.line.to_ascii_lowercase().contains("pathspecs");
         if is_plain { paths } else { Vec::new() }
     }
 
-    /// A file of a commit, which is named from the top of the repository, wherever that is.
-    fn in_commit(&self, path: &str, touches: &mut Vec<Touch>) {
+    /// Adds a file of a commit, which is named from the top of the repository, wherever that is.
+    fn add_commit_file(&self, path: &str, touches: &mut Vec<Touch>) {
         let above = self.from.iter().flat_map(|folder| Path::new(folder).ancestors());
         let mut above: Vec<String> = above.take(FOLDERS).map(text).collect();
         // A pattern is for files of the repository only.
@@ -82,18 +82,18 @@ impl Reacher<'_> {
             above.retain(|folder| Path::new(folder).starts_with(&self.gate.root));
             above.push(text(&self.gate.root));
         }
-        Reacher { from: &above, ..*self }.maybe(touches, path);
+        TouchFinder { from: &above, ..*self }.add_possible(touches, path);
     }
 
-    /// A file of a folder that is not known: any path of the repository that ends so.
-    fn in_some_folder(&self, path: &str, touches: &mut Vec<Touch>) {
+    /// Adds a file of an unknown folder: any path of the repository that ends so.
+    fn add_file_anywhere(&self, path: &str, touches: &mut Vec<Touch>) {
         let path: Vec<&str> = parts(path).into_iter().filter(|part| *part != "..").collect();
         let path = path.join("/");
         for folder in std::iter::once(text(&self.gate.root)).chain(self.tops_elsewhere()) {
-            let what = What::Ending { folder, path: path.clone() };
+            let what = TouchTarget::Ending { folder, path: path.clone() };
             touches.push(Touch {
                 shown: path.clone(),
-                what,
+                target: what,
                 sure: false,
                 reads: true,
                 names_only: false,
@@ -115,7 +115,7 @@ impl Reacher<'_> {
         tops
     }
 
-    fn files_of_git(&self, files: &GitFiles<'_>, reads: bool, touches: &mut Vec<Touch>) {
+    fn add_git_files(&self, files: &GitFiles<'_>, reads: bool, touches: &mut Vec<Touch>) {
         let before = touches.len();
         if files.paths.is_empty() || files.paths.iter().any(|path| git::is_wide(path)) {
             self.add(touches, &self.gate.root.display().to_string(), Depth::All, reads);
@@ -129,8 +129,8 @@ impl Reacher<'_> {
         touches.iter_mut().skip(before).for_each(|touch| touch.extent = files.extent);
     }
 
-    /// Adds all files that git tracks where a command reads the objects they are kept in.
-    pub(crate) fn objects(&self, touches: &mut Vec<Touch>) {
+    /// Adds all files that git tracks, where a command reads the objects in which git keeps them.
+    pub(crate) fn add_git_objects(&self, touches: &mut Vec<Touch>) {
         let holds = |name: &String, depth: Depth| {
             let parts = parts(name);
             let at = parts.iter().position(|part| *part == ".git");
@@ -140,14 +140,14 @@ impl Reacher<'_> {
                 None => depth == Depth::All,
             })
         };
-        let reads = |touch: &Touch| match &touch.what {
-            What::Path { names, depth } | What::Pattern { names, depth } => {
+        let reads = |touch: &Touch| match &touch.target {
+            TouchTarget::Path { names, depth } | TouchTarget::Pattern { names, depth } => {
                 touch.reads && names.iter().any(|name| holds(name, *depth))
             }
-            What::Ending { .. } | What::Unknown => false,
+            TouchTarget::Ending { .. } | TouchTarget::Unknown => false,
         };
         if touches.iter().any(reads) {
-            self.files_of_git(&GitFiles { extent: Extent::Tracked, paths: Vec::new() }, true, touches);
+            self.add_git_files(&GitFiles { extent: Extent::Tracked, paths: Vec::new() }, true, touches);
         }
     }
 }

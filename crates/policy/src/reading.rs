@@ -1,8 +1,8 @@
 //! Reading outside the workspace: one rule for file tools and shell lines alike.
 //!
-//! A path has a class by the place it names, and the class and the mode give the decision. Nothing else counts: not which
-//! program or tool reads, nor how the path is spelled. A folder that is read with all that is in it has the strictest class
-//! that it could reach.
+//! A path has a class by the place it names, and the class and the mode give the decision. Nothing else counts:
+//! neither the program or tool that reads, nor the spelling of the path. A folder that is read with all that is in it
+//! has the strictest class that it could reach.
 
 use std::path::{Component, Path};
 
@@ -10,12 +10,12 @@ use lathe_protocol::{Actor, Decision, Mode, Verdict};
 
 use crate::gate::{Gate, MEMORY, decision};
 
-/// What a place outside the workspace is. The order is from harmless to strict.
+/// The classes of places outside the workspace, from harmless to strict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Region {
     /// In the workspace.
     Inside,
-    /// What every user may read, and what toolchains hold.
+    /// Places that every user may read, and the content of toolchains.
     Public,
     /// Everything else.
     Elsewhere,
@@ -25,7 +25,7 @@ pub enum Region {
     LatheHome,
 }
 
-/// How much of a place is read.
+/// The part of a place that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
     /// The file, or the names in the folder.
@@ -108,7 +108,7 @@ const TOOLCHAINS: [&str; 25] = [
     ".local/share/pnpm",
 ];
 
-/// Parts of paths that are only toolchains'.
+/// Parts of paths that only toolchains have.
 const TOOLCHAIN_PARTS: [&str; 3] = ["site-packages", "dist-packages", "node_modules"];
 
 /// Keys, passwords and histories in a home folder. `*` stands for the rest of a name.
@@ -258,7 +258,7 @@ const SYSTEM_KEYS: [&str; 42] = [
     "/proc/kmsg",
 ];
 
-/// What the kernel tells of a process that holds nothing of its memory.
+/// Files of the kernel about a process that contain nothing of its memory.
 const PROCESS_FACTS: [&str; 16] = [
     "cgroup",
     "status",
@@ -303,7 +303,7 @@ impl Gate {
         if self.outputs.as_ref().is_some_and(|outputs| path.starts_with(outputs)) {
             return Region::Public;
         }
-        // Who works in such a folder has chosen it; who works above one has not.
+        // A user who works in such a folder has chosen it; a user who works above one has not.
         if self.is_key(path) && !self.is_key(&self.root) {
             return Region::Keys;
         }
@@ -359,7 +359,7 @@ impl Gate {
             || process()
     }
 
-    /// Whether it is, or lies in, a home that is not the user's.
+    /// Tells whether a path is, or lies in, a home that is not the user's.
     fn is_foreign_home(&self, path: &Path) -> bool {
         let ours = |path: &Path| {
             self.user_home.as_deref().is_some_and(|home| path.starts_with(home) || home.starts_with(path))
@@ -368,7 +368,7 @@ impl Gate {
         (homes.count() > 0 || path.starts_with("/root") || path.starts_with("/var/root")) && !ours(path)
     }
 
-    /// The strictest class of what lies in a folder.
+    /// The strictest class of the places in a folder.
     fn strictest_beneath(&self, folder: &Path) -> Region {
         let holds = |place: &Path| place != folder && place.starts_with(folder);
         if holds(&self.home) {
@@ -389,8 +389,8 @@ impl Gate {
     }
 }
 
-/// Whether a path is, or lies in, a place. The names of the place may end in `*`; upper and lower case are the same, as some
-/// disks have it.
+/// Tells whether a path is, or lies in, a place. The names of the place may end in `*`; upper and lower case are the
+/// same, as on some disks.
 fn begins(path: &Path, place: &Path) -> bool {
     let mut parts = path.components();
     place.components().all(|wanted| {
@@ -402,8 +402,8 @@ fn begins(path: &Path, place: &Path) -> bool {
     })
 }
 
-/// What is decided about reading a place in a mode; nothing where the rule does not speak. A person is not limited by it.
-/// `holds` says that it is not in Lathe's own folder, but above it.
+/// The decision about reading a place in a mode; `None` where the rule does not apply. It does not limit a person.
+/// `holds` is true if the place is not in Lathe's own folder, but above it.
 pub(crate) fn reading(
     (region, holds): (Region, bool),
     actor: Actor,

@@ -1,7 +1,8 @@
 //! Regular expressions in rules: about the text of a command, and about the arguments of a call.
 //!
-//! Leave is given only to a text that fits as a whole; to ask or deny, it is enough that the expression is found in it. A word
-//! that only shows when the line runs has no text, so what must not be had by any spelling is better named by `command`.
+//! A rule allows only a text that matches as a whole; to ask or deny, it is enough that the expression is found in
+//! it. A word that is known only when the line runs has no text, so a command that must be denied in every spelling
+//! is better named by `command`.
 
 use lathe_bash::{Word, normal_words};
 use lathe_protocol::Verdict;
@@ -9,15 +10,15 @@ use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 
 use crate::names;
-use crate::rules::Act;
+use crate::rules::GateCommand;
 
-/// Characters of an expression.
+/// The most characters of an expression.
 const LONGEST: usize = 2048;
 
-/// Bytes that a compiled expression may take.
+/// The most bytes that a compiled expression may take.
 const LARGEST: usize = 1 << 20;
 
-/// One expression, as it is looked for and as it fits a whole text.
+/// One expression, in a form that is searched for and in a form that matches a whole text.
 #[derive(Debug, Clone)]
 pub(crate) struct Pattern {
     found: Regex,
@@ -31,13 +32,13 @@ impl Pattern {
         }
         let build = |text: &str| {
             let built = RegexBuilder::new(text).size_limit(LARGEST).build();
-            built.map_err(|error| format!("`{text}` is no regular expression: {error}"))
+            built.map_err(|error| format!("`{text}` is not a regular expression: {error}"))
         };
         Ok(Self { found: build(text)?, whole: build(&format!(r"\A(?:{text})\z"))? })
     }
 
-    /// Tells whether the text is what a rule with this decision means.
-    fn means(&self, text: &str, decision: Verdict) -> bool {
+    /// Tells whether a rule with this decision means the text.
+    fn matches(&self, text: &str, decision: Verdict) -> bool {
         match decision {
             Verdict::Allow => self.whole.is_match(text),
             Verdict::Ask | Verdict::Deny => self.found.is_match(text),
@@ -45,17 +46,17 @@ impl Pattern {
     }
 }
 
-/// Tells whether one of the expressions is about a command: by its words, by what it comes to, and by what it may run
-/// besides.
-pub(crate) fn about_command(patterns: &[Pattern], act: Act<'_>, decision: Verdict) -> bool {
+/// Tells whether one of the expressions is about a command: by its words, by their expansion, and by the commands it
+/// may run besides.
+pub(crate) fn match_command(patterns: &[Pattern], act: GateCommand<'_>, decision: Verdict) -> bool {
     let given = &act.command.words;
-    let means = |text: &str| patterns.iter().any(|pattern| pattern.means(text, decision));
+    let means = |text: &str| patterns.iter().any(|pattern| pattern.matches(text, decision));
     if decision == Verdict::Allow {
-        // Quoted where a word is not plain: a blank in a word is not one between two.
+        // A word that is not plain is quoted: a blank in a word is not one between two.
         let literal: Option<Vec<String>> = given.iter().map(|word| word.literal().map(spelled)).collect();
         return literal.is_some_and(|words| !words.is_empty() && means(&words.join(" ")));
     }
-    // In full-auto nobody is asked which program a word comes to.
+    // In full-auto, no question is asked about the program that a word becomes.
     let unknown = !act.asks && given.first().is_some_and(|word| word.literal().is_none());
     let texts = || {
         let normal = names::plain_words(&normal_words(given));
@@ -65,18 +66,18 @@ pub(crate) fn about_command(patterns: &[Pattern], act: Act<'_>, decision: Verdic
     };
     unknown
         || texts().iter().any(|text| means(text))
-        || act.behind.rows.iter().any(|row| means(&row.join(" ")))
+        || act.possible.rows.iter().any(|row| means(&row.join(" ")))
 }
 
-/// Tells whether one of the expressions is about a line as it is written. No leave is given by that.
-pub(crate) fn about_line(patterns: &[Pattern], line: &str, decision: Verdict) -> bool {
-    decision != Verdict::Allow && patterns.iter().any(|pattern| pattern.means(line, decision))
+/// Tells whether one of the expressions is about a line as it is written. No rule allows a line by that.
+pub(crate) fn match_line(patterns: &[Pattern], line: &str, decision: Verdict) -> bool {
+    decision != Verdict::Allow && patterns.iter().any(|pattern| pattern.matches(line, decision))
 }
 
-/// Tells whether one of the expressions is about arguments: each by itself as `"name":value`, in one of the forms that
-/// they have.
-pub(crate) fn about_arguments(patterns: &[Pattern], forms: &[Value], decision: Verdict) -> bool {
-    let means = |text: &str| patterns.iter().any(|pattern| pattern.means(text, decision));
+/// Tells whether one of the expressions is about arguments: each by itself as `"name":value`, in one of the forms
+/// that they have.
+pub(crate) fn match_arguments(patterns: &[Pattern], forms: &[Value], decision: Verdict) -> bool {
+    let means = |text: &str| patterns.iter().any(|pattern| pattern.matches(text, decision));
     forms.iter().any(|arguments| match arguments {
         Value::Object(members) => {
             members.iter().any(|(name, value)| means(&format!("{}:{value}", Value::from(name.as_str()))))

@@ -1,20 +1,21 @@
-//! Programs that take a whole folder away without being known for it: `cargo clean --target-dir`, `cmake -E rm`, `zip -m`.
+//! Programs that remove a whole folder without being known for it: `cargo clean --target-dir`, `cmake -E rm`, `zip
+//! -m`.
 
 use lathe_protocol::{Decision, Verdict};
 
 use crate::gate::{Gate, decision};
-use crate::guard::{Spelled, operands, recursive};
-use crate::places::{HERE, Place, Values, place};
+use crate::guard::{Spelled, operands, is_recursive};
+use crate::places::{HERE, VitalPlace, Values, vital_place};
 
-/// Why such a command is never run.
+/// The denial of such a command, if it is never run.
 pub(crate) fn denied(
     gate: Option<&Gate>,
     command: &Spelled<'_>,
     values: &Values<'_>,
     from: &[String],
 ) -> Option<Decision> {
-    removed(command, values).iter().find_map(|folder| match place(folder, from) {
-        Some(Place::Git) => Some(decision(Verdict::Deny, "guard.git", "it deletes the history in .git")),
+    removed(command, values).iter().find_map(|folder| match vital_place(folder, from) {
+        Some(VitalPlace::Git) => Some(decision(Verdict::Deny, "guard.git", "it deletes the history in .git")),
         Some(_) => Some(decision(Verdict::Deny, "guard.destroy", "it deletes the system or a home folder")),
         None => {
             let gate = gate?;
@@ -24,7 +25,7 @@ pub(crate) fn denied(
     })
 }
 
-/// The folders that go with all that is in them, as they are spelled.
+/// The folders that are removed with all that is in them, as they are spelled.
 pub(crate) fn removed(command: &Spelled<'_>, values: &Values<'_>) -> Vec<String> {
     let words = command.words.as_slice();
     let given = operands(words);
@@ -36,10 +37,10 @@ pub(crate) fn removed(command: &Spelled<'_>, values: &Values<'_>) -> Vec<String>
             let glued = words.iter().filter_map(|word| word.strip_prefix("--target-dir=")).map(str::to_owned);
             let names = ["CARGO_TARGET_DIR", "CARGO_BUILD_TARGET_DIR"];
             let set = names.iter().filter_map(|name| values.assigned.get(*name)).flatten();
-            next.chain(glued).chain(set.flat_map(|word| values.spell(word))).collect()
+            next.chain(glued).chain(set.flat_map(|word| values.spellings(word))).collect()
         }
         ("cmake", Some("remove_directory")) => behind(1),
-        ("cmake", Some("rm")) if recursive(words) => behind(1),
+        ("cmake", Some("rm")) if is_recursive(words) => behind(1),
         ("gio", Some("trash" | "remove")) | ("rclone", Some("purge" | "delete")) => behind(1),
         ("rclone", Some("sync" | "move")) => behind(2),
         ("trash" | "trash-put" | "rmtrash", _) => behind(0),

@@ -1,19 +1,19 @@
-//! Rules of all tiers, and which of them speak about a command or a call.
+//! Rules of all tiers, and the choice of those that apply to a command or a call.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::LazyLock;
 
-use lathe_bash::{Command, Word, normal_words};
-use lathe_protocol::{Actor, Decision, Effects, Kind, Mode, Verdict};
+use lathe_bash::{SimpleCommand, Word, normal_words};
+use lathe_protocol::{Actor, Decision, Effects, ToolKind, Mode, Verdict};
 
-use crate::behind::Behind;
+use crate::possible_commands::PossibleCommands;
 use crate::cause::by_rule;
 use crate::error::PolicyError;
 use crate::file::{self, RuleFile};
 use crate::gate::{Gate, decision};
 use crate::names::{self, KnownNames, tool_names};
-use crate::patterns::{Wishes, fits, glob};
+use crate::patterns::{PatternCache, tool_name_matches, glob};
 use crate::regexes::{self, Pattern};
 use crate::touch::Touch;
 
@@ -28,15 +28,15 @@ pub(crate) struct Rule {
     pub(crate) words: Vec<Vec<String>>,
     pub(crate) command_regex: Vec<Pattern>,
     pub(crate) args_pattern: Vec<Pattern>,
-    /// A redirection into a file of the workspace is allowed with the command.
+    /// True if a redirection into a file of the workspace is allowed with the command.
     pub(crate) redirects: bool,
     pub(crate) tool: Vec<String>,
-    pub(crate) kind: Vec<Kind>,
+    pub(crate) kind: Vec<ToolKind>,
     pub(crate) path: Vec<String>,
     pub(crate) host: Vec<String>,
     pub(crate) mode: Vec<Mode>,
     pub(crate) actor: Vec<Actor>,
-    /// The folders worked in where it holds.
+    /// The folders worked in for which it holds.
     pub(crate) workspace: Vec<String>,
     /// The folders in which it holds for a command.
     pub(crate) folder: Vec<String>,
@@ -72,29 +72,29 @@ impl Default for Rule {
     }
 }
 
-/// Where rules come from, the weightiest last.
+/// The sources of rules, the weightiest last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tier {
-    /// Of the repository: may only tighten.
+    /// The repository: its rules may only tighten.
     Project,
     Builtin,
     User,
     Admin,
 }
 
-/// A call of a tool, as far as rules look at it.
+/// A call of a tool, as far as rules examine it.
 #[derive(Debug, Clone, Copy)]
-pub struct Call<'a> {
+pub struct GateCall<'a> {
     /// The canonical name.
     pub tool: &'a str,
     /// The names of a tool that is not built in.
     pub also: &'a [String],
-    pub kind: Kind,
+    pub kind: ToolKind,
     /// Kinds that only these arguments make it: a patch that deletes.
-    pub kinds: &'a [Kind],
+    pub kinds: &'a [ToolKind],
     pub effects: &'a Effects,
-    /// The arguments in every form they have: as they were given, and by the names of Lathe's own tool. None for a look that
-    /// is no call.
+    /// The arguments in every form they have: as they were given, and by the names of Lathe's own tool. Empty for a
+    /// read that is not a call.
     pub arguments: &'a [serde_json::Value],
 }
 
@@ -107,47 +107,47 @@ pub struct OwnCommand {
     pub tool: String,
     /// The names of a tool that is not built in.
     pub also: Vec<String>,
-    pub kind: Kind,
+    pub kind: ToolKind,
 }
 
 impl From<String> for OwnCommand {
     /// A command of which only the name is known.
     fn from(name: String) -> Self {
-        Self { tool: name.clone(), name, also: Vec::new(), kind: Kind::Other }
+        Self { tool: name.clone(), name, also: Vec::new(), kind: ToolKind::Other }
     }
 }
 
-/// Who does something, where, and in which mode.
+/// The circumstances of an act: the actor, the place and the mode.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Setting<'a> {
     pub(crate) actor: Actor,
     pub(crate) mode: Mode,
     /// The folder worked in.
     pub(crate) root: &'a Path,
-    /// The folder that the commands of a line run in; none if that is not certain.
+    /// The folder that the commands of a line run in; `None` if that is not certain.
     pub(crate) folder: Option<&'a str>,
     /// The whole line.
     pub(crate) line: &'a str,
-    /// What paths mean.
+    /// The gate, which says what paths mean.
     pub(crate) gate: Option<&'a Gate>,
-    /// The paths of rules that were looked at.
-    pub(crate) wishes: &'a Wishes,
+    /// The path patterns of rules that were used.
+    pub(crate) patterns: &'a PatternCache,
 }
 
-/// A command of a line, as far as rules look at it.
+/// A command of a line, as far as rules examine it.
 #[derive(Clone, Copy)]
-pub(crate) struct Act<'a> {
-    pub(crate) command: &'a Command,
+pub(crate) struct GateCommand<'a> {
+    pub(crate) command: &'a SimpleCommand,
     pub(crate) effects: &'a Effects,
     pub(crate) touches: &'a [Touch],
-    /// The tool that it is, where it is one.
+    /// The tool that it is, if it is one.
     pub(crate) own: Option<&'a OwnCommand>,
-    pub(crate) kinds: &'a [Kind],
-    /// What it may run besides itself.
-    pub(crate) behind: &'a Behind,
-    /// What the line assigns.
+    pub(crate) kinds: &'a [ToolKind],
+    /// The further commands that it may run.
+    pub(crate) possible: &'a PossibleCommands,
+    /// The assignments of the line.
     pub(crate) assigned: &'a BTreeMap<String, Vec<Word>>,
-    /// Whether somebody is asked about what is known only when it runs.
+    /// True if a question is asked about a part that is known only when the line runs.
     pub(crate) asks: bool,
 }
 
@@ -160,17 +160,17 @@ pub(crate) struct Covered {
     pub(crate) redirects: bool,
 }
 
-/// What a rule is asked about.
+/// The subject that a rule is asked about.
 #[derive(Clone, Copy)]
 pub(crate) enum Subject<'a> {
-    Command(Act<'a>),
-    Call(&'a Call<'a>, &'a [Touch]),
-    /// A whole line for the shell, whatever is in it.
+    Command(GateCommand<'a>),
+    Call(&'a GateCall<'a>, &'a [Touch]),
+    /// A whole line for the shell, with any content.
     Line,
 }
 
 impl Rule {
-    /// Whether it speaks about nothing in particular, which would be a switch for the whole gate.
+    /// Tells whether it is about nothing in particular, which would be a switch for the whole gate.
     pub(crate) fn is_empty(&self) -> bool {
         self.command.is_empty()
             && self.words.is_empty()
@@ -186,9 +186,10 @@ impl Rule {
         if self.line == 0 { self.file.clone() } else { format!("{}:{}", self.file, self.line) }
     }
 
-    /// Whether the rule speaks about the subject, and how many words of a command its prefix covers.
-    pub(crate) fn speaks(&self, subject: Subject<'_>, setting: Setting<'_>) -> Option<usize> {
-        let covered = self.about(subject, setting)?;
+    /// Tells whether the rule is about the subject: the number of words of a command that its prefix covers, or
+    /// `None`.
+    pub(crate) fn applies(&self, subject: Subject<'_>, setting: Setting<'_>) -> Option<usize> {
+        let covered = self.matches_subject(subject, setting)?;
         let (effects, touches) = match subject {
             Subject::Command(act) => (act.effects, act.touches),
             Subject::Call(call, touches) => (call.effects, touches),
@@ -204,8 +205,8 @@ impl Rule {
         (hosts && self.covers_paths(effects, touches, setting)).then_some(covered)
     }
 
-    /// The same, whatever paths and hosts are touched.
-    fn about(&self, subject: Subject<'_>, setting: Setting<'_>) -> Option<usize> {
+    /// Tells the same for any paths and hosts that are touched.
+    fn matches_subject(&self, subject: Subject<'_>, setting: Setting<'_>) -> Option<usize> {
         let fits = (self.mode.is_empty() || self.mode.contains(&setting.mode))
             && (self.actor.is_empty() || self.actor.contains(&setting.actor))
             && (self.workspace.is_empty()
@@ -217,26 +218,26 @@ impl Rule {
         }
         let of_tools = !self.tool.is_empty() || !self.kind.is_empty();
         let of_commands = self.is_of_commands();
-        // Leave for a tool is no leave for what a line does with a program.
+        // A rule that allows a tool does not allow what a line does with a program.
         let narrow = of_tools && self.decision == Verdict::Allow;
         match subject {
             Subject::Command(act) => {
                 let kind = self.kind.is_empty() || act.kinds.iter().any(|kind| self.kind.contains(kind));
                 let own = |own: &OwnCommand| self.names(&own.tool, &own.also);
-                // Arguments are those of a whole call.
+                // Argument patterns are about whole calls.
                 let of_calls = !self.args_pattern.is_empty();
                 if narrow || of_calls || !kind || !(self.names(names::SHELL, &[]) || act.own.is_some_and(own))
                 {
                     return None;
                 }
                 if !self.command_regex.is_empty() {
-                    return regexes::about_command(&self.command_regex, act, self.decision).then_some(0);
+                    return regexes::match_command(&self.command_regex, act, self.decision).then_some(0);
                 }
                 match (self.command.is_empty(), self.words.is_empty()) {
                     (true, true) => Some(0),
-                    (false, true) => self.prefix(act),
-                    (true, false) => self.whole(act),
-                    (false, false) => self.prefix(act).or_else(|| self.whole(act)),
+                    (false, true) => self.matching_prefix(act),
+                    (true, false) => self.matching_whole(act),
+                    (false, false) => self.matching_prefix(act).or_else(|| self.matching_whole(act)),
                 }
             }
             Subject::Call(call, _) => {
@@ -247,15 +248,15 @@ impl Rule {
                     Verdict::Ask | Verdict::Deny => kinds.iter().any(|kind| self.kind.contains(kind)),
                 };
                 let arguments = self.args_pattern.is_empty()
-                    || regexes::about_arguments(&self.args_pattern, call.arguments, self.decision);
+                    || regexes::match_arguments(&self.args_pattern, call.arguments, self.decision);
                 (!of_commands && kind && arguments && self.names(call.tool, call.also)).then_some(0)
             }
             Subject::Line => {
-                let execute = self.kind.is_empty() || self.kind.contains(&Kind::Execute);
+                let execute = self.kind.is_empty() || self.kind.contains(&ToolKind::Execute);
                 let arguments = [serde_json::json!({ "command": setting.line })];
                 let said = match (self.command_regex.is_empty(), self.args_pattern.is_empty()) {
-                    (false, _) => regexes::about_line(&self.command_regex, setting.line, self.decision),
-                    (true, false) => regexes::about_arguments(&self.args_pattern, &arguments, self.decision),
+                    (false, _) => regexes::match_line(&self.command_regex, setting.line, self.decision),
+                    (true, false) => regexes::match_arguments(&self.args_pattern, &arguments, self.decision),
                     (true, true) => of_tools && !of_commands,
                 };
                 (said && !narrow && execute && self.names(names::SHELL, &[])).then_some(0)
@@ -263,15 +264,15 @@ impl Rule {
         }
     }
 
-    /// Tells whether it names commands of a line.
+    /// Tells whether the rule names commands of a line.
     pub(crate) fn is_of_commands(&self) -> bool {
         !(self.command.is_empty() && self.words.is_empty() && self.command_regex.is_empty())
     }
 
-    /// Whether the rule is about a tool. Leave by a pattern is for canonical names only: `write*` was not meant for a tool
-    /// that has such a name in some toolset.
+    /// Tells whether the rule is about a tool. A rule that allows by a pattern is about canonical names only:
+    /// `write*` was not meant for a tool that has such a name in some toolset.
     pub(crate) fn names(&self, tool: &str, also: &[String]) -> bool {
-        let is = |pattern: &String, name: &str| fits(pattern, name);
+        let is = |pattern: &String, name: &str| tool_name_matches(pattern, name);
         let named = |pattern: &String| {
             if self.decision == Verdict::Allow && pattern.contains(['*', '?']) {
                 return is(pattern, tool) || also.iter().any(|name| is(pattern, name));
@@ -287,19 +288,20 @@ impl Rule {
         self.host.iter().any(|pattern| glob(pattern, host))
     }
 
-    /// To allow, everything touched must be named; to ask or deny, one thing is enough.
+    /// Tells whether the rule covers the paths. To allow, everything touched must be named; to ask or deny, one is
+    /// enough.
     fn covers_paths(&self, effects: &Effects, touches: &[Touch], setting: Setting<'_>) -> bool {
         if self.path.is_empty() {
             return true;
         }
-        let wanted = setting.wishes.of(&self.path, self.decision, setting.gate);
+        let wanted = setting.patterns.of(&self.path, self.decision, setting.gate);
         match self.decision {
             Verdict::Ask | Verdict::Deny => touches.iter().any(|touch| touch.meets(&wanted, setting.gate)),
             Verdict::Allow => {
                 let spelled = effects.reads.iter().chain(&effects.writes);
                 let sure = || touches.iter().filter(|touch| touch.sure);
                 match setting.gate {
-                    Some(gate) if sure().count() > 0 => sure().all(|touch| touch.within(&wanted, gate)),
+                    Some(gate) if sure().count() > 0 => sure().all(|touch| touch.is_covered_by(&wanted, gate)),
                     Some(_) | None => {
                         spelled.clone().count() > 0 && spelled.clone().all(|path| wanted.names(path))
                     }
@@ -308,36 +310,36 @@ impl Rule {
         }
     }
 
-    /// Whether the user has allowed to read these places, all of which are names of one: by their path, or by the very words
-    /// of the command.
-    fn lifts(&self, subject: Subject<'_>, places: &[String], setting: Setting<'_>) -> bool {
-        if self.decision != Verdict::Allow || self.about(subject, setting).is_none() {
+    /// Tells whether the user has allowed to read these places, all of which are names of one: by their path, or by
+    /// exactly the words of the command.
+    fn allows_reading(&self, subject: Subject<'_>, places: &[String], setting: Setting<'_>) -> bool {
+        if self.decision != Verdict::Allow || self.matches_subject(subject, setting).is_none() {
             return false;
         }
-        let exactly = matches!(subject, Subject::Command(act) if self.whole(act).is_some());
-        let wanted = || setting.wishes.of(&self.path, self.decision, setting.gate);
+        let exactly = matches!(subject, Subject::Command(act) if self.matching_whole(act).is_some());
+        let wanted = || setting.patterns.of(&self.path, self.decision, setting.gate);
         exactly
             || (!self.path.is_empty()
                 && !places.is_empty()
                 && places.iter().all(|place| wanted().names(place)))
     }
 
-    fn whole(&self, act: Act<'_>) -> Option<usize> {
+    fn matching_whole(&self, act: GateCommand<'_>) -> Option<usize> {
         let given = &act.command.words;
         let may_be = |words: &Vec<String>| {
             let normal = names::plain_words(&normal_words(given));
             normal.len() <= words.len()
-                && (names::begins(&normal, words) || names::may_be(words, &normal, act.assigned, act.asks))
+                && (names::begins_with(&normal, words) || names::may_be_denied(words, &normal, act.assigned, act.asks))
         };
         let same = |words: &&Vec<String>| {
             let exact = words.len() == given.len()
                 && words.iter().zip(given).all(|(word, given)| given.literal() == Some(word));
-            exact || (self.decision != Verdict::Allow && (may_be(words) || act.behind.holds(words)))
+            exact || (self.decision != Verdict::Allow && (may_be(words) || act.possible.may_run(words)))
         };
         self.words.iter().find(same).map(Vec::len)
     }
 
-    fn prefix(&self, act: Act<'_>) -> Option<usize> {
+    fn matching_prefix(&self, act: GateCommand<'_>) -> Option<usize> {
         let given = &act.command.words;
         let exact = |prefix: &Vec<String>| {
             prefix.len() <= given.len()
@@ -346,15 +348,15 @@ impl Rule {
         if let Some(prefix) = self.command.iter().find(|prefix| exact(prefix)) {
             return Some(prefix.len());
         }
-        // What is asked about or denied cannot be had by another spelling; what is allowed is allowed as written.
+        // A denial or a question covers every spelling; an allowance covers only the words as they are written.
         if self.decision == Verdict::Allow {
             return None;
         }
         let normal = names::plain_words(&normal_words(given));
         let meant = |prefix: &&Vec<String>| {
-            names::begins(&normal, prefix)
-                || names::may_be(prefix, &normal, act.assigned, act.asks)
-                || act.behind.holds(prefix)
+            names::begins_with(&normal, prefix)
+                || names::may_be_denied(prefix, &normal, act.assigned, act.asks)
+                || act.possible.may_run(prefix)
         };
         self.command.iter().find(meant).map(Vec::len)
     }
@@ -364,13 +366,13 @@ impl Rule {
 #[derive(Debug, Clone)]
 pub struct Rulebook {
     pub(crate) tiers: Vec<(Tier, RuleFile)>,
-    /// Commands of the agent in the shell the lines are for.
+    /// Commands of the agent in the shell that the lines are for.
     own: BTreeMap<String, OwnCommand>,
-    /// What the rules that are added may name.
+    /// The names that added rules may give.
     names: KnownNames,
 }
 
-/// Names that bash keeps for itself, whatever stands on PATH.
+/// Names that bash keeps for itself, whatever is on PATH.
 const BASH_OWN: [&str; 3] = ["read", "jobs", "done"];
 
 /// The rules that come with Lathe; `docs/policy.md` shows them.
@@ -409,7 +411,7 @@ impl Rulebook {
         commands.filter_map(|words| words.first().map(String::as_str))
     }
 
-    /// No rules at all: everything is asked about.
+    /// Makes a rulebook without rules: everything is asked about.
     pub fn empty() -> Self {
         Self { tiers: Vec::new(), own: BTreeMap::new(), names: KnownNames::default() }
     }
@@ -418,32 +420,32 @@ impl Rulebook {
         Self { tiers: vec![(Tier::Builtin, BUILTIN_RULES.clone())], ..Self::empty() }
     }
 
-    /// Lines are for a shell in which these are commands of the agent. Such a command is decided when it runs, by what its
-    /// words came to, so a line is not asked about because of it.
-    pub fn knowing(mut self, commands: impl IntoIterator<Item = impl Into<OwnCommand>>) -> Self {
+    /// Makes lines be for a shell in which these are commands of the agent. Such a command is decided when it runs,
+    /// by its expanded words, so a line is not asked about because of it.
+    pub fn with_own_commands(mut self, commands: impl IntoIterator<Item = impl Into<OwnCommand>>) -> Self {
         let commands = commands.into_iter().map(Into::into);
         let own = commands.filter(|own: &OwnCommand| !BASH_OWN.contains(&own.name.as_str()));
         self.own.extend(own.map(|own| (own.name.clone(), own)));
         self
     }
 
-    /// The rules that are added from now on may give these names.
+    /// Lets the rules that are added from now on give these names.
     pub fn with_names(mut self, names: KnownNames) -> Self {
         self.names = names;
         self
     }
 
-    /// The command of the agent that bash would hand this to.
-    pub(crate) fn own(&self, command: &Command) -> Option<&OwnCommand> {
+    /// The command of the agent that bash would hand this command to.
+    pub(crate) fn own_command(&self, command: &SimpleCommand) -> Option<&OwnCommand> {
         self.own.get(command.program()?)
     }
 
-    /// Whether bash would hand this command to the agent.
-    pub(crate) fn is_own(&self, command: &Command) -> bool {
-        self.own(command).is_some()
+    /// Tells whether bash would hand this command to the agent.
+    pub(crate) fn is_own_command(&self, command: &SimpleCommand) -> bool {
+        self.own_command(command).is_some()
     }
 
-    /// Whether a rule asks or denies by what a command is or runs.
+    /// Tells whether a rule asks or denies by what a command is or runs.
     pub(crate) fn limits_commands(&self) -> bool {
         let limits = |rule: &&Rule| {
             rule.decision != Verdict::Allow && (rule.is_of_commands() || !rule.kind.is_empty())
@@ -451,34 +453,35 @@ impl Rulebook {
         self.tiers.iter().flat_map(|(_, file)| &file.rules).any(|rule| limits(&rule))
     }
 
-    /// Whether any rule looks at paths.
+    /// Tells whether any rule is about paths.
     pub(crate) fn has_paths(&self) -> bool {
         self.tiers.iter().flat_map(|(_, file)| &file.rules).any(|rule| !rule.path.is_empty())
     }
 
-    /// Whether any rule that asks or denies names a path: then each file that a search finds has to be looked at.
+    /// Tells whether any rule that asks or denies names a path: then each file that a search finds has to be checked.
     pub fn limits_paths(&self) -> bool {
         let limits = |rule: &&Rule| rule.decision != Verdict::Allow && !rule.path.is_empty();
         self.tiers.iter().flat_map(|(_, file)| &file.rules).any(|rule| limits(&rule))
     }
 
-    /// The patterns of paths of a rule, by the name that a decision gives it.
+    /// The path patterns of a rule, by the name that a decision gives it.
     pub fn paths_of(&self, name: &str) -> Vec<&str> {
         let rules = self.tiers.iter().flat_map(|(_, file)| &file.rules).filter(|rule| rule.name() == name);
         rules.flat_map(|rule| rule.path.iter().map(String::as_str)).collect()
     }
 
-    /// Names in rules of tools that come and go, each with the rule it stands in.
+    /// Names in rules that belong to tools that come and go, each with its rule.
     pub fn passing_names(&self) -> Vec<(String, String)> {
         let rules = self.tiers.iter().flat_map(|(_, file)| &file.rules);
         let names = rules.flat_map(|rule| rule.tool.iter().map(|name| (name.clone(), rule.name())));
         names.filter(|(name, _)| names::is_passing_name(name, &self.names)).collect()
     }
 
-    /// Whether a rule of the user's or the administrator's allows to read a place, all of whose names are given.
-    pub(crate) fn lifts(&self, subject: Subject<'_>, places: &[String], setting: Setting<'_>) -> bool {
+    /// Tells whether a rule of the user's or the administrator's allows to read a place, all of whose names are
+    /// given.
+    pub(crate) fn allows_reading(&self, subject: Subject<'_>, places: &[String], setting: Setting<'_>) -> bool {
         let theirs = self.tiers.iter().filter(|(tier, _)| *tier >= Tier::User);
-        theirs.flat_map(|(_, file)| &file.rules).any(|rule| rule.lifts(subject, places, setting))
+        theirs.flat_map(|(_, file)| &file.rules).any(|rule| rule.allows_reading(subject, places, setting))
     }
 
     /// The rules that come with Lathe, as they are written.
@@ -487,7 +490,7 @@ impl Rulebook {
     }
 
     /// Adds the rules of a file; `name` is for messages and decisions.
-    pub fn with(mut self, tier: Tier, name: &str, text: &str) -> Result<Self, PolicyError> {
+    pub fn with_file(mut self, tier: Tier, name: &str, text: &str) -> Result<Self, PolicyError> {
         let file = file::parse(name, text, &self.names)?;
         self.tiers.push((tier, file));
         // Weightiest first; files of one tier stay in their order.
@@ -495,13 +498,13 @@ impl Rulebook {
         Ok(self)
     }
 
-    /// The word of the rules, and the parts that the rule which allows covers.
-    pub(crate) fn say(&self, subject: Subject<'_>, setting: Setting<'_>) -> (Option<Decision>, Covered) {
+    /// The decision of the rules, and the parts that the allowing rule covers.
+    pub(crate) fn decide(&self, subject: Subject<'_>, setting: Setting<'_>) -> (Option<Decision>, Covered) {
         let (mut deny, mut tighten): (Option<&Rule>, Option<&Rule>) = (None, None);
         let mut top: Option<(Tier, &Rule, usize)> = None;
         for (tier, file) in &self.tiers {
             for rule in &file.rules {
-                let Some(covered) = rule.speaks(subject, setting) else { continue };
+                let Some(covered) = rule.applies(subject, setting) else { continue };
                 match (rule.decision, tier) {
                     (Verdict::Deny, _) => deny = deny.or(Some(rule)),
                     (Verdict::Ask, Tier::Project) => tighten = tighten.or(Some(rule)),
@@ -527,9 +530,9 @@ impl Rulebook {
         (top.map(|(_, rule, _)| by_rule(rule, subject, setting)), covered)
     }
 
-    /// What is said where no rule speaks: the word of the weightiest file that says something, and nothing weaker from
-    /// a project.
-    pub(crate) fn default(&self) -> Decision {
+    /// The decision where no rule applies: that of the weightiest file that has a default, and nothing weaker from a
+    /// project.
+    pub(crate) fn default_decision(&self) -> Decision {
         let mut verdict = None;
         for (tier, file) in &self.tiers {
             match (tier, file.default) {
@@ -542,7 +545,7 @@ impl Rulebook {
     }
 }
 
-/// The words a rule would need to allow this command and nothing wider.
-pub(crate) fn narrowest(command: &Command) -> Option<Vec<String>> {
+/// The words that a rule would need to allow this command and nothing wider.
+pub(crate) fn exact_words(command: &SimpleCommand) -> Option<Vec<String>> {
     command.words.iter().map(|word| Word::literal(word).map(str::to_owned)).collect()
 }

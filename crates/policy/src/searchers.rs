@@ -1,6 +1,6 @@
-//! Programs that look for a text in files, or for files by their names.
+//! Programs that search for a text in files, or for files by their names.
 
-/// Programs that go through the folder they run in, or through one that they are given, without an option for it.
+/// Programs that go through the folder they run in, or through a given one, without an option for it.
 const DEEP: [&str; 16] = [
     "rg", "ripgrep", "rga", "ag", "ack", "ack-grep", "pt", "sift", "ugrep", "ug", "ast-grep", "semgrep",
     "hgrep", "csearch", "zipgrep", "cgrep",
@@ -20,12 +20,12 @@ pub(crate) fn is_grep(name: &str) -> bool {
     name.ends_with("grep") && name != "pgrep"
 }
 
-/// Tells whether a program goes through a whole folder to look for a text.
+/// Tells whether a program goes through a whole folder to search for a text.
 pub(crate) fn is_deep(name: &str) -> bool {
     DEEP.contains(&name)
 }
 
-/// Tells whether a program looks for text or for files.
+/// Tells whether a program searches for text or for files.
 pub(crate) fn searches(name: &str) -> bool {
     is_grep(name) || is_deep(name) || NAMES.contains(&name)
 }

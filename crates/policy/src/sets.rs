@@ -1,18 +1,18 @@
 //! Sets of characters in patterns of bash: `[a-z]`, `[]x]`, `[!]x]`, `[[:alpha:]]`, `[[=s=]]`, `[[.s.]]`.
 //!
-//! The spellings of words have lost their quotes, so `[i\]]` arrives as `[i]]`, and where a set ends cannot always be told.
-//! A pattern with one set that can be read is narrow (`?`); everything from the first bracket to the last is `*` otherwise,
+//! The spellings of words have lost their quotes, so `[i\]]` arrives as `[i]]`, and the end of a set is not always
+//! certain. A set that can be read becomes `?`; otherwise everything from the first bracket to the last becomes `*`,
 //! which stands for more than bash would find and never for less.
 
 use crate::places::UNKNOWN;
 
-/// The pattern with `?` in the place of a set of characters, and `*` in the place of what cannot be read.
-pub(crate) fn simple(pattern: &str) -> String {
+/// The pattern with `?` in place of a set of characters, and `*` in place of a part that cannot be read.
+pub(crate) fn simplified(pattern: &str) -> String {
     let parts: Vec<String> = pattern.split('/').map(part).collect();
     parts.join("/")
 }
 
-/// The same for one part of a path. A bracket without an end is a character.
+/// The simplified pattern of one part of a path. A bracket without an end is a character.
 fn part(part: &str) -> String {
     let ends = part.find('[').zip(part.rfind(']')).filter(|(open, close)| open < close);
     let Some((open, close)) = ends else { return part.to_owned() };
@@ -20,14 +20,14 @@ fn part(part: &str) -> String {
     if part.get(open + 1..close).is_some_and(is_one_set) {
         return format!("{before}?{after}");
     }
-    // Two stars would go through folders.
+    // Two stars would match across folders.
     format!("{}*{}", before.trim_end_matches('*'), after.trim_start_matches('*'))
 }
 
-/// Whether what stands between two brackets is one set, with no end before the last bracket.
+/// Tells whether the text between two brackets is one set, with no end before the last bracket.
 fn is_one_set(inside: &str) -> bool {
     let inside = inside.strip_prefix(['!', '^']).unwrap_or(inside);
-    // Right at the beginning it is one of the characters.
+    // A bracket at the beginning is one of the characters.
     let mut rest = inside.strip_prefix(']').unwrap_or(inside);
     while let Some(next) = rest.chars().next() {
         let class = rest.get(1..2).filter(|_| next == '[').filter(|sign| [":", "=", "."].contains(sign));
@@ -79,7 +79,7 @@ mod tests {
             ("[a]/[b]", "?/?"),
             ("[\u{1}]", "*"),
         ] {
-            assert_eq!(simple(pattern), expected, "{pattern}");
+            assert_eq!(simplified(pattern), expected, "{pattern}");
         }
     }
 }

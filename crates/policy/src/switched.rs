@@ -1,19 +1,19 @@
-//! Options of the shell by which the same line means other files or another folder.
+//! Options of the shell with which the same line means other files or another folder.
 
-use lathe_bash::{Command, Script, Word};
+use lathe_bash::{SimpleCommand, Script, Word};
 
 use crate::gate::Gate;
 
 /// Options that are on in the shell a line runs in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Switched {
-    /// Patterns mean hidden names too: `dotglob`, or a `GLOBIGNORE`.
+pub struct ShellSwitches {
+    /// True if patterns mean hidden names too: `dotglob`, or a `GLOBIGNORE`.
     pub hidden_names: bool,
-    /// `cd NAME` goes to the folder that a variable of that name holds, where there is no such folder: `cdable_vars`.
+    /// True if `cd NAME` goes to the folder in the variable NAME, where there is no folder NAME: `cdable_vars`.
     pub folder_variables: bool,
 }
 
-impl Switched {
+impl ShellSwitches {
     /// Options that may be on after a line ran. One that the line switches off again counts as on.
     pub fn after(self, line: &str) -> Self {
         self.or(Self::by_line(line, &lathe_bash::read(line)))
@@ -31,7 +31,7 @@ impl Switched {
         let plain: String = line.chars().filter(|c| !matches!(c, '\'' | '"' | '\\')).collect();
         let named = |words: &[&str]| words.iter().any(|word| plain.contains(word));
         // `shopt -s $x`
-        let is_open = |command: &Command| {
+        let is_open = |command: &SimpleCommand| {
             let words = || command.words.iter().skip(1);
             let sets = |word: &Word| {
                 word.literal().is_some_and(|word| word.starts_with(['-', '+']) && word.contains('O'))
@@ -52,9 +52,9 @@ impl Switched {
 }
 
 impl Gate {
-    /// The gate for a line that switches more on than is on before it.
+    /// The gate for a line that switches on more than is on before it.
     pub(crate) fn switched_by(&self, line: &str, script: &Script) -> Option<Self> {
-        let own = Switched::by_line(line, script);
+        let own = ShellSwitches::by_line(line, script);
         let switched = self.switched.or(own);
         (switched != self.switched).then(|| Self { switched, ..self.clone() })
     }

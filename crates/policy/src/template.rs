@@ -1,13 +1,14 @@
-//! A command of the user's with places for file names, and the files that a command names.
+//! A command of the user's with placeholders for file names, and the files that a command names.
 //!
-//! A file name is never pasted into the text of a command: whatever quoting is put around it, a second replacement or a
-//! quote of the template's own ends it, and the name runs. The places become `"$1"` and `"$@"`, and the names are passed as
-//! arguments. A place where bash would not take that as one plain word (in quotes, in a here-document, in arithmetic, in
-//! `$(…)`), or where a program would take it for something else than a file ([`place`]), is refused when the template is read.
+//! A file name is never pasted into the text of a command: whatever quotes are put around it, a second replacement or
+//! a quote of the template's own ends them, and the name runs. The placeholders become `"$1"` and `"$@"`, and the
+//! names are passed as arguments. A position where bash would not take that as one plain word (in quotes, in a
+//! here-document, in arithmetic, in `$(…)`), or where a program would not take it as a file ([`place`]), is refused
+//! when the template is read.
 
 use std::collections::BTreeSet;
 
-use lathe_bash::{Command, Word};
+use lathe_bash::{SimpleCommand, Word};
 use lathe_protocol::edit_distance;
 
 mod place;
@@ -75,8 +76,8 @@ impl Template {
             ));
         }
         let mut read = lathe_bash::read(&probe);
-        // Where a placeholder may stand is judged by the place itself.
-        read.commands.retain(|command| !command.again);
+        // The position itself decides where a placeholder may stand.
+        read.commands.retain(|command| !command.evaluated);
         for (at, place) in places.iter().enumerate() {
             place::check(&read, &probe_name(at), *place == FILES).map_err(|why| {
                 format!(
@@ -97,12 +98,12 @@ impl Template {
         &self.script
     }
 
-    /// Whether it runs once for each file.
+    /// True if it runs once for each file.
     pub fn runs_per_file(&self) -> bool {
         self.one
     }
 
-    /// Whether it runs once for all files.
+    /// True if it runs once for all files.
     pub fn takes_all_files(&self) -> bool {
         self.all && !self.one
     }
@@ -112,13 +113,13 @@ fn probe_name(at: usize) -> String {
     format!("lathe_file_{at}")
 }
 
-/// What is around a character of a shell line: quotes, and commands whose output becomes text.
+/// The surroundings of a character of a shell line: quotes, and commands whose output becomes text.
 #[derive(Default)]
 struct Quotes {
     open: Option<char>,
     escaped: bool,
     before: Option<char>,
-    /// Parentheses that are open, each with whether its output becomes text.
+    /// The open parentheses, each with true if its output becomes text.
     parentheses: Vec<bool>,
     backquoted: bool,
 }
@@ -136,7 +137,7 @@ impl Quotes {
             (None, '\'' | '"') => self.open = Some(c),
             (None, '`') => self.backquoted = !self.backquoted,
             (None, '(') => self.parentheses.push(matches!(before, Some('$' | '<' | '>'))),
-            // The end of a pattern of `case` is none of a parenthesis; then it stays open, and so refused.
+            // The end of a pattern of `case` does not close a parenthesis; then it stays open, and is refused.
             (None, ')') if self.parentheses.len() < 2 || !rest.contains(";;") => drop(self.parentheses.pop()),
             (None | Some(_), _) => {}
         }
@@ -146,7 +147,7 @@ impl Quotes {
         self.backquoted || self.parentheses.contains(&true)
     }
 
-    /// Whether a variable begins here that is an argument of the whole text.
+    /// Tells whether a variable begins here that is an argument of the whole text.
     fn is_positional(&self, rest: &str) -> bool {
         let name = rest.strip_prefix('$').map(|name| name.strip_prefix(['{', '!', '#']).unwrap_or(name));
         let named =
@@ -154,7 +155,7 @@ impl Quotes {
         named && self.open != Some('\'') && !self.escaped
     }
 
-    /// A word in braces here that looks like a placeholder and is none.
+    /// A word in braces here that resembles a placeholder and is not one.
     fn unknown_place<'a>(&self, rest: &'a str) -> Option<&'a str> {
         let end = rest.strip_prefix('{')?.find('}')? + 2;
         let (word, after) = rest.split_at_checked(end)?;
@@ -163,14 +164,14 @@ impl Quotes {
         // `{1..3}` is bash's own.
         let is_name = is_name && inside.starts_with(|c: char| c.is_alphabetic()) && !inside.contains("..");
         let bare = self.open.is_none() && !self.escaped && !matches!(self.before, Some('$' | '@' | '^'));
-        // A word that is nothing but this, in quotes.
+        // A word of nothing but this, in quotes.
         let quoted = self.open.is_some_and(|quote| self.before == Some(quote) && after.starts_with(quote))
             && is_near(inside);
         (is_name && (bare || quoted)).then_some(word)
     }
 }
 
-/// Whether a word is one that somebody who means a placeholder might write.
+/// Tells whether a word is one that a user who means a placeholder might write.
 fn is_near(word: &str) -> bool {
     let word = word.to_lowercase();
     let near = |known: &str| edit_distance(known, &word) <= 1;
@@ -186,7 +187,7 @@ pub struct NamedFiles {
     pub known: BTreeSet<String>,
     /// Words that only bash can complete: patterns, variables, `~`.
     pub unknown: BTreeSet<String>,
-    /// Programs that run files which no word names (`make`, `python -m x`), or have the words mean another folder.
+    /// Programs that run files which no word names (`make`, `python -m x`), or make the words mean another folder.
     pub unnamed: BTreeSet<String>,
 }
 
@@ -252,11 +253,11 @@ const RUN_UNNAMED: [&str; 58] = [
     "nix",
 ];
 
-/// Options by which a program goes to another folder, so that its other words mean files there.
+/// Options by which a program enters another folder, so that its other words mean files there.
 const GOES: [&str; 7] = ["-C", "--directory", "--prefix", "--cwd", "--chdir", "--manifest-path", "--project"];
 
-/// Whether a command runs, or may run, a file that its words do not name.
-fn runs_unnamed(command: &Command, is_wrapper: bool) -> bool {
+/// Tells whether a command runs, or may run, a file that its words do not name.
+fn runs_unnamed(command: &SimpleCommand, is_wrapper: bool) -> bool {
     let Some(name) = command.program_name() else { return false };
     let words = || command.words.iter().skip(1).filter_map(Word::literal);
     let goes = |word: &str| {
@@ -293,10 +294,10 @@ pub fn named_files(command: &str) -> NamedFiles {
         known.extend(text.split(is_between).filter(|part| !part.is_empty()).map(str::to_owned));
     };
     add_parts(command, &mut named.known);
-    // A placeholder is one of the files that were changed, not one that the command brings along.
+    // A placeholder is one of the changed files, not one that the command names itself.
     let script = lathe_bash::read(&command.replace(FILES, "/dev/null").replace(FILE, "/dev/null"));
     for (index, one) in script.commands.iter().enumerate() {
-        if runs_unnamed(one, script.commands.iter().any(|inner| inner.behind == Some(index))) {
+        if runs_unnamed(one, script.commands.iter().any(|inner| inner.wrapper == Some(index))) {
             named.unnamed.extend(one.program_name().map(str::to_owned));
         }
         let words = one.words.iter().chain(one.redirects.iter().map(|redirect| &redirect.word));

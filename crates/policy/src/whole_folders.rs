@@ -1,8 +1,8 @@
-//! Programs that take a folder with all that is in it, besides those that search it: they give it another name, mount it, pack
-//! it or send it away.
+//! Programs that take a folder with all that is in it, besides those that search it: they give it another name, mount
+//! it, pack it or send it away.
 //!
-//! A denied file beneath such a folder would be had by its new name, or would be gone to another machine. This counts for
-//! rules about paths alone, so that nothing is asked about more where there is none.
+//! A denied file beneath such a folder would be reachable by its new name, or would be sent to another machine. This
+//! counts for rules about paths alone, so that without such a rule nothing more is asked about.
 
 use crate::guard::operands;
 use crate::kinds;
@@ -156,7 +156,7 @@ const CALLS: [&str; 28] = [
 ];
 
 /// The words of a program that may be folders which it takes whole.
-pub(crate) fn taken<'w>(name: &str, words: &[&'w str]) -> Vec<&'w str> {
+pub(crate) fn taken_folders<'w>(name: &str, words: &[&'w str]) -> Vec<&'w str> {
     let has = |options: &[&str]| words.iter().any(|word| options.contains(word));
     let all = || -> Vec<&'w str> {
         // `-v a:/b`, `--root=a`, `x::y`
@@ -175,7 +175,7 @@ pub(crate) fn taken<'w>(name: &str, words: &[&'w str]) -> Vec<&'w str> {
     }
 }
 
-/// The folders that are lent to a container: `-v a:/b`, `--mount type=bind,src=a,dst=/b`.
+/// The folders that are mounted into a container: `-v a:/b`, `--mount type=bind,src=a,dst=/b`.
 fn mounted<'w>(words: &[&'w str]) -> Vec<&'w str> {
     let option = |word: &str| matches!(word, "-v" | "--volume" | "--mount");
     let next = words.windows(2).filter(|pair| option(pair[0])).map(|pair| pair[1]);
@@ -192,7 +192,7 @@ fn mounted<'w>(words: &[&'w str]) -> Vec<&'w str> {
 }
 
 /// Names in the text of another language that may be folders which it takes whole.
-pub(crate) fn named_in(text: &str) -> Vec<&str> {
+pub(crate) fn folders_in_calls(text: &str) -> Vec<&str> {
     if !CALLS.iter().any(|call| text.contains(call)) {
         return Vec::new();
     }
@@ -203,7 +203,7 @@ pub(crate) fn named_in(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Languages in whose texts such calls stand.
+/// Tells whether the texts of a language may have such calls.
 pub(crate) fn has_calls(name: &str) -> bool {
     let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     matches!(

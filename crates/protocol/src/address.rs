@@ -1,6 +1,7 @@
-//! Addresses as they are shown and kept.
+//! Addresses in the form in which they are shown and stored.
 
-/// Scheme, host, port and path of an address. What may hold a secret is left out: user and password, query, fragment.
+/// The scheme, host, port and path of an address. Parts that may hold a secret are left out: user and password,
+/// query, fragment.
 pub fn plain_address(address: &str) -> String {
     let (scheme, rest) = match address.find("://") {
         Some(at) => address.split_at(at + 3),
@@ -8,9 +9,9 @@ pub fn plain_address(address: &str) -> String {
     };
     let end = rest.find(['?', '#']).unwrap_or(rest.len());
     let rest = rest.get(..end).unwrap_or_default();
-    // A password may hold a slash: what stands before the last `@` is never shown.
+    // A password may hold a slash: the text before the last `@` is never shown.
     let host = rest.rfind('@').and_then(|at| rest.get(at + 1..)).unwrap_or(rest);
-    // Where something else than a number stands for the port, this is no address but perhaps half a password.
+    // A port that is not a number means that this is not an address, but perhaps half a password.
     let authority = host.split('/').next().unwrap_or_default();
     let port = authority.rsplit_once(':').map_or("", |(_, port)| port);
     if !port.ends_with(']') && !port.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -19,12 +20,12 @@ pub fn plain_address(address: &str) -> String {
     format!("{scheme}{host}")
 }
 
-/// Range that the requests of a client may go to.
+/// The range of hosts that the requests of a client may go to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Reach {
+pub enum NetworkReach {
     #[default]
     Anywhere,
-    /// Not to this machine, nor to networks that only its neighbours are in.
+    /// Other machines only: neither this one, nor networks that only its neighbours are in.
     Outside,
 }
 

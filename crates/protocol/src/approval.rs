@@ -1,24 +1,24 @@
-//! Questions to a person about what may be done, and their answers.
+//! Approval requests to the user, and their answers.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Actor, CommandDecided, CommandId, Raw};
 
-/// A person was asked whether something may be done. The question is known by the number of this event: answers and the
-/// end of the question name it as their cause.
+/// The user was asked for an approval. The number of this event identifies the request: answers and the end of the
+/// request name it as their cause.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ApprovalAsked {
     pub what: Proposal,
-    /// The rule that asks, and why.
+    /// The rule that asks, and its reason.
     pub rule: String,
     pub reason: String,
-    /// What an answer for longer than once would allow; empty where nothing as narrow can be remembered.
+    /// The commands or files that a standing approval would allow; empty where nothing this narrow can be remembered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remember: Vec<String>,
 }
 
-/// What would be done. What does not show is written out.
+/// The act that would be done. Characters that do not show are written out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Proposal {
@@ -26,7 +26,7 @@ pub enum Proposal {
     Line {
         line: String,
         commands: Vec<CommandDecided>,
-        /// The purpose of it, in the model's words.
+        /// Its purpose, in the model's words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         purpose: Option<String>,
     },
@@ -38,16 +38,16 @@ pub enum Proposal {
     Other { about: String },
 }
 
-/// The answer to such a question.
+/// The answer to an approval request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ApprovalGiven {
     pub answer: ApprovalAnswer,
-    /// Why not, for the model.
+    /// The reason for a refusal, for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     pub by: Actor,
     pub command: CommandId,
-    /// The arguments that are used in the place of those the model gave.
+    /// The arguments that are used in place of those the model gave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited: Option<Raw>,
 }
@@ -63,19 +63,19 @@ pub enum ApprovalAnswer {
     No,
 }
 
-/// Nobody will answer a question any more.
+/// An approval request will not be answered any more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ApprovalExpired {
     pub reason: String,
 }
 
-/// The text of a file that a call proposes, for the person who is asked about it.
+/// The text of a file that a call proposes, for the user who is asked for an approval of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProposedText {
     pub path: String,
     pub current: String,
     pub proposed: String,
-    /// The arguments by which the call would propose exactly this; none if they are the model's own.
+    /// The arguments with which the call would propose exactly this; `None` if they are the model's own.
     pub arguments: Option<Raw>,
     /// The change that the call would make.
     pub diff: String,

@@ -1,24 +1,24 @@
-//! What a run may spend.
+//! The budget of a run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Usage;
 
-/// Caps of one run. What is left out has none.
+/// Caps of one run. A cap that is left out does not apply.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Budget {
     /// Millionths of a US dollar.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<u64>,
-    /// Tokens read and written, the cached ones included.
+    /// Tokens read and written, including the cached ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds: Option<u64>,
-    /// What the model's tokens cost. Without it a cap on cost cannot be kept, so it is noted down with the cap: what a run
-    /// cost then does not depend on what a table says later.
+    /// The price of the model's tokens. A cap on cost needs it, so it is recorded with the cap: the cost of a past
+    /// run then does not depend on a later price table.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<TokenPrice>,
 }
@@ -28,7 +28,7 @@ impl Budget {
         self.cost.is_none() && self.tokens.is_none() && self.seconds.is_none()
     }
 
-    /// These caps, and others' where there is none.
+    /// These caps, and the other ones where one is missing.
     pub fn or(self, other: Budget) -> Self {
         Self {
             cost: self.cost.or(other.cost),
@@ -39,7 +39,7 @@ impl Budget {
     }
 }
 
-/// An amount of millionths of a US dollar, exactly: a cap that is shown must be the cap that holds.
+/// Formats millionths of a US dollar exactly: a cap that is shown must be the cap that holds.
 pub fn dollars(micro: u64) -> String {
     let text = format!("${}.{:06}", micro / 1_000_000, micro % 1_000_000);
     let cents = text.len() - 4;
@@ -57,8 +57,8 @@ pub struct TokenPrice {
 }
 
 impl TokenPrice {
-    /// Millionths of a US dollar. `input_tokens` counts all input, the cached part included, and `output_tokens` all
-    /// output, the reasoning included.
+    /// The cost in millionths of a US dollar. `input_tokens` counts all input, including the cached part, and
+    /// `output_tokens` all output, including the reasoning.
     pub fn cost(&self, usage: &Usage) -> u64 {
         let (read, written) = (usage.cache_read_input_tokens, usage.cache_creation_input_tokens);
         let fresh = usage.input_tokens.saturating_sub(read).saturating_sub(written);

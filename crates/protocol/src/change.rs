@@ -1,35 +1,35 @@
-//! What a call changed in the workspace.
+//! Changes that a call made in the workspace.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{CallId, Digest};
 
-/// The words before what somebody else changed, in the text for the model.
+/// The words before changes by a person or another process, in the text for the model.
 pub const CHANGED_BY_OTHERS: &str = "[Changed by somebody else while this ran:";
 
-/// One changed path. `before` and `after` name blobs; none means that there was nothing at the path.
+/// One changed path. `before` and `after` name blobs; `None` means that there was nothing at the path.
 ///
-/// Modes are whole `st_mode` values, as git keeps them: the type of what is there is part of it. The content of a link is
+/// Modes are whole `st_mode` values, as git keeps them: the file type is part of the mode. The content of a link is
 /// its target, the content of a folder is empty. Records of older versions have permissions only, and mean files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
-    /// For people and the model. Where it is not the whole truth, `raw_path` is.
+    /// The path for people and the model. Where it differs from the real one, `raw_path` has the real one.
     pub path: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Digest>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Digest>,
-    /// The mode afterwards, or what was there if it is gone.
+    /// The mode afterwards; if the path is gone, the mode it had.
     pub mode: u32,
-    /// The mode before, where it was another one.
+    /// The mode before, where it was different.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode_before: Option<u32>,
-    /// Names a blob with owner and extended attributes afterwards, or of what is gone. None means that they are those of
-    /// any file of the user's.
+    /// Names a blob with owner and extended attributes afterwards; if the path is gone, those it had. `None` means
+    /// that they are those of any file of the user's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attributes: Option<Digest>,
-    /// The attributes before, where they were others.
+    /// The attributes before, where they were different.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attributes_before: Option<Digest>,
     /// Names a blob with the file's other names (hard links) in the workspace afterwards.
@@ -45,7 +45,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// With another path for people and the model.
+    /// The change with another path for people and the model.
     pub fn shown_as(self, path: String) -> Self {
         let hex = || self.path.bytes().map(|byte| format!("{byte:02x}")).collect();
         Self { raw_path: Some(self.raw_path.unwrap_or_else(hex)), path, ..self }
@@ -57,7 +57,7 @@ impl Change {
         self.before.iter().chain(&self.after).chain(attributes).chain(&self.links).chain(&self.links_before)
     }
 
-    /// Whether a folder came, went or changed its mode, and nothing else.
+    /// True if a folder was created, removed or changed in its mode, and nothing else changed.
     pub fn is_folder(&self) -> bool {
         const TYPE: u32 = 0o170_000;
         const FOLDER: u32 = 0o040_000;
@@ -72,14 +72,14 @@ pub struct SeenFile {
     pub hash: Digest,
 }
 
-/// A text that was cut for the model: the whole is in `blob`.
+/// A text that was cut for the model: the whole text is in `blob`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Truncation {
     pub blob: Digest,
-    /// Bytes the model was shown.
+    /// The bytes that the model was shown.
     pub shown: u64,
-    /// Bytes there were.
+    /// All bytes of the text.
     pub total: u64,
-    /// Bytes the blob holds; fewer than `total` when the output was larger than what is kept.
+    /// The bytes in the blob; fewer than `total` when the output was larger than the limit for blobs.
     pub kept: u64,
 }

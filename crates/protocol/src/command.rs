@@ -1,4 +1,4 @@
-//! What a client asks of a session, and the one handle through which every surface holds one.
+//! Commands that a client sends to a session, and the one handle through which every surface uses a session.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,7 +12,7 @@ use crate::{
     Seq, StepNo, StepSummarised,
 };
 
-/// Something a client wants. The client makes the id: a repeated command gets the first receipt.
+/// A request of a client. The client makes the id: a repeated command gets the first receipt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Command {
     pub id: CommandId,
@@ -29,47 +29,47 @@ pub enum CommandBody {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         images: Vec<Attachment>,
     },
-    /// Go on with a run that was interrupted.
+    /// Resume a run that was interrupted.
     GoOn,
-    /// Say something to a run that is under way.
+    /// Send a message to a run that is under way.
     Steer { text: String },
     /// Give the session a title.
     Rename { title: String },
-    /// Keep what a step was about.
+    /// Store the summary of a step.
     Summarise { run: RunNo, step: StepNo, summary: StepSummarised },
-    /// Keep what a person said about edits, and what that changed.
+    /// Store a person's review of edits, and the changes it made.
     Review {
         reviewed: EditsReviewed,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         changes: Vec<Change>,
     },
-    /// Stop what is under way and close the history.
+    /// Stop the work under way and close the history.
     Cancel,
-    /// Stop one call; the run goes on.
+    /// Stop one call; the run continues.
     CancelCall { call: CallId },
-    /// Answers to the questions of a call, in their order; none if they are dismissed.
+    /// Answers to the questions of a call, in their order; `None` if they are dismissed.
     Answer {
         call: CallId,
         /// The number of the event that asked: the model chooses call ids, and may use one twice.
         question: Seq,
         answers: Option<Vec<String>>,
     },
-    /// The answer to whether something may be done. The first counts.
+    /// The answer to an approval request. The first answer counts.
     Approve {
         call: CallId,
         /// The number of the event that asked: an answer is bound to the question that was shown.
         question: Seq,
         answer: ApprovalAnswer,
-        /// Why not, for the model.
+        /// The reason for a refusal, for the model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// With `once`: these arguments in the place of those the model gave.
+        /// With `once`: these arguments in place of those the model gave.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         edited: Option<Raw>,
     },
 }
 
-/// What became of a command.
+/// The outcome of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Receipt {
     pub command: CommandId,
@@ -79,7 +79,7 @@ pub struct Receipt {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReceiptAnswer {
-    /// Taken; the journal stood at this number then.
+    /// The command was accepted; the journal was at this number then.
     Accepted {
         seq: Seq,
     },
@@ -91,7 +91,7 @@ pub enum ReceiptAnswer {
 /// The reason why a command is refused after the task that owns the session has ended.
 pub const SESSION_ENDED: &str = "the session has ended";
 
-/// Something that is happening. Never stored; carries the event it follows.
+/// Something that is happening. Never stored; names the event it follows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Frame {
     pub after: Seq,
@@ -114,9 +114,9 @@ pub enum FrameBody {
     CallForming(String),
     /// A running command prints.
     Output { stream: OutputStream, text: String },
-    /// The model is asked again.
+    /// The request to the model is repeated.
     Retry { attempt: u32, wait_ms: u64, reason: String },
-    /// Something a person should know now, such as a cap that is near.
+    /// Something that the user should know now, such as a cap that is near.
     Warning(String),
 }
 
@@ -127,7 +127,7 @@ pub enum OutputStream {
     Stderr,
 }
 
-/// What a subscription yields.
+/// An item of a subscription.
 #[derive(Debug, Clone)]
 pub enum Update {
     Event(Arc<Event>),
@@ -135,20 +135,20 @@ pub enum Update {
 }
 
 /// A future returned through a dynamic seam.
-pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Events after a place, then live; never misses one. Frames may be left out when the reader is slow.
+/// Events after a cursor, then live ones; never misses an event. Frames may be left out when the reader is slow.
 pub trait EventStream: Send {
-    /// None when the session has closed.
-    fn next(&mut self) -> Boxed<'_, Option<Update>>;
+    /// The next update; `None` when the session has closed.
+    fn next(&mut self) -> BoxFuture<'_, Option<Update>>;
 }
 
 /// A session as every surface sees it: the actor of this process, or one reached over a network.
 pub trait SessionHandle: Send + Sync {
-    fn submit(&self, command: Command) -> Boxed<'_, Receipt>;
-    /// Everything after `cursor`.
+    fn submit(&self, command: Command) -> BoxFuture<'_, Receipt>;
+    /// Subscribes to everything after `cursor`.
     fn subscribe(&self, cursor: Seq) -> Box<dyn EventStream>;
-    /// The changes of a finished call as one diff to be shown, without secrets; empty for any other event. It is made where
-    /// the contents are: elsewhere nobody knows which secrets to take out.
-    fn diff<'a>(&'a self, event: &'a Event) -> Boxed<'a, String>;
+    /// The changes of a finished call as one diff for display, without secrets; empty for any other event. It is made
+    /// where the contents are: elsewhere it is not known which secrets to redact.
+    fn diff<'a>(&'a self, event: &'a Event) -> BoxFuture<'a, String>;
 }

@@ -21,8 +21,8 @@ impl Digest {
         (text.len() == 64 && text.bytes().all(is_hex)).then(|| Self(text.to_owned()))
     }
 
-    /// The next link of a chain: what came before, then `next`.
-    pub fn then(&self, next: &Digest) -> Self {
+    /// The next link of a chain: the digest of this one and `next`.
+    pub fn chained(&self, next: &Digest) -> Self {
         let mut hasher = Sha256::new();
         hasher.update(self.0.as_bytes());
         hasher.update(next.0.as_bytes());
@@ -51,14 +51,14 @@ impl Digest {
 
 /// A digest of content that comes in pieces.
 #[derive(Default)]
-pub struct Digesting(Sha256);
+pub struct DigestBuilder(Sha256);
 
-impl Digesting {
+impl DigestBuilder {
     pub fn add(&mut self, piece: &[u8]) {
         self.0.update(piece);
     }
 
-    pub fn done(self) -> Digest {
+    pub fn finish(self) -> Digest {
         Digest::from_hash(self.0.finalize().as_slice())
     }
 }

@@ -1,4 +1,4 @@
-//! Documents beside a workspace, as lists and readers get them.
+//! Documents next to a workspace, in the form for lists and readers.
 
 use serde::Serialize;
 

@@ -1,9 +1,8 @@
 //! The event: one durable fact of a session, with its place.
 //!
-//! On the wire and in the store an event is `{seq, at, run, agent, step?, call?, cause?, kind, v, body}`. The
-//! dispatch on `(kind, v)` is written out by a macro rather than left to serde's enum tags, because a body may
-//! hold raw JSON (which serde cannot read back from buffered forms) and because an unknown kind must be kept,
-//! not refused.
+//! On the wire and in the store an event is `{seq, at, run, agent, step?, call?, cause?, kind, v, body}`. A macro
+//! writes the dispatch on `(kind, v)` out, instead of serde's enum tags, because a body may hold raw JSON (which
+//! serde cannot read back from buffered forms) and because an unknown kind must be kept, not refused.
 
 use jiff::Timestamp;
 use serde::de::Error as _;
@@ -19,22 +18,22 @@ use crate::{AgentId, CallId, Raw, RunNo, Seq, StepNo};
 pub struct Event {
     pub seq: Seq,
     pub at: Timestamp,
-    pub place: Place,
+    pub place: EventPlace,
     pub fact: Fact,
 }
 
-/// Where in the session something happened.
+/// The place of an event in the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct EventPlace {
     pub run: RunNo,
     pub agent: AgentId,
     pub step: Option<StepNo>,
     pub call: Option<CallId>,
-    /// The event that led to this one, where that is not plain from the order.
+    /// The event that led to this one, where the order alone does not show it.
     pub cause: Option<Seq>,
 }
 
-impl Place {
+impl EventPlace {
     pub fn in_run(run: RunNo) -> Self {
         Self { run, agent: AgentId::main(), step: None, call: None, cause: None }
     }
@@ -48,10 +47,10 @@ impl Place {
     }
 }
 
-/// An event that has no number and no time yet: the journal gives both.
+/// An event without number and time: the journal gives both.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Draft {
-    pub place: Place,
+    pub place: EventPlace,
     pub fact: Fact,
 }
 
@@ -65,7 +64,7 @@ pub struct DecodeError {
 
 macro_rules! facts {
     ($($name:ident = $kind:literal v $version:literal;)*) => {
-        /// What happened.
+        /// The body of an event.
         #[derive(Debug, Clone, PartialEq, Eq)]
         #[allow(clippy::large_enum_variant)] // Events are held behind an Arc; boxing each body would only cost.
         pub enum Fact {
@@ -74,7 +73,7 @@ macro_rules! facts {
         }
 
         impl Fact {
-            /// The kinds of events this version knows.
+            /// The kinds of events that this version knows.
             pub const KINDS: &[&str] = &[$($kind,)*];
 
             pub fn kind(&self) -> &str {
@@ -99,7 +98,7 @@ macro_rules! facts {
                 }
             }
 
-            /// Reads a body. A kind or version from a newer Lathe is kept as it is.
+            /// Reads a body. A kind or version of a newer Lathe is kept as it is.
             pub fn decode(kind: &str, version: u16, body: &str) -> Result<Self, DecodeError> {
                 let broken = |source| DecodeError { kind: kind.to_owned(), version, source };
                 match (kind, version) {
@@ -195,7 +194,7 @@ impl<'de> Deserialize<'de> for Event {
         let Envelope { seq, at, run, agent, step, call, cause, kind, v, body } =
             Envelope::deserialize(deserializer)?;
         let fact = Fact::decode(&kind, v, body.get()).map_err(D::Error::custom)?;
-        Ok(Event { seq, at, place: Place { run, agent, step, call, cause }, fact })
+        Ok(Event { seq, at, place: EventPlace { run, agent, step, call, cause }, fact })
     }
 }
 
@@ -207,7 +206,7 @@ mod tests {
         Event {
             seq: Seq(7),
             at: "2026-11-15T08:00:00.123Z".parse().unwrap(),
-            place: Place::in_run(RunNo(1)).at_step(StepNo(2)).at_call(CallId::new("c1")),
+            place: EventPlace::in_run(RunNo(1)).at_step(StepNo(2)).at_call(CallId::new("c1")),
             fact: fact.into(),
         }
     }

@@ -1,6 +1,6 @@
 //! The bodies of events: facts in the past tense, nothing that can be derived from others.
 //!
-//! The meaning of a `(kind, version)` never changes. A new meaning is a new version, and the old one is lifted
+//! The meaning of a `(kind, version)` never changes. A new meaning is a new version, and the old one is converted
 //! when it is read ([`crate::Fact::decode`]).
 
 use schemars::JsonSchema;
@@ -27,32 +27,33 @@ pub struct SessionOpened {
     /// The session this one was forked from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked: Option<Forked>,
-    /// What is masked before requests are compared. Kept, so that a digest means the same on any later day.
+    /// The values that are masked before requests are compared. Stored, so that a digest means the same on any later
+    /// day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surroundings: Option<Surroundings>,
     /// The version of Lathe that wrote it.
     pub lathe: String,
 }
 
-/// A folder, whatever its name.
+/// The identity of a folder, independent of its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FolderIdentity {
     pub device: u64,
     pub inode: u64,
 }
 
-/// Where a fork left its origin.
+/// The origin of a fork.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Forked {
     pub from: SessionId,
-    /// The last step both have.
+    /// The last step that both sessions have.
     pub at: StepNo,
     /// The command that made the fork, if a client gave it an id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<CommandId>,
 }
 
-/// What differs between machines and runs.
+/// The values that differ between machines and runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Surroundings {
     pub workspace: String,
@@ -62,13 +63,13 @@ pub struct Surroundings {
     pub date: String,
 }
 
-/// Options given anew when a session was resumed.
+/// New options, given when a session was resumed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OptionsChanged {
     pub options: SessionOptions,
 }
 
-/// The head of the prompt was made (again): from here on requests begin with these bytes.
+/// The head of the prompt was made (again): from here on, requests begin with these bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EpochStarted {
     pub cause: EpochCause,
@@ -93,14 +94,14 @@ pub struct TaskGiven {
     pub actor: Actor,
 }
 
-/// A run that had ended without success goes on, in the same conversation.
+/// A run that had ended without success was resumed, in the same conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunResumed {
     pub command: CommandId,
     pub actor: Actor,
 }
 
-/// A person said something while a run was under way. The model reads it with the next request.
+/// A person sent a message to a run under way. The model reads it with the next request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Steered {
     pub text: String,
@@ -112,64 +113,66 @@ pub struct Steered {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionNamed {
     pub title: String,
-    /// The command that led to it; journals of earlier versions do not say.
+    /// The command that led to it; journals of earlier versions do not have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<CommandId>,
 }
 
-/// What a step was about, in a few words (Lakeview). Made beside the run, perhaps long after it.
+/// The summary of a step, in a few words (Lakeview). Made next to the run, perhaps long after it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StepSummarised {
     pub task: String,
     pub details: String,
-    /// Of the eight: `WRITE_TEST`, `VERIFY_TEST`, `EXAMINE_CODE`, `WRITE_FIX`, `VERIFY_FIX`, `REPORT`, `THINK`, `OUTLIER`.
+    /// One of eight: `WRITE_TEST`, `VERIFY_TEST`, `EXAMINE_CODE`, `WRITE_FIX`, `VERIFY_FIX`, `REPORT`, `THINK`,
+    /// `OUTLIER`.
     pub tags: Vec<String>,
-    /// The model that was asked, and what that took.
+    /// The model that made the summary, and the tokens it used.
     pub model: String,
     pub usage: Usage,
-    /// The command that led to it; journals of earlier versions do not say.
+    /// The command that led to it; journals of earlier versions do not have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<CommandId>,
 }
 
-/// A person accepted or rejected edits of a file. What a rejection did to the file is the `files_restored` that follows.
+/// A person accepted or rejected edits of a file. The effect of a rejection on the file is the `files_restored` that
+/// follows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EditsReviewed {
-    /// From the workspace on.
+    /// The path, relative to the workspace.
     pub path: String,
-    /// Names of the hunks: digests of what they take away and put there.
+    /// Names of the hunks: digests of the lines they remove and add.
     pub hunks: Vec<String>,
     pub accepted: bool,
-    /// The command that led to it; journals of earlier versions do not say.
+    /// The command that led to it; journals of earlier versions do not have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<CommandId>,
 }
 
-/// The work tree was noted down at the start of a run, for its patch.
+/// The work tree was recorded at the start of a run, for its patch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BaselineTaken {
-    /// The tree or commit to compare with; none where there is no git, and the recorded changes count.
+    /// The tree or commit to compare with; `None` where there is no git and the recorded changes count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<String>,
 }
 
-/// Somebody wants the run to stop.
+/// A request to stop the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CancelAsked {
     pub command: CommandId,
     pub actor: Actor,
-    /// The run was interrupted before, by the end of its process, and is closed now.
+    /// True if the run was interrupted before, by the end of its process, and is closed now.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
 }
 
-/// A command was accepted whose effect no other event names: the answer to a model's question, the end of one call, the
-/// continuation of a parked run, an undo over the server. It makes a repeated command known.
+/// A command was accepted whose effect no other event names: the answer to a model's question, the end of one call,
+/// resuming a parked run, an undo over the server. By this event a repeated command is recognised.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CommandTaken {
     pub command: CommandId,
     pub actor: Actor,
-    /// The answer of the command as JSON, where a repetition could not be answered without it.
+    /// The reply to the command as JSON, where a repetition could not be answered without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receipt: Option<String>,
 }
@@ -190,12 +193,12 @@ pub struct ModelAnswered {
     pub took_ms: u64,
 }
 
-/// The model could not be had for this step.
+/// There is no answer of the model for this step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelFailed {
     pub kind: ModelFailure,
     pub message: String,
-    /// Estimate of what answers came to that began and broke off.
+    /// An estimate of the tokens of answers that began and broke off.
     #[serde(default, skip_serializing_if = "Usage::is_nothing")]
     pub lost: Usage,
 }
@@ -205,33 +208,33 @@ pub struct ModelFailed {
 pub enum ModelFailure {
     /// The provider refused: key, name, request.
     Refused,
-    /// The conversation is longer than the model takes.
+    /// The conversation is longer than the model accepts.
     TooLong,
     /// No answer after all attempts.
     Unavailable,
-    /// The recording says something else.
+    /// The recording differs from the request.
     Diverged,
     Cancelled,
-    /// The run may take no longer.
+    /// The run's time is used up.
     OutOfTime,
-    /// Lathe was stopped while it waited; the step is asked for again.
+    /// Lathe was stopped while it waited; the request for the step is repeated.
     Interrupted,
 }
 
-/// A replayed request differed from the recorded one in content but not in shape; the replay went on.
+/// A replayed request differed from the recorded one in content but not in shape; the replay continued.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReplayDrifted {
-    /// What differed, for example `result of call c2 (bash)`.
+    /// The part that differed, for example `result of call c2 (bash)`.
     pub place: String,
     pub recorded: String,
     pub now: String,
 }
 
-/// The gate looked at a call.
+/// The gate decided about a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CallDecided {
     pub tool: String,
-    /// What the call does, in one line.
+    /// The act of the call, in one line.
     pub about: String,
     pub effects: Effects,
     pub decision: Decision,
@@ -241,11 +244,11 @@ pub struct CallDecided {
     pub each: Vec<CommandDecided>,
 }
 
-/// When a call may run beside others of the same answer.
+/// The order in which a call runs relative to others of the same answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Lane {
-    /// Only reads: beside other readers.
+    /// Only reads: runs in parallel with other readers.
     Reader,
     /// Alone, in the order of the calls.
     Alone,
@@ -272,33 +275,33 @@ pub struct CallFinished {
     pub truncated: Option<Truncation>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
-    /// What changed and cannot be taken back, with the reason.
+    /// Changes that cannot be undone, each with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_undoable: Vec<String>,
-    /// Paths that somebody else changed while the call ran: no part of its changes.
+    /// Paths that a person or another process changed while the call ran: they are not part of its changes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<String>,
-    /// Repositories that are no longer whole after the call, and files that were set aside, with what can be done.
+    /// Repositories that are damaged after the call, and files that were set aside, with the possible remedies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub broken: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seen: Vec<SeenFile>,
-    /// What belongs to the text and is not text.
+    /// Content that belongs to the text and is not text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
-    /// What the tool wants to be given at its next call.
+    /// The value that the tool gets back at its next call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Raw>,
-    /// What a judge said about the edit, or about what the call asked it.
+    /// The judge's review of the edit, or of the subject that the call asked about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub review: Option<Reviewed>,
     pub took_ms: u64,
 }
 
-/// Content a model may look at beside the text: an image, stored as it is in the file.
+/// Content that a model may see in addition to the text: an image, stored as it is in the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Attachment {
-    /// Its type, as `image/png`.
+    /// Its media type, such as `image/png`.
     pub mime: String,
     pub blob: Digest,
     /// The name of the file it came from.
@@ -311,7 +314,7 @@ pub struct ToolError {
     pub message: String,
 }
 
-/// Why a call failed, in the words of Gemini CLI's taxonomy where it has one.
+/// The reasons why a call failed, in the words of Gemini CLI's taxonomy where it has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolErrorKind {
@@ -319,7 +322,7 @@ pub enum ToolErrorKind {
     ToolNotRegistered,
     PolicyViolation,
     ExecutionFailed,
-    /// The tool itself broke.
+    /// The tool itself failed.
     UnhandledException,
     FileNotFound,
     FileWriteFailure,
@@ -339,7 +342,7 @@ pub enum ToolErrorKind {
     ReadManyFilesSearchError,
     MemoryToolExecutionError,
     DiscoveredToolExecutionError,
-    /// A change could not be worked out: a patch that does not fit, a file in an encoding that cannot hold the text.
+    /// A change could not be computed: a patch that does not apply, a file in an encoding that cannot hold the text.
     EditPreparationFailure,
     EditNoOccurrenceFound,
     EditExpectedOccurrenceMismatch,
@@ -351,18 +354,18 @@ pub enum ToolErrorKind {
     Cancelled,
     /// Lathe was stopped while the call was under way.
     Interrupted,
-    /// A kind that this version has no name for: of a later version, or of nobody.
+    /// A kind that this version has no name for: of a later version, or of none.
     #[serde(other)]
     Unknown,
 }
 
-/// Text put before the model after failed results.
+/// Text that the model gets after failed results.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Reflected {
     pub text: String,
 }
 
-/// Text put before the model after an answer that called nothing.
+/// Text that the model gets after an answer without calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Reminded {
     pub text: String,
@@ -375,7 +378,7 @@ pub struct TaskFinished {
     pub result: String,
 }
 
-/// How a run ended.
+/// The ways in which a run ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
@@ -387,7 +390,7 @@ pub enum Ending {
     Failed,
     ModelUnavailable,
     StepsUsedUp,
-    /// What the run may spend is spent.
+    /// The budget of the run is used up.
     BudgetUsedUp,
     Denied,
     DiskFull,
@@ -409,33 +412,33 @@ impl Ending {
     }
 }
 
-/// The live branch goes on from the end of step `to`; what came after is kept, but no longer live.
+/// The live branch continues from the end of step `to`; the events after it are kept, but are no longer live.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Rewound {
     pub to: StepNo,
 }
 
-/// The live branch is again what it was before that rewind; what came between is kept, but no longer live.
+/// The live branch is again the one before that rewind; the events in between are kept, but are no longer live.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RewindUndone {
     /// The number of the rewind.
     pub rewind: Seq,
 }
 
-/// Files were put back to what they were. This changes files like any call, and can be taken back like one.
+/// Files were restored. This changes files like any call, and can be undone like one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FilesRestored {
-    /// The state after this step was wanted.
+    /// The step whose state was restored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<StepNo>,
-    /// What that event changed was taken back.
+    /// The event whose changes were undone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undoes: Option<Seq>,
     pub changes: Vec<Change>,
-    /// Paths that somebody had changed meanwhile, and that were left alone.
+    /// Paths that were changed in the meantime, and that were left alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<String>,
-    /// The identity of the workspace from here on, where the folder itself had to be made again.
+    /// The identity of the workspace from here on, where the folder itself had to be created again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<FolderIdentity>,
 }
@@ -446,8 +449,8 @@ pub struct QuestionAsked {
     pub questions: Vec<Question>,
 }
 
-/// A command of the agent, inside the shell line of a call, has ended. Its changes are a part of those of the call, unless
-/// it made them after the line and before the next one.
+/// A command of the agent, inside the shell line of a call, has ended. Its changes are part of the call's changes,
+/// unless it made them after the line and before the next one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CommandRan {
     /// Its words as bash expanded them; long ones are cut.
@@ -458,23 +461,24 @@ pub struct CommandRan {
     pub took_ms: u64,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
-    /// It ran in the background and changed files while no line did, so that no result of a call holds its changes.
+    /// True if it ran in the background and changed files while no line ran, so that no result of a call contains its
+    /// changes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub between_lines: bool,
-    /// The canonical name of the tool behind it, if there is one.
+    /// The canonical name of the tool that it runs, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seen: Vec<SeenFile>,
-    /// What the tool wants to be given at its next use.
+    /// The value that the tool gets back at its next use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Raw>,
-    /// What was said to be done, where this was the word that the task is.
+    /// The summary of the work, where this was the command that ends the task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
 }
 
-/// A kind or version this program does not know. It is kept and skipped.
+/// A kind or version that this program does not know. It is kept and skipped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownFact {
     pub kind: String,
@@ -483,14 +487,14 @@ pub struct UnknownFact {
 }
 
 impl UnknownFact {
-    /// The event as people are told of it.
-    pub fn words(&self) -> String {
+    /// A description of the event for people.
+    pub fn description(&self) -> String {
         format!("an event that only a newer Lathe knows: {} v{}", self.kind, self.version)
     }
 }
 
-/// What a dangling call is closed with when a journal is opened again.
-pub fn interrupted(name: &str, started: bool) -> CallFinished {
+/// The result with which a dangling call is closed when a journal is opened again.
+pub fn interrupted_result(name: &str, started: bool) -> CallFinished {
     let message = if started {
         "Interrupted: Lathe was stopped while this call was running. It may have taken effect in part: look before you repeat it."
     } else {

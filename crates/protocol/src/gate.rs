@@ -1,9 +1,9 @@
-//! What an act would do, who wants it, and what the gate said.
+//! The effects of an act, its actor, and the gate's decision.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Who wants something done.
+/// The initiator of an act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Actor {
@@ -12,13 +12,13 @@ pub enum Actor {
     Project,
 }
 
-/// How much may be done without asking. The order is that of how much.
+/// The modes: the acts that need no question. Ordered from few to many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// Nothing may change.
     Plan,
-    /// Whatever changes something is asked about.
+    /// Every change is asked about.
     Default,
     /// Edits inside the workspace are allowed, the rest is asked about.
     AutoEdit,
@@ -39,10 +39,11 @@ impl Mode {
     }
 }
 
-/// What sort of act a tool is, in the words of Gemini CLI. For people and for rules in files; the gate itself looks at effects.
+/// The kinds of acts of tools, in the words of Gemini CLI. For people and for rules in files; the gate itself uses
+/// effects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum ToolKind {
     Read,
     Edit,
     Delete,
@@ -56,32 +57,32 @@ pub enum Kind {
     Other,
 }
 
-impl Kind {
+impl ToolKind {
     pub fn as_str(self) -> &'static str {
         match self {
-            Kind::Read => "read",
-            Kind::Edit => "edit",
-            Kind::Delete => "delete",
-            Kind::Move => "move",
-            Kind::Search => "search",
-            Kind::Execute => "execute",
-            Kind::Think => "think",
-            Kind::Fetch => "fetch",
-            Kind::Communicate => "communicate",
-            Kind::Other => "other",
+            ToolKind::Read => "read",
+            ToolKind::Edit => "edit",
+            ToolKind::Delete => "delete",
+            ToolKind::Move => "move",
+            ToolKind::Search => "search",
+            ToolKind::Execute => "execute",
+            ToolKind::Think => "think",
+            ToolKind::Fetch => "fetch",
+            ToolKind::Communicate => "communicate",
+            ToolKind::Other => "other",
         }
     }
 
-    /// Kinds whose tools change something by their nature.
+    /// True for kinds whose tools change something by their nature.
     pub fn is_mutator(self) -> bool {
         match self {
-            Kind::Edit | Kind::Delete | Kind::Move | Kind::Execute => true,
-            Kind::Read | Kind::Search | Kind::Think | Kind::Fetch | Kind::Communicate | Kind::Other => false,
+            ToolKind::Edit | ToolKind::Delete | ToolKind::Move | ToolKind::Execute => true,
+            ToolKind::Read | ToolKind::Search | ToolKind::Think | ToolKind::Fetch | ToolKind::Communicate | ToolKind::Other => false,
         }
     }
 }
 
-/// What an invocation would touch. The gate and the scheduler look at this, never at a tool's name.
+/// The effects of an invocation. The gate and the scheduler use these, never a tool's name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Effects {
@@ -95,7 +96,7 @@ pub struct Effects {
     pub hosts: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub environment: Vec<String>,
-    /// More may happen than is listed here: a shell line, before it is understood.
+    /// True if more may happen than is listed here: a shell line, before it is understood.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub opaque: bool,
 }
@@ -109,7 +110,7 @@ impl Effects {
         Self { writes: vec![path.into()], ..Self::default() }
     }
 
-    /// Whether anything may be different afterwards.
+    /// True if anything may be different afterwards.
     pub fn change_something(&self) -> bool {
         self.opaque
             || !self.writes.is_empty()
@@ -127,17 +128,17 @@ pub enum Verdict {
     Deny,
 }
 
-/// What was decided about one command of a line.
+/// The decision about one command of a line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CommandDecided {
-    /// As a person reads them; what is only known later is in its usual spelling.
+    /// As people read them; a part that is known only later is in its usual spelling.
     pub words: Vec<String>,
     pub decision: Decision,
     #[serde(default)]
     pub effects: Effects,
 }
 
-/// The gate's answer, with the rule that decided.
+/// The gate's decision, with the rule that made it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Decision {
     pub verdict: Verdict,

@@ -1,11 +1,11 @@
-//! Names of things. Each id is its own type, so that a step cannot be passed for a sequence number.
+//! Identifiers. Each id is its own type, so that a step cannot be passed for a sequence number.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Digest, chance};
+use crate::{Digest, random_number};
 
 macro_rules! text_id {
     ($($(#[$doc:meta])* $name:ident;)*) => {$(
@@ -65,26 +65,26 @@ text_id! {
 }
 
 number_id! {
-    /// Place of an event in its journal. It never goes back. The first event is 1.
+    /// Number of an event in its journal. It never decreases. The first event is 1.
     Seq(u64);
-    /// One model answer and what came of it. Counted through the whole session from 1.
+    /// One model answer and its consequences. Counted through the whole session from 1.
     StepNo(u32);
     /// One task being worked on. Counted through the whole session from 1; 0 is before the first.
     RunNo(u32);
 }
 
 impl CommandId {
-    /// This id together with what it stands for, so that the same id for something else is another id.
-    pub fn bound(&self, to: &Digest) -> Self {
+    /// This id together with the digest of what it means, so that the same id with another meaning is another id.
+    pub fn bound_to(&self, to: &Digest) -> Self {
         Self::new(format!("{self}~{to}"))
     }
 
-    /// The id as its client spoke it.
-    pub fn spoken(&self) -> &str {
+    /// The id as its client sent it.
+    pub fn as_sent(&self) -> &str {
         self.parts().map_or(self.as_str(), |(spoken, _)| spoken)
     }
 
-    /// What this id is bound to.
+    /// The digest that this id is bound to.
     pub fn binding(&self) -> Option<Digest> {
         self.parts().map(|(_, binding)| binding)
     }
@@ -104,6 +104,6 @@ impl AgentId {
 impl CommandId {
     /// An id that no other command has.
     pub fn fresh() -> Self {
-        Self(format!("{:016x}", chance()))
+        Self(format!("{:016x}", random_number()))
     }
 }

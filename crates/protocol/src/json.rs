@@ -1,19 +1,19 @@
-//! The one way JSON is written for somebody else: a terminal, a file, a client.
+//! The one way in which JSON is written for a reader outside: a terminal, a file, a client.
 //!
-//! JSON may carry any character as it is. Control characters of the second kind, bidirectional marks and characters of no
-//! width would then act on the terminal or editor that shows it, so they are written as numbers. A reader of JSON gets the
-//! same text.
+//! JSON may carry any character as it is. C1 control characters, bidirectional marks and characters of no width would
+//! then act on the terminal or editor that shows it, so they are written as numbers. A reader of JSON gets the same
+//! text.
 
 use std::fmt::Write as _;
 
 use serde::Serialize;
 
-/// A value as JSON in one line, with every character written out that acts without being seen.
+/// A value as JSON in one line, with every character escaped that acts without being seen.
 pub fn json_text(value: &impl Serialize) -> String {
     escape_unseen(serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned()))
 }
 
-/// JSON with every character written as a number that acts without being seen. Such characters stand only inside of texts.
+/// JSON with every character escaped that acts without being seen. Such characters are only in strings.
 pub fn escape_unseen(json: String) -> String {
     if !json.chars().any(acts_unseen) {
         return json;
@@ -31,7 +31,7 @@ pub fn escape_unseen(json: String) -> String {
     out
 }
 
-/// Line breaks and tabs between values are JSON's own; inside of texts they are escaped already.
+/// Line breaks and tabs between values are JSON's own; inside of strings they are escaped already.
 fn acts_unseen(c: char) -> bool {
     match c {
         '\n' | '\r' | '\t' => false,

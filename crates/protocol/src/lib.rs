@@ -1,9 +1,9 @@
-//! The words every part of Lathe speaks: ids, events, commands, messages, effects. No I/O.
+//! The types that all parts of Lathe share: ids, events, commands, messages, effects. No I/O.
 
 mod address;
 mod approval;
 mod budget;
-mod chance;
+mod random;
 mod change;
 mod command;
 mod digest;
@@ -11,10 +11,10 @@ mod document;
 mod event;
 mod facts;
 mod gate;
-mod holds;
+mod event_parts;
 mod ids;
 mod json;
-mod listed;
+mod warning_list;
 mod message;
 mod nearest;
 mod options;
@@ -22,36 +22,36 @@ mod question;
 mod raw;
 mod replay;
 mod review;
-mod shown;
+mod visible_text;
 mod state;
 mod summary;
 mod trust;
 
-pub use address::{Reach, plain_address};
+pub use address::{NetworkReach, plain_address};
 pub use approval::{ApprovalAnswer, ApprovalAsked, ApprovalExpired, ApprovalGiven, Proposal, ProposedText};
 pub use budget::{Budget, TokenPrice, dollars};
-pub use chance::chance;
+pub use random::random_number;
 pub use change::{CHANGED_BY_OTHERS, Change, SeenFile, Truncation};
 pub use command::{
-    Boxed, Command, CommandBody, EventStream, Frame, FrameBody, OutputStream, Receipt, ReceiptAnswer,
+    BoxFuture, Command, CommandBody, EventStream, Frame, FrameBody, OutputStream, Receipt, ReceiptAnswer,
     SESSION_ENDED, SessionHandle, Update,
 };
-pub use digest::{Digest, Digesting};
+pub use digest::{Digest, DigestBuilder};
 pub use document::{Document, DocumentRow, DocumentVersion};
-pub use event::{DecodeError, Draft, Event, Fact, Place};
+pub use event::{DecodeError, Draft, Event, Fact, EventPlace};
 pub use facts::{
     Attachment, BaselineTaken, CallDecided, CallFinished, CallStarted, CancelAsked, CommandRan, CommandTaken,
     Dangling, EditsReviewed, Ending, EpochCause, EpochStarted, FilesRestored, FolderIdentity, Forked, Lane,
     ModelAnswered, ModelAsked, ModelFailed, ModelFailure, OptionsChanged, QuestionAsked, Reflected, Reminded,
     ReplayDrifted, RewindUndone, Rewound, RunResumed, SessionNamed, SessionOpened, Steered, StepSummarised,
-    Surroundings, TaskFinished, TaskGiven, ToolError, ToolErrorKind, UnknownFact, interrupted,
+    Surroundings, TaskFinished, TaskGiven, ToolError, ToolErrorKind, UnknownFact, interrupted_result,
 };
-pub use gate::{Actor, CommandDecided, Decision, Effects, Kind, Mode, Verdict};
+pub use gate::{Actor, CommandDecided, Decision, Effects, ToolKind, Mode, Verdict};
 pub use ids::SessionId;
 pub use ids::{AgentId, CallId, CommandId, RunNo, Seq, StepNo};
 pub use jiff::Timestamp;
 pub use json::{escape_unseen, json_text};
-pub use listed::{counted, grouped, listed};
+pub use warning_list::{counted, grouped, list_warnings};
 pub use message::{
     Arguments, AssistantMessage, Block, Image, Message, StopReason, TextBlock, ToolCall, ToolMessage,
     ToolSpec, Usage, UserMessage, calls_of, text_of,
@@ -63,9 +63,9 @@ pub use options::{
 };
 pub use question::{Question, QuestionKind, QuestionOption};
 pub use raw::Raw;
-pub use replay::{Pace, Strictness};
+pub use replay::{ReplayPace, ReplayStrictness};
 pub use review::{ReviewLocation, ReviewRule, ReviewVerdict, Reviewed};
-pub use shown::{clean, is_hidden, is_odd, push_visible, visible};
+pub use visible_text::{clean, is_hidden, is_odd, push_visible, visible};
 pub use state::{AgentState, CallState, StepState};
 pub use summary::{SessionState, SessionSummary};
 pub use trust::{ItemKind, ItemState, TrustAnswer};

@@ -29,7 +29,7 @@ pub struct UserMessage {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Image {
-    /// `image/png`, for one.
+    /// For example `image/png`.
     pub media_type: String,
     pub blob: Digest,
     /// The name of the file it came from.
@@ -62,7 +62,7 @@ pub enum Block {
     Text(TextBlock),
     Thinking(TextBlock),
     Call(ToolCall),
-    /// Something this version does not know; it goes back as it came.
+    /// Something that this version does not know; it is sent back as it came.
     Opaque(Raw),
 }
 
@@ -70,7 +70,7 @@ pub enum Block {
 #[serde(deny_unknown_fields)]
 pub struct TextBlock {
     pub text: String,
-    /// What the provider sent, with every member of it.
+    /// The JSON that the provider sent, with every member of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<Raw>,
 }
@@ -85,7 +85,7 @@ pub struct ToolCall {
     pub raw: Option<Raw>,
 }
 
-/// The arguments of a call. In JSON: the value itself, or, if the model's text was no JSON, that text as a string.
+/// The arguments of a call. In JSON: the value itself, or, if the model's text was not JSON, that text as a string.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Arguments {
     Json(Raw),
@@ -93,7 +93,7 @@ pub enum Arguments {
 }
 
 impl Arguments {
-    /// Reads what a model wrote. An empty text means no arguments.
+    /// Reads the model's text. An empty text means no arguments.
     pub fn from_text(text: &str) -> Self {
         let text = if text.trim().is_empty() { "{}" } else { text };
         match Raw::parse(text) {
@@ -187,18 +187,19 @@ pub struct Usage {
     pub cache_creation_input_tokens: u64,
     pub cache_read_input_tokens: u64,
     pub reasoning_tokens: u64,
-    /// The server did not say, so the numbers are derived from the lengths of request and answer.
+    /// True if the server gave no numbers, so that these are derived from the lengths of request and answer.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
 }
 
-/// Bytes that are taken for one token where the server counts none.
+/// The bytes that count as one token where the server counts none.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// A count is believed between the estimate divided by this and the estimate times this: no text has fewer or more tokens.
+/// A count is believed between the estimate divided by this and the estimate times this: no text has fewer or more
+/// tokens.
 const FACTOR: u64 = 16;
 
-/// Tokens that a server may read without having been sent them: its own system text, and how it writes out tools.
+/// Tokens that a server may read without having been sent them: its own system text, and its form of the tools.
 const UNSEEN_INPUT: u64 = 16 << 10;
 
 /// Tokens that a model may write without sending them: its thinking. No model writes more in one answer.
@@ -218,9 +219,9 @@ impl Usage {
         self.input_tokens.saturating_add(self.output_tokens)
     }
 
-    /// The same with believable numbers: what the server left out, gave as zero or as far too little is estimated from what
-    /// was sent and received, and what is far too much is cut down to what that can have come to. So a cap on cost holds
-    /// whatever a server says, and a server cannot use it up by one absurd number.
+    /// The usage with believable numbers: a number that the server left out, gave as zero or as far too small is
+    /// estimated from the bytes sent and received, and one that is far too large is cut to the most that these bytes
+    /// allow. So a cap on cost holds whatever a server says, and a server cannot use it up by one absurd number.
     pub fn believable(self, sent_bytes: usize, received_bytes: usize) -> Self {
         let (sent, received) = (estimate(sent_bytes), estimate(received_bytes));
         let most_input = sent.saturating_mul(FACTOR).max(UNSEEN_INPUT);
@@ -258,7 +259,7 @@ impl std::ops::AddAssign for Usage {
     }
 }
 
-/// Why the model stopped.
+/// The reasons why the model stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
@@ -269,7 +270,7 @@ pub enum StopReason {
     Other(String),
 }
 
-/// A tool as the model is told of it.
+/// A tool as the model sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolSpec {
     pub name: String,
@@ -284,13 +285,13 @@ mod tests {
 
     #[test]
     fn a_count_is_believed_within_what_was_sent_and_received() {
-        // Bytes sent and received, what the server says, and what is counted.
+        // Bytes sent and received, the server's numbers, and the numbers that count.
         for ((sent, received), (input, output), counted, estimated) in [
             ((40_000, 400), (10_000, 100), (10_000, 100), false),
             ((400_000, 400), (u64::MAX, 100), (1_600_000, 100), true),
             ((400_000, 400), (1_600_000, 100), (1_600_000, 100), false),
             ((400_000, 400), (1_600_001, 100), (1_600_000, 100), true),
-            // What a server adds to a short question, and a model's thinking, cannot be seen.
+            // A server's addition to a short question, and a model's thinking, cannot be seen.
             ((400, 400), (16_384, 131_072), (16_384, 131_072), false),
             ((400, 400), (10_000_000, 10_000_000), (16_384, 131_072), true),
             ((40_000, 40_000_000), (10_000, u64::MAX), (10_000, 160_000_000), true),

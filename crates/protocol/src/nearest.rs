@@ -1,4 +1,4 @@
-//! The known word that a mistyped one was probably meant to be: the one "did you mean" of the house.
+//! The known word that a mistyped one was probably meant to be: the one implementation of "did you mean".
 
 /// Levenshtein's distance in characters, one row at a time.
 pub fn edit_distance(a: &str, b: &str) -> usize {
@@ -31,7 +31,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     candidates
         .into_iter()
         .map(|candidate| (edit_distance(&word, &plain(candidate)), candidate))
-        // A word that shares hardly anything with a short one is not a suggestion for it.
+        // A word that has hardly anything in common with a short one is not a suggestion for it.
         .filter(|(edits, candidate)| *edits <= limit && *edits < candidate.len())
         .min_by_key(|(edits, _)| *edits)
         .map(|(_, candidate)| candidate)

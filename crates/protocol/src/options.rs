@@ -1,4 +1,4 @@
-//! What a session is set to. These are data of its first event, apart from configuration files.
+//! The options of a session. They are data of its first event, separate from configuration files.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,28 +13,28 @@ pub struct SessionOptions {
     pub toolset: Toolset,
     pub limits: Limits,
     pub ending: EndingRule,
-    /// Set when a patch is wanted of each run.
+    /// Set if each run is to make a patch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patch: Option<PatchRule>,
-    /// Which tools of the toolset there are.
+    /// The tools of the toolset that are available.
     #[serde(default, skip_serializing_if = "ToolChoice::is_all")]
     pub tools: ToolChoice,
-    /// What edits are judged by, if they are.
+    /// The rule by which edits are judged, if they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub review: Option<ReviewRule>,
-    /// Who the agent is told to be, if not what Lathe says.
+    /// The persona of the agent, if it is not Lathe's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub persona: Option<Persona>,
-    /// Whether there are documents beside the workspace.
+    /// True if there are documents next to the workspace.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub online: bool,
-    /// True if a request of an admin, or flags at the terminal, gave this session a model's address, key or configuration
-    /// file of its own.
+    /// True if a request of an admin, or flags at the terminal, gave this session a model's address, key or
+    /// configuration file of its own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub own_model: bool,
 }
 
-/// An agent mode: words of the user's that stand in for, or beside, Lathe's own.
+/// An agent mode: texts of the user's that replace, or add to, Lathe's own.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Persona {
     /// Its name, for people.
@@ -43,13 +43,13 @@ pub struct Persona {
     /// The whole system text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
-    /// Told with the first task.
+    /// Sent with the first task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
 }
 
 impl Persona {
-    /// A task as the model is given it: the first of a session has the instructions behind it.
+    /// A task as the model gets it: the first of a session is followed by the instructions.
     pub fn task_text(persona: Option<&Persona>, task: &str, is_first: bool) -> String {
         match persona.and_then(|persona| persona.instructions.as_deref()).filter(|_| is_first) {
             Some(instructions) => format!("{task}\n\n[Special instructions]\n{instructions}"),
@@ -75,17 +75,17 @@ impl ToolChoice {
     }
 }
 
-/// What is wanted of a run's patch.
+/// The rule for a run's patch.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct PatchRule {
-    /// A run without a change outside of tests is not done.
+    /// True if a run without a change outside of tests is not done.
     pub must: bool,
     /// A commit to compare with, instead of the tree at the start of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
 }
 
-/// Which model answers. The key is never part of it.
+/// The model that answers. The key is never part of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelChoice {
     pub provider: String,
@@ -93,12 +93,12 @@ pub struct ModelChoice {
     /// Scheme, host, port and path; passwords and queries are not part of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
-    /// What is remembered of the key that was sent to that address.
+    /// The mark of the key that was sent to that address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<KeyMark>,
 }
 
-/// Where a key came from, and a keyed hash of it and its address.
+/// The source of a key, and a keyed hash of it and its address.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct KeyMark {
     /// In words, such as `environment OPENAI_API_KEY`; `none` if no key was sent.
@@ -124,7 +124,7 @@ impl Sandbox {
     }
 }
 
-/// Which names, schemas and words the model is given.
+/// The set of names, schemas and texts of tools that the model gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Toolset {
@@ -138,8 +138,8 @@ pub enum Toolset {
 impl Toolset {
     pub const ALL: [Toolset; 4] = [Toolset::Lathe, Toolset::Trae, Toolset::Gemini, Toolset::Bash];
 
-    /// Whether the tools are also commands in the session's shell. Trae's and Gemini's models know nothing of that, and
-    /// their shells stay as they know them.
+    /// True if the tools are also commands in the session's shell. Trae's and Gemini's models do not know such
+    /// commands, and their shells stay as they know them.
     pub fn has_commands(self) -> bool {
         match self {
             Toolset::Lathe | Toolset::Bash => true,
@@ -170,7 +170,7 @@ pub struct Limits {
     pub budget: Budget,
 }
 
-/// Limits that a session gets when it is opened again; what is left out stays as it was.
+/// Limits that a session gets when it is opened again; one that is left out stays as it was.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LimitChanges {
     pub max_steps: Option<u32>,
@@ -179,17 +179,17 @@ pub struct LimitChanges {
 
 impl Limits {
     /// The usual limits, with another number of steps.
-    pub fn of_steps(steps: u32) -> Self {
+    pub fn with_steps(steps: u32) -> Self {
         Self { max_steps: steps, ..Self::default() }
     }
 
-    /// Steps of one run at most.
+    /// The most steps of one run.
     pub fn steps(&self) -> u32 {
         self.max_steps
     }
 
-    /// These limits after a change. Prices belong to a model and are found anew.
-    pub fn changed(self, changes: LimitChanges) -> Self {
+    /// These limits after a change. Prices belong to a model and are looked up again.
+    pub fn with_changes(self, changes: LimitChanges) -> Self {
         let budget = Budget { price: None, ..changes.budget.or(self.budget) };
         Self { max_steps: changes.max_steps.unwrap_or(self.max_steps), budget, ..self }
     }
@@ -201,11 +201,11 @@ impl Default for Limits {
     }
 }
 
-/// What an answer without calls means.
+/// The meaning of an answer without calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EndingRule {
-    /// A headless run: remind once that the task is ended by a call, then take the text as the result.
+    /// A headless run: remind the model once that a call ends the task, then take the text as the result.
     Remind,
     /// A conversation: it ends the turn.
     EndTurn,

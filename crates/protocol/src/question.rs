@@ -1,4 +1,4 @@
-//! Questions a model puts to the user.
+//! Questions from the model to the user.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ pub struct Question {
     /// One or two words above it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub header: String,
-    /// What sort of answer is wanted; `text` if left out.
+    /// The kind of answer that is wanted; `text` if left out.
     #[serde(default, rename = "type")]
     pub kind: QuestionKind,
     /// For `choice`: 2 to 4 answers to choose from.

@@ -1,8 +1,8 @@
 //! JSON kept as it was written.
 //!
-//! `serde_json::Value` would change `1e2`, large integers and duplicate keys. What a provider sent must go
-//! back as it came, so it is held as text. Every [`Raw`] is compact: white space between tokens is removed
-//! when it is made, because events are printed one to a line.
+//! `serde_json::Value` would change `1e2`, large integers and duplicate keys. JSON from a provider must go back as it
+//! came, so it is held as text. Every [`Raw`] is compact: white space between tokens is removed when it is made,
+//! because events are printed one to a line.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 pub struct Raw(Box<RawValue>);
 
 impl Raw {
-    /// Takes JSON text; fails if it is not one JSON value.
+    /// Parses JSON text; fails if it is not one JSON value.
     pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
         RawValue::from_string(compact(text)).map(Self)
     }

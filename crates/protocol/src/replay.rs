@@ -1,21 +1,21 @@
-//! How a recorded model answers.
+//! The behaviour of a recorded model.
 
 use std::time::Duration;
 
-/// Speed at which recorded text appears.
+/// The speed at which recorded text appears.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pace {
+pub enum ReplayPace {
     Instant,
-    /// As a person would like to read it.
+    /// At a person's reading speed.
     Slow,
-    /// This long for each answer: a model that is always as slow as that.
+    /// This long for each answer: a model that always takes this time.
     Each(Duration),
 }
 
-/// Consequence of a drift.
+/// The consequence of a drift.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Strictness {
-    /// It is told, and the replay goes on.
+pub enum ReplayStrictness {
+    /// The drift is reported, and the replay continues.
     Lenient,
     /// It ends the replay.
     Strict,

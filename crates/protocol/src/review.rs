@@ -1,24 +1,24 @@
-//! Reviews of edits by a judge: what is asked of a session, and what came of one.
+//! Reviews of edits by a judge: the rule of a session, and the result of one review.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::message::Usage;
 
-/// What edits of a session are judged by.
+/// The rule by which the edits of a session are judged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReviewRule {
     pub rules: String,
-    /// Whether a failing last verdict refuses the end of the task.
+    /// True if a failing last verdict refuses the end of the task.
     #[serde(default)]
     pub gate: bool,
-    /// Whether each successful edit of a file is judged by itself.
+    /// True if each successful edit of a file is judged by itself.
     #[serde(default)]
     pub after_edits: bool,
-    /// Reviews of one run.
+    /// The most reviews of one run.
     #[serde(default = "ReviewRule::max_reviews")]
     pub max_reviews: u32,
-    /// Tokens the reviews of one run may take.
+    /// The most tokens that the reviews of one run may use.
     #[serde(default = "ReviewRule::max_tokens")]
     pub max_tokens: u64,
 }
@@ -33,7 +33,7 @@ impl ReviewRule {
     }
 }
 
-/// What the judge says.
+/// The judge's verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReviewVerdict {
@@ -43,7 +43,7 @@ pub struct ReviewVerdict {
     pub locations: Vec<ReviewLocation>,
 }
 
-/// Where something should be otherwise.
+/// A place that the judge wants changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReviewLocation {
@@ -52,27 +52,27 @@ pub struct ReviewLocation {
     pub start_line: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_line: Option<u32>,
-    /// Words that are found there.
+    /// Text found at that place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub anchor: Option<String>,
-    /// What to do there: `replace`, `insert`, `delete`.
+    /// The operation to do there: `replace`, `insert`, `delete`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
 }
 
-/// A review that was asked for.
+/// The result of a requested review.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Reviewed {
-    /// None if the judge could not be had or understood.
+    /// `None` if the judge was unreachable or its answer unparsable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<ReviewVerdict>,
-    /// Why there is no verdict.
+    /// The reason why there is no verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
     pub tokens: u64,
-    /// How often the judge was asked.
+    /// The number of requests to the judge.
     pub asked: u32,
-    /// Who judged, and what that took; journals of before do not say.
+    /// The model that judged, and the tokens it used; journals of earlier versions do not have them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -80,8 +80,8 @@ pub struct Reviewed {
 }
 
 impl ReviewVerdict {
-    /// For a reader.
-    pub fn words(&self) -> String {
+    /// The verdict as text for a reader.
+    pub fn description(&self) -> String {
         let mut text = if self.pass { "pass" } else { "fail" }.to_owned();
         for (head, rows) in [("Reasons", &self.reasons), ("Suggestions", &self.suggestions)] {
             if !rows.is_empty() {
@@ -91,14 +91,14 @@ impl ReviewVerdict {
         }
         if !self.locations.is_empty() {
             text.push_str("\nWhere:");
-            self.locations.iter().for_each(|place| text.push_str(&format!("\n- {}", place.words())));
+            self.locations.iter().for_each(|place| text.push_str(&format!("\n- {}", place.description())));
         }
         text
     }
 }
 
 impl ReviewLocation {
-    fn words(&self) -> String {
+    fn description(&self) -> String {
         let mut text = self.path.clone();
         match (self.start_line, self.end_line) {
             (Some(start), Some(end)) if end != start => text.push_str(&format!(":{start}-{end}")),
@@ -126,7 +126,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!(
-            verdict.words(),
+            verdict.description(),
             "fail\nReasons:\n- no test\nSuggestions:\n- add one\nWhere:\n- a.py:3-5 replace\n- b.py at `def f`"
         );
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ApprovalAnswer, Fact, Proposal, ToolErrorKind, Verdict};
 
-/// Where the agent is.
+/// The state of the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentState {
@@ -15,7 +15,7 @@ pub enum AgentState {
     Error,
 }
 
-/// Where a step is. It never goes back.
+/// The state of a step. It never goes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StepState {
@@ -38,11 +38,11 @@ impl StepState {
     }
 }
 
-/// Where a call is, in Gemini CLI's words. Derived from its events, never stored.
+/// The state of a call, in Gemini CLI's words. Derived from its events, never stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CallState {
-    /// The model made it; nothing has looked at it yet.
+    /// The model made it; nothing has examined it yet.
     Validating,
     AwaitingApproval,
     /// Allowed, and waiting for its turn.
@@ -67,7 +67,7 @@ impl CallState {
     }
 
     /// The state of a call after one of its own events.
-    pub fn then(self, fact: &Fact) -> Self {
+    pub fn after_event(self, fact: &Fact) -> Self {
         match (self, fact) {
             // A command inside a running line is allowed while its call goes on executing.
             (CallState::AwaitingApproval, Fact::ApprovalGiven(given)) => match given.answer {
@@ -77,12 +77,12 @@ impl CallState {
                 // Its result follows at once.
                 ApprovalAnswer::No => CallState::AwaitingApproval,
             },
-            (before, fact) => Self::after(fact).unwrap_or(before),
+            (before, fact) => Self::from_fact(fact).unwrap_or(before),
         }
     }
 
-    /// Where one of a call's own events leaves it; none if the event says nothing about that.
-    fn after(fact: &Fact) -> Option<Self> {
+    /// The state in which one of a call's own events leaves it; `None` if the event does not change the state.
+    fn from_fact(fact: &Fact) -> Option<Self> {
         match fact {
             Fact::CallDecided(decided) => Some(match decided.decision.verdict {
                 Verdict::Allow => CallState::Scheduled,

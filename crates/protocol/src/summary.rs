@@ -1,4 +1,4 @@
-//! What a list of sessions says about one of them.
+//! The summary of a session in a list of sessions.
 
 use std::fmt;
 
@@ -29,14 +29,14 @@ pub struct SessionSummary {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionState {
-    /// No task was given yet.
+    /// The session has no task yet.
     New,
-    /// A task is unfinished. Whether anyone works on it, the journal cannot tell.
+    /// A task is unfinished. The journal does not say whether a process works on it.
     Running,
     Completed,
     Error,
     Cancelled,
-    /// Unfinished, and nobody works on it: said by the one who knows that, never by a journal.
+    /// Unfinished, and no process works on it: set by code that knows this, never derived from a journal alone.
     Interrupted,
 }
 

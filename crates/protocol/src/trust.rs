@@ -1,14 +1,14 @@
-//! Trust in what a project brings along: kinds of items, what a person said, and how an item stands.
+//! Trust in what a project brings along: kinds of items, the user's answers, and the states of an item.
 
 use serde::{Deserialize, Serialize};
 
-/// Kind of an item.
+/// The kinds of items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ItemKind {
     /// Text for the model.
     Instructions,
-    /// A command that looks at changed files.
+    /// A command that checks changed files.
     Check,
     /// A program that runs field commands.
     Field,
@@ -17,7 +17,7 @@ pub enum ItemKind {
 }
 
 impl ItemKind {
-    pub fn word(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             ItemKind::Instructions => "instructions",
             ItemKind::Check => "check command",
@@ -27,31 +27,31 @@ impl ItemKind {
     }
 }
 
-/// Answer of a person who was asked about an item.
+/// The answer of a user who was asked about an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TrustAnswer {
     Trusted,
-    /// Not to be used, and not to be asked about again while it stays as it is.
+    /// Not to be used; and not to be asked about again while it stays as it is.
     Refused,
 }
 
-/// State of an item beside what was said about it.
+/// The state of an item, compared with the answer about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ItemState {
     Trusted,
     Refused,
-    /// Something was said about it, but it is another now.
+    /// There is an answer about it, but the item has changed since.
     Changed,
-    /// Nobody said anything about it.
+    /// There is no answer about it.
     New,
-    /// It was trusted and is not there any more.
+    /// It was trusted and no longer exists.
     Gone,
 }
 
 impl ItemState {
-    pub fn word(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             ItemState::Trusted => "trusted",
             ItemState::Refused => "refused",

@@ -1,21 +1,21 @@
-//! Places where a text may be cut without leaving half of something that looks like a secret.
+//! Places where a text may be cut without splitting something that looks like a secret.
 //!
-//! A shape is known by its beginning, or by the name before it: the rest behind a cut looks like nothing. So whoever cuts a
-//! text that is masked later, asks here for the place.
+//! A shape is recognised by its beginning, or by the name before it: the rest after a cut looks harmless. So code
+//! that cuts a text which is masked later asks here for the place.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::shape;
-use crate::shape::look;
+use crate::mask_shapes;
+use crate::shape::find_shapes;
 
-/// Bytes around a cut that are looked at, besides the words that reach into them.
+/// Bytes around a cut that are examined, besides the words that reach into them.
 const AROUND: usize = 16 << 10;
 const KEY_BEGINS: &[u8] = b"-----BEGIN ";
-/// Shapes may touch each other.
+/// The most shapes that are passed in a row; shapes may touch each other.
 const ROUNDS: usize = 64;
 
-/// The last place up to `at` that is not inside of a shape or a character: what stands before is shown.
+/// The last place up to `at` that is not inside of a shape or a character; the part before it is shown.
 pub fn cut_before(text: &[u8], at: usize) -> usize {
     let mut at = at.min(text.len());
     for _ in 0..ROUNDS {
@@ -27,7 +27,7 @@ pub fn cut_before(text: &[u8], at: usize) -> usize {
     (at.saturating_sub(3)..=at).rev().find(|at| is_char_start(text, *at)).unwrap_or(at)
 }
 
-/// The first place from `at` on that is not inside of a shape or a character: what stands behind is shown.
+/// The first place from `at` on that is not inside of a shape or a character; the part after it is shown.
 pub fn cut_after(text: &[u8], at: usize) -> usize {
     let mut at = at.min(text.len());
     for _ in 0..ROUNDS {
@@ -47,19 +47,19 @@ pub fn beginning(text: &str, most: usize) -> &str {
     text.get(..cut_before(text.as_bytes(), most)).unwrap_or_default()
 }
 
-/// The beginning of a text, at most `most` characters of it; none if that is all.
+/// The beginning of a text, at most `most` characters of it; `None` if that is all.
 pub fn first_chars(text: &str, most: usize) -> Option<&str> {
     let (at, _) = text.char_indices().nth(most)?;
     Some(beginning(text, at))
 }
 
-/// The first `most` characters of a text without what looks like a secret, and whether there are more of them. Only so much of
-/// the text is read as may be shown.
-pub fn shaped_beginning(text: &str, most: usize) -> (Cow<'_, str>, bool) {
+/// The first `most` characters of a text, masked by shape, and true if there are more of them. Only the part of the
+/// text that may be shown is read.
+pub fn masked_beginning(text: &str, most: usize) -> (Cow<'_, str>, bool) {
     let end = text.char_indices().nth(most).map_or(text.len(), |(at, _)| at);
-    // What begins in the part that is shown is known by its beginning.
+    // A shape that begins in the shown part is recognised by its beginning.
     let near = text.get(..text.ceil_char_boundary(end.saturating_add(AROUND))).unwrap_or(text);
-    let masked = shape(near);
+    let masked = mask_shapes(near);
     match masked.char_indices().nth(most) {
         Some((at, _)) => (Cow::Owned(masked.get(..at).unwrap_or_default().to_owned()), true),
         None => {
@@ -73,11 +73,11 @@ fn is_char_start(text: &[u8], at: usize) -> bool {
     text.get(at).is_none_or(|byte| byte & 0b1100_0000 != 0b1000_0000)
 }
 
-/// What looks like a secret on both sides of a place.
+/// The shape on both sides of a place.
 fn across(text: &[u8], at: usize) -> Option<Range<usize>> {
     let is_blank = |byte: &u8| byte.is_ascii_whitespace();
     let (before, behind) = text.split_at_checked(at)?;
-    // Whole words: a token that is longer than all of this is still known by how it begins.
+    // Whole words: a token that is longer than all of this is still recognised by its beginning.
     let near = before.len().saturating_sub(AROUND);
     let from = before.get(..near)?.iter().rposition(is_blank).map_or(0, |blank| blank + 1);
     let far = behind.len().min(AROUND);
@@ -87,12 +87,12 @@ fn across(text: &[u8], at: usize) -> Option<Range<usize>> {
         (shape.start + 1..shape.end).contains(&(at - from))
             && !is_open_key(window.get(shape.clone()).unwrap_or_default())
     };
-    let found = look(window).into_iter().map(|found| found.whole).filter(is_across);
+    let found = find_shapes(window).into_iter().map(|found| found.whole).filter(is_across);
     let found = found.reduce(|one, other| one.start.min(other.start)..one.end.max(other.end))?;
     Some(from + found.start..from + found.end)
 }
 
-/// A private key that ends nowhere near reaches to the end of any text, and is masked so.
+/// Tells whether a shape is a private key without an end nearby; it reaches to the end of any text, and is masked so.
 fn is_open_key(shape: &[u8]) -> bool {
     let ends = |part: &[u8]| part == b"-----END ";
     shape.starts_with(KEY_BEGINS) && !shape.windows(9).any(ends)
@@ -115,18 +115,18 @@ mod tests {
         "-----BEGIN RSA PRIVATE KEY-----\nMIIabcdef\nMIIghijkl\n-----END RSA PRIVATE KEY-----",
     ];
 
-    /// Wherever a text is cut in two, the parts without what is masked hold nothing of the secret.
+    /// Cuts a text in two at every place, and expects that the masked parts hold nothing of the secret.
     #[test]
     fn no_cut_leaves_half_of_a_secret() {
         for secret in SECRETS {
             let text = format!("ä begin\n{secret}\n{secret} end ö\n");
-            let whole = shape(&text).into_owned();
+            let whole = mask_shapes(&text).into_owned();
             for at in 0..=text.len() {
                 let head = cut_before(text.as_bytes(), at);
                 let tail = cut_after(text.as_bytes(), at);
                 assert!(head <= at && at <= tail, "{at}: {head} {tail}");
                 for part in [&text[..head], &text[tail..]] {
-                    let masked = shape(part);
+                    let masked = mask_shapes(part);
                     let known = |word: &str| whole.contains(word);
                     assert!(masked.split_whitespace().all(known), "{at}: {masked:?} of {text:?}");
                 }
@@ -137,13 +137,13 @@ mod tests {
     #[test]
     fn the_beginning_is_masked_and_the_rest_is_not_read() {
         let text = format!("x {} {}", SECRETS[0], "word ".repeat(10_000));
-        assert_eq!(shaped_beginning(&text, 12), ("x «secret» w".into(), true));
-        assert_eq!(shaped_beginning(&text, 4), ("x «s".into(), true));
-        assert_eq!(shaped_beginning("日本", 2), ("日本".into(), false));
-        assert_eq!(shaped_beginning("日本", 1), ("日".into(), true));
-        // A value that reaches beyond all that is read is hidden as far as it is read.
+        assert_eq!(masked_beginning(&text, 12), ("x «secret» w".into(), true));
+        assert_eq!(masked_beginning(&text, 4), ("x «s".into(), true));
+        assert_eq!(masked_beginning("日本", 2), ("日本".into(), false));
+        assert_eq!(masked_beginning("日本", 1), ("日".into(), true));
+        // A value that reaches beyond the part that is read is hidden as far as it is read.
         let long = format!("x token={}", "aB3".repeat(30_000));
-        assert_eq!(shaped_beginning(&long, 1_000), ("x token=«secret»".into(), true));
+        assert_eq!(masked_beginning(&long, 1_000), ("x token=«secret»".into(), true));
     }
 
     #[test]

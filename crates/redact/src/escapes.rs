@@ -1,6 +1,6 @@
-//! What JSON, HTML and shells make of a value. Each has several ways to write the same, and nobody mixes them.
+//! The forms of a value in JSON, HTML and shells. Each has several ways to write the same, and no program mixes them.
 
-/// Characters of a value, each as `written` has it.
+/// The value with each character replaced by its form in `written`.
 fn each(value: &str, written: impl Fn(char) -> Option<String>) -> String {
     value.chars().fold(String::with_capacity(value.len()), |mut out, c| {
         match written(c) {
@@ -11,16 +11,16 @@ fn each(value: &str, written: impl Fn(char) -> Option<String>) -> String {
     })
 }
 
-/// Which characters JSON writes as numbers, without need.
+/// The characters that JSON writes as numbers without need.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Numbers {
     No,
     Foreign,
-    /// Also those that mean something in HTML.
+    /// Foreign ones, and those with a meaning in HTML.
     Marks,
 }
 
-/// Also JSON in a text of JSON.
+/// The forms of a value in JSON, and in JSON inside a string of JSON.
 pub(crate) fn json(value: &str) -> Vec<String> {
     let mut forms = Vec::new();
     for numbers in [Numbers::No, Numbers::Foreign, Numbers::Marks] {
@@ -33,7 +33,7 @@ pub(crate) fn json(value: &str) -> Vec<String> {
     forms
 }
 
-/// As most programs write it.
+/// The form in JSON that most programs write.
 pub(crate) fn json_plain(value: &str) -> String {
     json_once(value, Numbers::No, false, false)
 }
@@ -58,7 +58,7 @@ fn json_once(value: &str, numbers: Numbers, slashes: bool, upper: bool) -> Strin
     })
 }
 
-/// Every character as a number, also those that need it not: as JSON, as C, as shells and as HTML write it.
+/// Every character as a number, also those that need no escape: in the forms of JSON, C, shells and HTML.
 pub(crate) fn each_character(value: &str) -> Vec<String> {
     let mut forms = Vec::new();
     for upper in [false, true] {
@@ -106,7 +106,7 @@ pub(crate) fn html(value: &str) -> Vec<String> {
     ways.map(way).to_vec()
 }
 
-/// In single quotes, in double quotes, after a dollar, and without quotes.
+/// The forms in single quotes, in double quotes, after a dollar, and without quotes.
 pub(crate) fn shell(value: &str) -> Vec<String> {
     let escaped = |is_plain: fn(char) -> bool| each(value, |c| (!is_plain(c)).then(|| format!("\\{c}")));
     let dollar = |octal: bool| {
@@ -129,7 +129,7 @@ pub(crate) fn shell(value: &str) -> Vec<String> {
         dollar(true),
         escaped(|c| !"\\\"$`".contains(c)),
         escaped(|c| !"\\\"$`!".contains(c)),
-        // As bash does it, then as libraries do.
+        // First in bash's form, then in those of libraries.
         escaped(|c| !" \t!\"$&'()*,;<>?[\\]^`{|}".contains(c)),
         escaped(|c| !" \t!\"$&'()*,;<>?[\\]^`{|}#~".contains(c)),
         escaped(|c| c.is_alphanumeric() || "_-.,:+/@\n".contains(c)),

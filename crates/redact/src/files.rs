@@ -1,7 +1,8 @@
-//! Keys in the text of a configuration file, of whatever format and however broken.
+//! Keys in the text of a configuration file of any format, even a broken one.
 //!
-//! A file that cannot be used is not parsed, and its keys are secrets all the same. So names and values are looked for in the
-//! text itself: `name = "value"`, `name: value`, `"name": "value"`, in lines, in flow mappings and as block scalars.
+//! A file that cannot be used is not parsed, and its keys are secrets nevertheless. So names and values are searched
+//! for in the text itself: `name = "value"`, `name: value`, `"name": "value"`, in lines, in flow mappings and as
+//! block scalars.
 
 use std::sync::LazyLock;
 
@@ -33,7 +34,7 @@ pub fn keys_in_file(text: &str) -> Vec<(String, String)> {
     found
 }
 
-/// Whether a value only says that a key belongs here, as samples do.
+/// Tells whether a value only says that a key belongs here, as in samples.
 fn is_stand_in(value: &str) -> bool {
     let value = value.to_ascii_lowercase();
     value.starts_with(['$', '<', '{'])

@@ -2,28 +2,29 @@
 
 use crate::{SHORTEST, escapes};
 
-/// What base64 or hex makes of a value must be longer to count.
+/// The base64 or hex form of a value must be this long to count.
 const SHORTEST_FORM: usize = 8;
 
 /// A line of a value counts alone if it is this long.
 const LINE: usize = 20;
 
-/// Of longer values, only the forms that are not much longer still.
+/// Longer values are only known in forms that are not much longer than they are.
 const LONG: usize = 512;
 
-/// No form is longer: a longer one is looked for in pieces.
+/// The longest form that is searched for as a whole; a longer one is searched for in pieces.
 pub(crate) const PIECE: usize = 4096;
 
-/// Bytes of all forms of all values, besides the values themselves.
+/// The most bytes of all forms of all values, besides the values themselves.
 pub(crate) const ROOM: usize = 1 << 20;
 
-/// A byte of a value comes to about this many in all its forms, in those of a long one, and in the few that are tried last.
+/// The bytes that one byte of a value takes in all its forms, in those of a long one, and in the few that are tried
+/// last.
 const ALL: usize = 256;
 const MANY: usize = 128;
 const FEW: usize = 24;
 
-/// The value itself and all else it is known by, as far as there is room. Some may be there twice.
-pub(crate) fn of(value: &str, room: usize) -> Vec<String> {
+/// The value itself and all its other forms, as far as there is room. A form may be there twice.
+pub(crate) fn value_forms(value: &str, room: usize) -> Vec<String> {
     let whole = value.trim_end_matches(['\r', '\n']);
     let whole = if whole.len() < SHORTEST { value } else { whole };
     if !whole.contains('\n') {
@@ -32,7 +33,7 @@ pub(crate) fn of(value: &str, room: usize) -> Vec<String> {
     let plain = whole.replace("\r\n", "\n");
     let mut forms = spelled(&plain, room / 2);
     forms.extend(spelled(&plain.replace('\n', "\r\n"), room / 2));
-    // What frames a key is no secret, and a line of words or of settings is like those of others.
+    // The frame of a key is not secret, and a line of words or of settings occurs elsewhere too.
     let is_alone = |line: &&str| {
         line.len() >= LINE && !line.starts_with("-----") && line.bytes().all(|byte| byte.is_ascii_graphic())
     };
@@ -40,7 +41,8 @@ pub(crate) fn of(value: &str, room: usize) -> Vec<String> {
     forms
 }
 
-/// A form in pieces that are short enough. All begin at the same places, so forms that begin alike have the same pieces.
+/// A form in pieces that are short enough. All begin at the same places, so forms with the same beginning have the
+/// same pieces.
 pub(crate) fn pieces(form: &str) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut rest = form;
@@ -55,7 +57,7 @@ pub(crate) fn pieces(form: &str) -> Vec<&str> {
     pieces
 }
 
-/// The forms there is room for.
+/// The forms for which there is room.
 fn spelled(value: &str, room: usize) -> Vec<String> {
     let fits = |factor: usize| value.len().saturating_mul(factor) <= room;
     if fits(if value.len() <= LONG { ALL } else { MANY }) {
@@ -66,7 +68,7 @@ fn spelled(value: &str, room: usize) -> Vec<String> {
     forms
 }
 
-/// Base64, hex and JSON: what programs do to a value without being asked.
+/// Base64, hex and JSON: the forms that programs produce by default.
 fn few(value: &str) -> Vec<String> {
     let mut forms: Vec<String> = (0..3).map(|before| inside_base64(value.as_bytes(), before)).collect();
     forms.push(hex(value, "", false));
@@ -75,7 +77,7 @@ fn few(value: &str) -> Vec<String> {
     forms
 }
 
-/// Not all forms differ from the value: it depends on what is in it.
+/// All forms. They need not all differ from the value; that depends on its characters.
 fn every(value: &str) -> Vec<String> {
     let mut forms = base64(value);
     if value.len() <= LONG {
@@ -108,14 +110,14 @@ fn every(value: &str) -> Vec<String> {
     forms
 }
 
-/// What percent-encoding leaves beside letters and digits: by the standard, as browsers do it to a part and to a whole
-/// address, as Python and as forms do it.
+/// The characters, besides letters and digits, that percent-encoding leaves as they are: by the standard, in browsers
+/// for a part and for a whole address, in Python and in forms.
 const KEPT: [&str; 5] = ["-._~", "-._~!*'()", "-._~!*'();/?:@&=+$,#", "-._~/", "-._*"];
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// What base64 makes of a value at each of the three places it can have among other bytes, in both alphabets, then what
-/// JSON, URLs and base64 itself make of that.
+/// The base64 forms of a value at each of the three offsets it can have among other bytes, in both alphabets, then
+/// the JSON, URL and base64 forms of these.
 fn base64(value: &str) -> Vec<String> {
     let mut forms = Vec::new();
     for before in 0..3 {
@@ -124,7 +126,7 @@ fn base64(value: &str) -> Vec<String> {
         if value.len() <= LONG {
             forms.extend((0..3).map(|before| inside_base64(standard.as_bytes(), before)));
             forms.extend((0..3).map(|before| inside_base64(for_urls.as_bytes(), before)));
-            // `base64 | base64` has line breaks in the inner one.
+            // In `base64 | base64`, the inner one has line breaks.
             let lines: Vec<&[u8]> = standard.as_bytes().chunks(76).collect();
             if before == 0 && lines.len() > 1 {
                 forms.extend((0..3).map(|before| inside_base64(&lines.join(&b'\n'), before)));
@@ -139,7 +141,7 @@ fn base64(value: &str) -> Vec<String> {
     forms
 }
 
-/// The characters of base64 that depend on the value alone, when `before` bytes stand in front of it.
+/// The characters of base64 that depend on the value alone, with `before` bytes in front of it.
 fn inside_base64(value: &[u8], before: usize) -> String {
     let bits = |at: usize| -> Option<bool> {
         let (byte, bit) = ((at / 8).checked_sub(before)?, 7 - at % 8);
@@ -155,7 +157,8 @@ fn inside_base64(value: &[u8], before: usize) -> String {
     (first..last).map(letter).collect()
 }
 
-/// A value must be this long to be known backwards or in another case: a short one is a word of ordinary text so.
+/// A value must be this long to be recognised backwards or in another case: a short one is then a word of ordinary
+/// text.
 const TURNED: usize = 12;
 
 /// The value backwards, and in the other cases.
@@ -166,7 +169,7 @@ fn turned(value: &str) -> Vec<String> {
     vec![value.chars().rev().collect(), value.to_uppercase(), value.to_lowercase()]
 }
 
-/// The characters of base32 that depend on the value alone, when `before` bytes stand in front of it.
+/// The characters of base32 that depend on the value alone, with `before` bytes in front of it.
 fn base32(value: &[u8], before: usize) -> Vec<String> {
     const LETTERS: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
     let bit = |at: usize| -> u8 {
@@ -186,12 +189,12 @@ fn base32(value: &[u8], before: usize) -> Vec<String> {
     vec![upper]
 }
 
-/// Hex with something between the bytes, in one line.
+/// Hex with a separator between the bytes, in one line.
 fn spaced_hex(value: &str, gap: &str, upper: bool) -> String {
     hex(value, gap, upper).get(gap.len()..).unwrap_or_default().to_owned()
 }
 
-/// Every byte, also those that need it not.
+/// Every byte in hex, also those that need no escape.
 fn hex(value: &str, mark: &str, upper: bool) -> String {
     let byte = |byte: u8| if upper { format!("{mark}{byte:02X}") } else { format!("{mark}{byte:02x}") };
     value.bytes().map(byte).collect()
@@ -234,11 +237,11 @@ mod tests {
             "c2stUGxhbnR\nlZC8wMTIzK3\nh5eg==",
             "&#x73;&#x6b;&#x2d;&#x50;&#x6c;&#x61;&#x6e;&#x74;&#x65;&#x64;&#x2f;&#x30;&#x31;&#x32;&#x33;&#x2b;&#x78;&#x79;&#x7a;",
         ] {
-            let clean = redactor.text(text);
+            let clean = redactor.redact_text(text);
             assert!(clean.contains("«secret:KEY»"), "{text}: {clean}");
         }
         for text in ["planted 0123", "sk-Planted", "SK-", "zyx+3210"] {
-            assert_eq!(redactor.text(text), text);
+            assert_eq!(redactor.redact_text(text), text);
         }
     }
 }

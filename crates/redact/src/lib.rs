@@ -1,29 +1,29 @@
-//! Secrets become placeholders, once, where text enters.
+//! Replaces secrets by placeholders, once, where text enters.
 //!
-//! Whatever is journalled, shown or sent to a model has passed here first, so a journal holds what the model saw and a
-//! replay is exact. A placeholder is `«secret:NAME»`. Only values that are known are replaced here; guessing by shape
-//! belongs to screens and logs. A value is also known by the clothes it usually travels in (base64, also in the middle of
-//! something longer, hex, and what URLs, JSON, HTML and shells make of it), and where something stands in it that is not
-//! seen.
+//! All text that is journalled, shown or sent to a model has passed here first, so a journal holds what the model saw
+//! and a replay is exact. A placeholder is `«secret:NAME»`. Only known values are replaced here; guessing by shape is
+//! for screens and logs. A value is also recognised in the forms in which it usually occurs (base64, also in the
+//! middle of longer text, hex, and its forms in URLs, JSON, HTML and shells), and with invisible characters in its
+//! middle.
 
 mod cut;
 mod escapes;
 mod files;
 mod forms;
-mod masking;
+mod shape_stream;
 mod names;
 mod shadow;
 mod shape;
 mod stream;
-mod words;
+mod command_words;
 
-pub use cut::{beginning, cut_after, cut_before, first_chars, shaped_beginning};
+pub use cut::{beginning, cut_after, cut_before, first_chars, masked_beginning};
 pub use files::keys_in_file;
-pub use masking::ShapeStream;
+pub use shape_stream::ShapeStream;
 pub use names::{is_secret_name, secrets_in, secrets_in_address};
-pub use shape::shape;
+pub use shape::mask_shapes;
 pub use stream::Stream;
-pub use words::{mask_command, mask_words};
+pub use command_words::{mask_command, mask_words};
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -31,39 +31,39 @@ use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
-use crate::shadow::{Breaks, Reading, Shadow};
+use crate::shadow::{BreakHandling, ControlHandling, Shadow};
 
-/// Values shorter than this would be found inside ordinary words.
+/// Shorter values are not redacted: they would be found inside ordinary words.
 const SHORTEST: usize = 6;
 
 pub struct Redactor {
     finder: Option<AhoCorasick>,
-    /// What is looked for, in order, each once.
+    /// The forms that are searched for, sorted, each once.
     forms: Vec<String>,
-    /// What stands where each was.
+    /// The placeholder of each form.
     placeholders: Vec<String>,
     longest: usize,
 }
 
 /// A secret in a text.
-struct Found {
+struct SecretMatch {
     range: Range<usize>,
     form: usize,
 }
 
-struct Looked {
-    /// In order, none over another.
-    found: Vec<Found>,
-    /// Where the last bytes begin that may be the beginning of a secret.
+struct ScanResult {
+    /// In order, without overlaps.
+    found: Vec<SecretMatch>,
+    /// The position of the last bytes that may be the beginning of a secret.
     begun: usize,
-    /// What is seen of these.
+    /// The visible part of these bytes.
     rest: Vec<u8>,
 }
 
 impl Redactor {
-    /// Takes pairs of name and value. Short values are left alone.
+    /// Makes a redactor for pairs of name and value. Short values are ignored.
     ///
-    /// The cost is linear in the size of the values, and those that come first are known in the most forms.
+    /// The cost is linear in the size of the values, and the first ones are recognised in the most forms.
     pub fn new(secrets: impl IntoIterator<Item = (String, String)>) -> Self {
         let mut known: HashSet<String> = HashSet::new();
         let mut forms: Vec<(String, String)> = Vec::new();
@@ -73,16 +73,17 @@ impl Redactor {
                 continue;
             }
             let placeholder = format!("«secret:{name}»");
-            let dressed = forms::of(&value, room);
+            let dressed = forms::value_forms(&value, room);
             room = room.saturating_sub(dressed.iter().map(String::len).sum());
             let pieces = dressed.iter().flat_map(|form| forms::pieces(form));
             forms.extend(pieces.map(|piece| (piece.to_owned(), placeholder.clone())));
         }
-        // The first name of a value stays.
+        // The first name of a value counts.
         forms.sort_by(|(one, _), (other, _)| one.cmp(other));
         forms.dedup_by(|(next, _), (first, _)| next == first);
         let (forms, placeholders): (Vec<String>, Vec<String>) = forms.into_iter().unzip();
-        // A table of all states costs kilobytes for every byte of a value, and far more time for one that repeats itself.
+        // A table of all states costs kilobytes for every byte of a value, and far more time for one that repeats
+        // itself.
         let build = || {
             let mut builder = AhoCorasick::builder();
             builder.match_kind(MatchKind::LeftmostLongest).kind(Some(AhoCorasickKind::ContiguousNFA));
@@ -93,44 +94,44 @@ impl Redactor {
         Self { finder, forms, placeholders, longest }
     }
 
-    pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        match self.bytes(text.as_bytes()) {
+    pub fn redact_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        match self.redact_bytes(text.as_bytes()) {
             Cow::Borrowed(_) => Cow::Borrowed(text),
             Cow::Owned(clean) => Cow::Owned(String::from_utf8_lossy(&clean).into_owned()),
         }
     }
 
-    pub fn bytes<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
-        let found = self.look(bytes, false).found;
+    pub fn redact_bytes<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+        let found = self.scan(bytes, false).found;
         if found.is_empty() {
             return Cow::Borrowed(bytes);
         }
         Cow::Owned(self.replaced(bytes, 0..bytes.len(), &found))
     }
 
-    /// For text that comes in pieces: see [`Stream`].
+    /// A redactor for text that comes in pieces: see [`Stream`].
     pub fn stream(&self) -> Stream<'_> {
         Stream::new(self)
     }
 
-    /// What is in a text, and with `open`, what may begin at its end.
-    fn look(&self, bytes: &[u8], open: bool) -> Looked {
-        let mut looked = Looked { found: Vec::new(), begun: bytes.len(), rest: Vec::new() };
+    /// The secrets in a text, and with `open`, a beginning of one at its end.
+    fn scan(&self, bytes: &[u8], open: bool) -> ScanResult {
+        let mut looked = ScanResult { found: Vec::new(), begun: bytes.len(), rest: Vec::new() };
         let Some(finder) = &self.finder else { return looked };
         let as_found = |found: aho_corasick::Match| (found.range(), found.pattern().as_usize());
         let plain = finder.find_iter(bytes).map(as_found);
-        looked.found.extend(plain.map(|(range, form)| Found { range, form }));
+        looked.found.extend(plain.map(|(range, form)| SecretMatch { range, form }));
         if open {
-            looked.begun = self.begun(bytes);
+            looked.begun = self.possible_start(bytes);
             looked.rest = bytes.get(looked.begun..).unwrap_or_default().to_vec();
         }
-        let mut read = |reading: Reading| {
+        let mut read = |reading: ControlHandling| {
             let found = &mut looked.found;
-            let shadow = Shadow::cast(bytes, reading, Breaks::Base64Joined, self.longest, |shadow| {
+            let shadow = Shadow::cast(bytes, reading, BreakHandling::Base64Joined, self.longest, |shadow| {
                 let seen = finder.find_iter(shadow.seen()).map(as_found);
-                found.extend(seen.map(|(seen, form)| Found { range: shadow.range(seen), form }));
+                found.extend(seen.map(|(seen, form)| SecretMatch { range: shadow.range(seen), form }));
             })?;
-            let begun = if open { self.begun(shadow.seen()) } else { shadow.seen().len() };
+            let begun = if open { self.possible_start(shadow.seen()) } else { shadow.seen().len() };
             if begun < shadow.seen().len() {
                 let place = shadow.range(begun..begun + 1).start;
                 if place < looked.begun {
@@ -140,18 +141,18 @@ impl Redactor {
             }
             Some(shadow.is_ambiguous)
         };
-        if let Some(is_ambiguous) = read(Reading::Dropped) {
+        if let Some(is_ambiguous) = read(ControlHandling::Dropped) {
             if is_ambiguous {
-                read(Reading::ByLine);
-                read(Reading::Terminal);
+                read(ControlHandling::ByLine);
+                read(ControlHandling::Terminal);
             }
             looked.found = merged(looked.found);
         }
         looked
     }
 
-    /// Where the last bytes begin that may be the beginning of a secret.
-    fn begun(&self, bytes: &[u8]) -> usize {
+    /// The position of the last bytes that may be the beginning of a secret.
+    fn possible_start(&self, bytes: &[u8]) -> usize {
         let begins = |at: &usize| {
             let end = bytes.get(*at..).unwrap_or_default();
             let first = self.forms.partition_point(|form| form.as_bytes() < end);
@@ -162,17 +163,17 @@ impl Redactor {
         (bytes.len().saturating_sub(self.longest)..bytes.len()).find(begins).unwrap_or(bytes.len())
     }
 
-    /// A part of a text that ends in no secret.
-    fn replaced(&self, bytes: &[u8], part: Range<usize>, found: &[Found]) -> Vec<u8> {
+    /// A part of a text, redacted; the part must not end inside a secret.
+    fn replaced(&self, bytes: &[u8], part: Range<usize>, found: &[SecretMatch]) -> Vec<u8> {
         let mut out = Vec::with_capacity(part.len());
         let mut from = part.start;
-        for Found { range, form } in found.iter().filter(|found| found.range.end <= part.end) {
+        for SecretMatch { range, form } in found.iter().filter(|found| found.range.end <= part.end) {
             if range.end <= from {
                 continue;
             }
             out.extend_from_slice(bytes.get(from..range.start).unwrap_or_default());
             out.extend_from_slice(self.placeholders.get(*form).map_or(b"", |text| text.as_bytes()));
-            // Line breaks that are no part of the secret stay, so that lines keep their numbers.
+            // Line breaks that are not part of the secret stay, so that lines keep their numbers.
             let breaks = |bytes: &[u8]| bytes.iter().filter(|byte| **byte == b'\n').count();
             let whole = bytes.get(from.max(range.start)..range.end).map_or(0, breaks);
             let own = self.forms.get(*form).map_or(0, |form| breaks(form.as_bytes()));
@@ -184,10 +185,10 @@ impl Redactor {
     }
 }
 
-/// Those over each other become one, with the name of the longest.
-fn merged(mut all: Vec<Found>) -> Vec<Found> {
+/// Overlapping secrets become one, with the name of the longest.
+fn merged(mut all: Vec<SecretMatch>) -> Vec<SecretMatch> {
     all.sort_by_key(|found| (found.range.start, std::cmp::Reverse(found.range.end)));
-    let mut merged: Vec<Found> = Vec::with_capacity(all.len());
+    let mut merged: Vec<SecretMatch> = Vec::with_capacity(all.len());
     for found in all {
         match merged.last_mut() {
             Some(last) if found.range.start < last.range.end => {
@@ -212,7 +213,7 @@ mod tests {
 
     #[test]
     fn known_values_become_placeholders_and_short_ones_stay() {
-        assert_eq!(redactor().text("key sk-12345678, pin 1234"), "key «secret:KEY», pin 1234");
+        assert_eq!(redactor().redact_text("key sk-12345678, pin 1234"), "key «secret:KEY», pin 1234");
     }
 
     #[test]
@@ -245,7 +246,7 @@ mod tests {
             let mut stream = redactor.stream();
             let mut out: Vec<u8> = text.bytes().flat_map(|byte| stream.push(&[byte])).collect();
             out.extend(stream.finish());
-            assert_eq!(String::from_utf8(out).unwrap(), redactor.text(text));
+            assert_eq!(String::from_utf8(out).unwrap(), redactor.redact_text(text));
         }
     }
 
@@ -263,10 +264,10 @@ mod tests {
             "url?k=%73%6b%2d%31%32%2f%33%34%35%2b%36%37%20%38&x",
             "url?k=%73%6B%2D%31%32%2F%33%34%35%2B%36%37%20%38&x",
         ] {
-            let clean = redactor.text(text);
+            let clean = redactor.redact_text(text);
             assert!(clean.contains("«secret:KEY»"), "{text}: {clean}");
         }
-        assert_eq!(redactor.text("c2stMTIvMzQ"), "c2stMTIvMzQ", "a part of it is not it");
+        assert_eq!(redactor.redact_text("c2stMTIvMzQ"), "c2stMTIvMzQ", "a part of it is not it");
     }
 
     /// A value without a pattern in it.
@@ -305,8 +306,8 @@ mod tests {
     fn a_long_value_is_hidden_piece_by_piece() {
         let value = random(3 * forms::PIECE + 100);
         let redactor = Redactor::new([("KEY".to_owned(), value.clone())]);
-        assert_eq!(redactor.text(&format!("x {value} y")), format!("x {} y", "«secret:KEY»".repeat(4)));
-        let in_two = redactor.text(&value[100..2 * forms::PIECE]).into_owned();
+        assert_eq!(redactor.redact_text(&format!("x {value} y")), format!("x {} y", "«secret:KEY»".repeat(4)));
+        let in_two = redactor.redact_text(&value[100..2 * forms::PIECE]).into_owned();
         assert!(in_two.ends_with("«secret:KEY»"), "a whole piece is known alone");
     }
 
@@ -316,12 +317,12 @@ mod tests {
         let behind = (0..100).map(|at| ("BEHIND".to_owned(), format!("{at:05}{}", random(200))));
         let redactor = Redactor::new(std::iter::once(("OWN".to_owned(), own.to_owned())).chain(behind));
         let backwards: String = own.chars().rev().collect();
-        assert_eq!(redactor.text(&backwards), "«secret:OWN»");
-        assert_eq!(redactor.text(&format!("00099{}", random(200))), "«secret:BEHIND»");
+        assert_eq!(redactor.redact_text(&backwards), "«secret:OWN»");
+        assert_eq!(redactor.redact_text(&format!("00099{}", random(200))), "«secret:BEHIND»");
     }
 
     #[test]
     fn nothing_known_costs_nothing() {
-        assert!(matches!(Redactor::new([]).text("anything"), Cow::Borrowed(_)));
+        assert!(matches!(Redactor::new([]).redact_text("anything"), Cow::Borrowed(_)));
     }
 }

@@ -1,26 +1,27 @@
-//! Which variables of the environment hold secrets: by their names, and by what is in them.
+//! Environment variables that hold secrets: by their names, and by their values.
 //!
-//! A name alone is a guess. `AUTH=true`, `SSL_KEY=/etc/ssl/key.pem` and `KEY=production` are no secrets, and hiding their
-//! values would hide ordinary words everywhere. So a name that may mean something else counts only with a value that looks
-//! like one; a name that can mean nothing else counts with every value but the shortest and the plainest.
+//! A name alone is a guess. `AUTH=true`, `SSL_KEY=/etc/ssl/key.pem` and `KEY=production` are not secrets, and
+//! redacting their values would redact ordinary words everywhere. So a name with other meanings counts only with a
+//! value that looks like a secret; a name with no other meaning counts with every value but the shortest and the
+//! plainest.
 
 /// Last parts of names that mean a secret and nothing else.
 const SURE: [&str; 7] = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASS", "PASSPHRASE", "APIKEY"];
 
-/// The same as the end of a part: `PGPASSWORD`, `ACCESSTOKEN`.
+/// Such parts as the end of a longer word: `PGPASSWORD`, `ACCESSTOKEN`.
 const SURE_ENDS: [&str; 6] = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "APIKEY"];
 
-/// Parts before `KEY` with which it means nothing else.
+/// Parts before `KEY` with which it always means a secret.
 const SURE_KEYS: [&str; 4] = ["API", "SECRET", "ACCESS", "PRIVATE"];
 
 /// Last parts of names that mean a secret if the value looks like one.
 const LIKELY: [&str; 8] = ["KEY", "AUTH", "DSN", "PAT", "PWD", "COOKIE", "CREDENTIAL", "CREDENTIALS"];
 
-/// Words that end like a key and are none.
+/// Words that end like a key and are not keys.
 const NO_KEYS: [&str; 9] =
     ["MONKEY", "DONKEY", "TURKEY", "HOCKEY", "JOCKEY", "WHISKEY", "HOTKEY", "PUBKEY", "PUBLICKEY"];
 
-/// Values that say something about a secret, and are none.
+/// Values that describe a secret, and are not secrets.
 const WORDS: [&str; 24] = [
     "true",
     "false",
@@ -48,7 +49,7 @@ const WORDS: [&str; 24] = [
     "undefined",
 ];
 
-/// Folders at the top of a machine: what begins with one is a path.
+/// Folders at the top of a machine: a value that begins with one is a path.
 const TOPS: [&str; 22] = [
     "home",
     "root",
@@ -77,48 +78,48 @@ const TOPS: [&str; 22] = [
 /// Shorter values are never secrets.
 const SHORTEST: usize = 6;
 
-/// How sure a name is.
+/// The certainty that a name means a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Name {
+enum NameCertainty {
     Sure,
     Likely,
     No,
 }
 
-fn judge(name: &str) -> Name {
+fn certainty(name: &str) -> NameCertainty {
     let name = name.to_ascii_uppercase();
     let parts: Vec<&str> = name.split(['_', '-', '.']).collect();
     let (last, before) = match parts.as_slice() {
         [before @ .., last] => (*last, before.last().copied().unwrap_or_default()),
-        [] => return Name::No,
+        [] => return NameCertainty::No,
     };
     if SURE.contains(&last) || SURE_ENDS.iter().any(|end| last.ends_with(end)) {
-        return Name::Sure;
+        return NameCertainty::Sure;
     }
     if last == "KEY" && SURE_KEYS.contains(&before) {
-        return Name::Sure;
+        return NameCertainty::Sure;
     }
     let is_public = matches!(before, "PUBLIC" | "PUB") && last == "KEY";
-    // The folder that a shell is in, and was in.
+    // The current and the previous folder of a shell.
     let is_folder = last == "PWD" && parts.len() == 1;
     let is_key = last.ends_with("KEY") && !NO_KEYS.contains(&last);
-    if (LIKELY.contains(&last) || is_key) && !is_public && !is_folder { Name::Likely } else { Name::No }
+    if (LIKELY.contains(&last) || is_key) && !is_public && !is_folder { NameCertainty::Likely } else { NameCertainty::No }
 }
 
-/// Whether a variable is named like a secret, whatever is in it.
+/// Tells whether a variable has the name of a secret, with any value.
 pub fn is_secret_name(name: &str) -> bool {
-    judge(name) == Name::Sure
+    certainty(name) == NameCertainty::Sure
 }
 
-/// What is secret in a variable; nothing, if it is an ordinary one. Part of an address is secret by whatever name.
+/// The secrets in a variable; empty if it is an ordinary one. A part of an address is secret under any name.
 pub fn secrets_in(name: &str, value: &str) -> Vec<String> {
-    let judged = judge(name);
-    let mut secrets = in_addresses(value, judged != Name::No);
+    let judged = certainty(name);
+    let mut secrets = in_addresses(value, judged != NameCertainty::No);
     let is_secret = match judged {
-        Name::Sure => !is_ordinary(value),
-        // An address without a password in it, or with one that is known by now, is no secret as a whole.
-        Name::Likely => !is_ordinary(value) && !is_word(value) && !value.contains("://"),
-        Name::No => false,
+        NameCertainty::Sure => !is_ordinary(value),
+        // An address without a password in it, or with one that is already known, is not secret as a whole.
+        NameCertainty::Likely => !is_ordinary(value) && !is_word(value) && !value.contains("://"),
+        NameCertainty::No => false,
     };
     if is_secret {
         secrets.push(value.to_owned());
@@ -134,7 +135,7 @@ fn is_ordinary(value: &str) -> bool {
         || is_path(value)
 }
 
-/// One path, or several with colons between them.
+/// Tells whether a value is one path, or several with colons between them.
 fn is_path(value: &str) -> bool {
     let is_one = |part: &str| {
         let plain = part.bytes().all(|byte| byte.is_ascii_graphic() && !b"+=".contains(&byte));
@@ -147,7 +148,7 @@ fn is_path(value: &str) -> bool {
     value.split(':').all(|part| !part.is_empty() && is_one(part))
 }
 
-/// Letters only, as somebody writes a word: `production`, `Ask-Me`.
+/// Tells whether a value has only letters, like a word: `production`, `Ask-Me`.
 fn is_word(value: &str) -> bool {
     let is_letter = |byte: u8| byte.is_ascii_lowercase() || b"-_ ".contains(&byte);
     let (first, rest) = value.split_at_checked(1).unwrap_or(("", value));
@@ -162,21 +163,21 @@ pub fn secrets_in_address(address: &str) -> Vec<String> {
     let query = address.split_once('?').map_or("", |(_, query)| query);
     for part in query.split(['&', '#']) {
         let Some((name, value)) = part.split_once('=') else { continue };
-        if judge(name) != Name::No && value.len() >= SHORTEST && !is_word(value) {
+        if certainty(name) != NameCertainty::No && value.len() >= SHORTEST && !is_word(value) {
             secrets.push(value.to_owned());
         }
     }
     secrets
 }
 
-/// `user:password` of every address in a value, and the password by itself where it is no word. A user without a password
-/// is one in a variable that is named like a secret.
+/// `user:password` of every address in a value, and the password by itself where it is not a word. A user without a
+/// password is a secret in a variable that is named like one.
 fn in_addresses(value: &str, lone_users: bool) -> Vec<String> {
     let mut secrets = Vec::new();
     for (at, _) in value.match_indices("://") {
         let rest = value.get(at + 3..).unwrap_or_default();
         let end = rest.find(['/', '?', '#', ' ', '"', '\'', ',']).unwrap_or(rest.len());
-        // The last one: a careless password may hold another.
+        // The last one: a careless password may contain another.
         let Some((user, _)) = rest.get(..end).and_then(|host| host.rsplit_once('@')) else { continue };
         let Some((_, password)) = user.split_once(':').filter(|(_, password)| !password.is_empty()) else {
             let user = user.trim_end_matches(':');

@@ -1,56 +1,57 @@
-//! What a text shows, where it holds more than is seen.
+//! The visible part of a text that has invisible characters.
 //!
-//! A secret with a colour in its middle is whole on a screen, because screens drop what is no letter; one in wrapped base64
-//! is whole for whoever joins the lines. So a text is read once more without these stretches, and what is found is replaced
-//! where it stands, with them. Only their surroundings are read again: what lies in one piece was found before.
+//! A secret with a colour in its middle is whole on a screen, because screens drop control characters; one in wrapped
+//! base64 is whole for a reader who joins the lines. So a text is read once more without these stretches, and a
+//! secret found so is replaced in its place, together with them. Only their surroundings are read again: a secret in
+//! one piece was found before.
 
 use std::ops::Range;
 
-/// A line of this many characters of base64 goes on in the next.
+/// A line of base64 with this many characters continues in the next.
 const WRAPPED: usize = 8;
 
-/// As much is read at once, however thickly a text is sown with controls.
+/// The most bytes that are read at once, however densely a text is strewn with controls.
 const BLOCK: usize = 1 << 20;
 
-/// How controls are taken.
+/// The treatments of control characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reading {
-    /// As our own screens drop them: a sequence goes on until it ends.
+pub(crate) enum ControlHandling {
+    /// As our own screens drop them: a sequence continues until it ends.
     Dropped,
-    /// The same line by line.
+    /// As [`Self::Dropped`], but a sequence ends with its line.
     ByLine,
-    /// As a terminal does: it knows more sequences, but one that does not end before the next control is none, and a
-    /// backspace takes the character before it away.
+    /// As a terminal does: it knows more sequences, but one that does not end before the next control is not a
+    /// sequence, and a backspace removes the character before it.
     Terminal,
 }
 
 /// The treatment of line breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Breaks {
-    /// One in the middle of base64 is not seen.
+pub(crate) enum BreakHandling {
+    /// A line break in the middle of base64 is invisible.
     Base64Joined,
     Kept,
 }
 
-/// The pieces of a text that are seen, side by side.
+/// The visible pieces of a text, joined.
 pub(crate) struct Shadow<'a> {
     raw: &'a [u8],
-    reading: Reading,
-    /// No secret is longer.
+    reading: ControlHandling,
+    /// The length of the longest secret.
     longest: usize,
     seen: Vec<u8>,
-    /// Where each piece begins: in `seen`, and in `raw`.
+    /// The beginning of each piece: in `seen`, and in `raw`.
     pieces: Vec<(usize, usize)>,
-    /// Another reading may come to something else.
+    /// True if another reading may give a different result.
     pub(crate) is_ambiguous: bool,
 }
 
 impl<'a> Shadow<'a> {
-    /// Hands what is seen to `look`, part by part. None if all of the text is seen.
+    /// Passes the visible text to `look`, part by part. `None` if all of the text is visible.
     pub(crate) fn cast(
         raw: &'a [u8],
-        reading: Reading,
-        breaks: Breaks,
+        reading: ControlHandling,
+        breaks: BreakHandling,
         longest: usize,
         mut look: impl FnMut(&Self),
     ) -> Option<Self> {
@@ -73,13 +74,13 @@ impl<'a> Shadow<'a> {
         &self.seen
     }
 
-    /// Where a byte that is seen stands in the text.
+    /// The position in the text of a visible byte.
     fn place(&self, at: usize) -> usize {
         let piece = self.pieces.partition_point(|(seen, _)| *seen <= at).saturating_sub(1);
         self.pieces.get(piece).map_or(at, |(seen, raw)| raw + (at - seen))
     }
 
-    /// Where something that is seen stands in the text.
+    /// The range in the text of a visible range.
     pub(crate) fn range(&self, seen: Range<usize>) -> Range<usize> {
         self.place(seen.start)..self.place(seen.end.saturating_sub(1)) + 1
     }
@@ -87,12 +88,12 @@ impl<'a> Shadow<'a> {
     fn pass(&mut self, at: usize) {
         let byte = self.raw.get(at);
         self.is_ambiguous |= matches!(byte, Some(0x08 | 0x1b | 0xc2));
-        if byte == Some(&0x08) && self.reading == Reading::Terminal {
+        if byte == Some(&0x08) && self.reading == ControlHandling::Terminal {
             self.erase();
         }
     }
 
-    /// Takes the last character away, if there is one in the line.
+    /// Removes the last character, if there is one in the line.
     fn erase(&mut self) {
         let mut at = self.seen.len().saturating_sub(1);
         while at > 0 && self.seen.get(at).is_some_and(|byte| byte & 0xc0 == 0x80) {
@@ -126,7 +127,7 @@ impl<'a> Shadow<'a> {
         }
     }
 
-    /// All but the last `kept` bytes.
+    /// Drops all but the last `kept` bytes.
     fn forget(&mut self, kept: usize) {
         let gone = self.seen.len() - kept;
         let first = (gone < self.seen.len()).then(|| (0, self.place(gone)));
@@ -136,8 +137,8 @@ impl<'a> Shadow<'a> {
     }
 }
 
-/// The next stretch that is not seen.
-fn next_unseen(raw: &[u8], from: usize, reading: Reading, breaks: Breaks) -> Option<Range<usize>> {
+/// The next invisible stretch.
+fn next_unseen(raw: &[u8], from: usize, reading: ControlHandling, breaks: BreakHandling) -> Option<Range<usize>> {
     let mut at = from;
     loop {
         at += raw.get(at..)?.iter().position(|byte| may_be_unseen(*byte))?;
@@ -148,17 +149,17 @@ fn next_unseen(raw: &[u8], from: usize, reading: Reading, breaks: Breaks) -> Opt
     }
 }
 
-/// Controls, and the first bytes of characters that are not seen.
+/// Controls, and the first bytes of invisible characters.
 fn may_be_unseen(byte: u8) -> bool {
     byte < 0x20 && byte != b'\t' || matches!(byte, 0x7f | 0xc2 | 0xcc | 0xd8 | 0xe1 | 0xe2 | 0xef | 0xf3)
 }
 
 /// The end of the stretch that begins here.
-fn unseen(raw: &[u8], at: usize, reading: Reading, breaks: Breaks) -> Option<usize> {
+fn unseen(raw: &[u8], at: usize, reading: ControlHandling, breaks: BreakHandling) -> Option<usize> {
     match *raw.get(at)? {
-        b'\n' => (breaks == Breaks::Base64Joined && wraps(raw, at, at + 1)).then_some(at + 1),
+        b'\n' => (breaks == BreakHandling::Base64Joined && wraps(raw, at, at + 1)).then_some(at + 1),
         b'\r' if raw.get(at + 1) == Some(&b'\n') => {
-            (breaks == Breaks::Base64Joined && wraps(raw, at, at + 2)).then_some(at + 2)
+            (breaks == BreakHandling::Base64Joined && wraps(raw, at, at + 2)).then_some(at + 2)
         }
         b'\t' => None,
         0x1b => Some(escape(raw, at + 1, reading)),
@@ -167,8 +168,8 @@ fn unseen(raw: &[u8], at: usize, reading: Reading, breaks: Breaks) -> Option<usi
             let c = character(raw, at)?;
             let end = at + c.len_utf8();
             match c {
-                '\u{9b}' if reading == Reading::Terminal => Some(csi(raw, end, reading)),
-                '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}' if reading == Reading::Terminal => {
+                '\u{9b}' if reading == ControlHandling::Terminal => Some(csi(raw, end, reading)),
+                '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}' if reading == ControlHandling::Terminal => {
                     Some(text_of(raw, end, reading))
                 }
                 c => (c.is_control() || is_hidden(c)).then_some(end),
@@ -187,7 +188,7 @@ fn character(raw: &[u8], at: usize) -> Option<char> {
     std::str::from_utf8(raw.get(at..at + width)?).ok()?.chars().next()
 }
 
-/// Tells whether screens drop a character that stands in a word.
+/// Tells whether screens drop a character inside a word.
 pub(crate) fn is_unseen(c: char) -> bool {
     (c.is_control() && !c.is_whitespace()) || is_hidden(c)
 }
@@ -200,7 +201,7 @@ fn is_hidden(c: char) -> bool {
         | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Whether a break between two lines is only that of base64. The last line of what came so far may go on.
+/// Tells whether a break between two lines only wraps base64. The last line of the text so far may continue.
 fn wraps(raw: &[u8], end: usize, next: usize) -> bool {
     let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/-_".contains(byte);
     let before = end.checked_sub(WRAPPED).and_then(|begin| raw.get(begin..end));
@@ -208,27 +209,27 @@ fn wraps(raw: &[u8], end: usize, next: usize) -> bool {
 }
 
 /// The end of a sequence whose ESC stands before `at`.
-fn escape(raw: &[u8], at: usize, reading: Reading) -> usize {
+fn escape(raw: &[u8], at: usize, reading: ControlHandling) -> usize {
     match raw.get(at) {
         Some(b'[') => csi(raw, at + 1, reading),
         Some(b']' | b'P' | b'^' | b'_' | b'X') => text_of(raw, at + 1, reading),
-        // As `ESC ( B`, which programs print to end a colour.
-        Some(0x20..0x30) if reading == Reading::Terminal => at + 2,
+        // For example `ESC ( B`, which programs print to end a colour.
+        Some(0x20..0x30) if reading == ControlHandling::Terminal => at + 2,
         Some(_) => at + character(raw, at).map_or(1, char::len_utf8),
         None => at,
     }
 }
 
-/// Whether a sequence ends before this byte, whatever it lacks.
-fn is_beyond(byte: u8, reading: Reading) -> bool {
-    reading == Reading::ByLine && byte == b'\n'
+/// Tells whether a sequence ends before this byte, even if it is incomplete.
+fn is_beyond(byte: u8, reading: ControlHandling) -> bool {
+    reading == ControlHandling::ByLine && byte == b'\n'
 }
 
-/// Up to the final letter.
-fn csi(raw: &[u8], at: usize, reading: Reading) -> usize {
+/// The end of a sequence, after its final letter.
+fn csi(raw: &[u8], at: usize, reading: ControlHandling) -> usize {
     let rest = raw.get(at..).unwrap_or_default();
     let is_final = |byte: &u8| (0x40..0x7f).contains(byte);
-    if reading != Reading::Terminal {
+    if reading != ControlHandling::Terminal {
         let end = rest.iter().position(|byte| is_final(byte) || is_beyond(*byte, reading));
         let end = end.unwrap_or(rest.len());
         return at + end + usize::from(rest.get(end).is_some_and(is_final));
@@ -237,16 +238,16 @@ fn csi(raw: &[u8], at: usize, reading: Reading) -> usize {
     if rest.get(end).is_some_and(is_final) { at + end + 1 } else { at }
 }
 
-/// OSC and its like: up to BEL or ST.
-fn text_of(raw: &[u8], at: usize, reading: Reading) -> usize {
+/// The end of OSC and similar sequences: after BEL or ST.
+fn text_of(raw: &[u8], at: usize, reading: ControlHandling) -> usize {
     let rest = raw.get(at..).unwrap_or_default();
     let end_at = |place: usize| match (rest.get(place), rest.get(place + 1)) {
         (Some(0x07), _) => Some(place + 1),
         (Some(0x1b), Some(b'\\')) | (Some(0xc2), Some(0x9c)) => Some(place + 2),
         _ => None,
     };
-    if reading != Reading::Terminal {
-        // Our screens know no other ST than that with ESC.
+    if reading != ControlHandling::Terminal {
+        // Our screens know ST only in its form with ESC.
         let is_end = |(place, byte): (usize, &u8)| match byte {
             0xc2 => None,
             byte if is_beyond(*byte, reading) => Some(place),

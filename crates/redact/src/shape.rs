@@ -1,11 +1,11 @@
-//! Secrets by their shape: for logs, bubbles and screens only, where a guess that is wrong costs nothing but a word.
+//! Secrets by their shape: for logs, bubbles and screens only, where a wrong guess costs nothing but a word.
 //!
-//! The journal never passes here: what the model saw must stay what it saw.
+//! The journal never passes here: it must hold exactly what the model saw.
 //!
-//! The rules are several expressions, each of which reads a text once. An expression gives the leftmost match, so it reads on
-//! for as long as an earlier beginning may still become one: a rule that stays possible to the end of a line, beside one that
-//! matches often in that line, would read the rest of the line for every match. So a rule whose end may be far from its
-//! beginning stands alone.
+//! The rules are several expressions, each of which reads a text once. An expression gives the leftmost match, so it
+//! reads on for as long as an earlier beginning may still become one: a rule that stays possible to the end of a
+//! line, next to one that matches often in that line, would read the rest of the line for every match. So a rule
+//! whose end may be far from its beginning stands alone.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -13,12 +13,13 @@ use std::sync::LazyLock;
 
 use regex::bytes::{Captures, Regex};
 
-use crate::shadow::{Breaks, Reading, Shadow};
+use crate::shadow::{BreakHandling, ControlHandling, Shadow};
 
-/// The placeholder of something that looked like a secret.
+/// The placeholder of something that looks like a secret.
 const HIDDEN: &str = "«secret»";
 
-/// The end of something that stands before a word in escaped text: a line break of JSON or of a shell, a control, the end of a colour.
+/// The end of something before a word in escaped text: a line break of JSON or of a shell, a control, the end of a
+/// colour.
 macro_rules! escaped {
     () => {
         r"\\[abefnrtv]|\\u00[01][0-9A-Fa-f]|\[[0-9;]{0,20}m"
@@ -46,7 +47,7 @@ macro_rules! quote {
     };
 }
 
-/// Keys that give themselves away by how they begin.
+/// Keys that are recognised by their beginning.
 const KEYS: &str = concat!(
     r"(?P<before>",
     begins!(),
@@ -60,8 +61,8 @@ const KEYS: &str = concat!(
     r"|hf_[A-Za-z0-9]{20,}",
     r"|npm_[A-Za-z0-9]{20,}",
     r"|pypi-[A-Za-z0-9_-]{20,})",
-    // At full length a key is known in the middle of a word too. Words of ordinary text have these letters, but not so many
-    // letters and digits after them.
+    // At full length, a key is recognised in the middle of a word too. Words of ordinary text contain these letters,
+    // but not so many letters and digits after them.
     r"|gh[pousr]_[A-Za-z0-9]{36,}",
     r"|github_pat_[A-Za-z0-9_]{60,}",
     r"|sk-ant-[a-z]{3,5}[0-9]{2}-[A-Za-z0-9_-]{32,}",
@@ -91,9 +92,10 @@ const PRIVATE: &str = concat!(
     r"(?s-u:.*?)(?:-----END [A-Z ]{0,64}PRIVATE KEY-----|\z)",
 );
 
-/// A value that a name, a header, an option or an address says is one. What stays comes first, the value last.
+/// A value that a name, a header, an option or an address marks as a secret. The part that stays comes first, the
+/// value last.
 const NAMED: &str = concat!(
-    // What is a placeholder already stays as it is.
+    // Text that is a placeholder already stays as it is.
     r#"(?i)(?P<placeholder>«secret(?::[^«»\n]*)?»)"#,
     r#"|(?P<name>(?:[a-z0-9_.-]*"#,
     r#"(?:api[_-]?key|secret(?:[_-][a-z0-9_-]+)?|token|passw(?:or)?d|passphrase|credentials?|cookie|authorization"#,
@@ -102,7 +104,7 @@ const NAMED: &str = concat!(
     r#"\s*[:=]"#,
     space!(),
     "*",
-    // As a shell and its files write variables.
+    // Variables, as shells and their files write them.
     r#"|(?-i:"#,
     begins!(),
     r#"[A-Z0-9_]*(?:KEY|SECRET|AUTH|_PWD))=|(?:"#,
@@ -137,16 +139,16 @@ const NAMED: &str = concat!(
 const CLIENTS: &str = concat!("(?i)", begins!(), r"(?:mysql|mariadb)[a-z-]*(?-u:\b)");
 const OPTION: &str = concat!(space!(), "-p", quote!(), r#"(?P<value>[^\s"'\\|;&«»$]{3,})"#);
 
-/// The groups of a match are looked for in so many bytes of it; most are shorter.
+/// The groups of a match are searched for in this many bytes of it; most matches are shorter.
 const HEAD: usize = 4096;
 
-/// A text is read as a whole where something in it is not seen: no shape has a longest form.
+/// A text with invisible characters is read as a whole: shapes have no longest form.
 const WHOLE: usize = usize::MAX >> 8;
 
 /// Something that looks like a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Found {
-    /// With what says that it is one.
+pub(crate) struct ShapeMatch {
+    /// The whole match, with the part that marks the secret.
     pub(crate) whole: Range<usize>,
     pub(crate) hidden: Range<usize>,
 }
@@ -162,9 +164,9 @@ struct Shapes {
 
 static SHAPES: LazyLock<Option<Shapes>> = LazyLock::new(|| Shapes::new().ok());
 
-/// The text without what looks like a secret.
-pub fn shape(text: &str) -> Cow<'_, str> {
-    let mut hidden: Vec<Range<usize>> = look(text.as_bytes()).into_iter().map(|found| found.hidden).collect();
+/// The text with everything that looks like a secret masked.
+pub fn mask_shapes(text: &str) -> Cow<'_, str> {
+    let mut hidden: Vec<Range<usize>> = find_shapes(text.as_bytes()).into_iter().map(|found| found.hidden).collect();
     if hidden.is_empty() {
         return Cow::Borrowed(text);
     }
@@ -172,7 +174,7 @@ pub fn shape(text: &str) -> Cow<'_, str> {
     let mut out = String::with_capacity(text.len());
     let mut from = 0;
     for range in hidden {
-        // Two rules may know the same value, and one more of it than the other.
+        // Two rules may find the same value, and one more of it than the other.
         if range.start >= from {
             out.push_str(text.get(from..range.start).unwrap_or_default());
             out.push_str(HIDDEN);
@@ -183,20 +185,20 @@ pub fn shape(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// All that looks like a secret, in no order, and some of it twice.
-pub(crate) fn look(text: &[u8]) -> Vec<Found> {
+/// All that looks like a secret, unordered, and some of it twice.
+pub(crate) fn find_shapes(text: &[u8]) -> Vec<ShapeMatch> {
     let mut found = Vec::new();
     let Some(shapes) = SHAPES.as_ref() else { return found };
     shapes.look(text, &mut found);
-    // Screens drop colours and other controls, so what stands on both sides of them is one word there.
+    // Screens drop colours and other controls, so the text on both sides of them is one word there.
     let mut read: Vec<Vec<u8>> = Vec::new();
-    for reading in [Reading::Dropped, Reading::ByLine, Reading::Terminal] {
-        let Some(shadow) = Shadow::cast(text, reading, Breaks::Kept, WHOLE, |_| {}) else { break };
+    for reading in [ControlHandling::Dropped, ControlHandling::ByLine, ControlHandling::Terminal] {
+        let Some(shadow) = Shadow::cast(text, reading, BreakHandling::Kept, WHOLE, |_| {}) else { break };
         if !read.iter().any(|read| read == shadow.seen()) {
             let mut seen = Vec::new();
             shapes.look(shadow.seen(), &mut seen);
             let place =
-                |found: Found| Found { whole: shadow.range(found.whole), hidden: shadow.range(found.hidden) };
+                |found: ShapeMatch| ShapeMatch { whole: shadow.range(found.whole), hidden: shadow.range(found.hidden) };
             found.extend(seen.into_iter().map(place));
             read.push(shadow.seen().to_vec());
         }
@@ -219,34 +221,34 @@ impl Shapes {
         })
     }
 
-    /// Adds what one reading of a text shows.
-    fn look(&self, text: &[u8], found: &mut Vec<Found>) {
+    /// Adds the secrets that one reading of a text shows.
+    fn look(&self, text: &[u8], found: &mut Vec<ShapeMatch>) {
         for keys in [&self.keys, &self.signed] {
             found.extend(keys.find_iter(text).map(|key| {
                 let groups = groups(keys, text, &key.range());
                 let begin = end_of(groups.as_ref(), &["before", "letter"]).unwrap_or(key.start());
-                Found { whole: begin..key.end(), hidden: begin..key.end() }
+                ShapeMatch { whole: begin..key.end(), hidden: begin..key.end() }
             }));
         }
         let private = self.private.find_iter(text).map(|key| key.range());
-        found.extend(private.map(|key| Found { whole: key.clone(), hidden: key }));
+        found.extend(private.map(|key| ShapeMatch { whole: key.clone(), hidden: key }));
         found.extend(self.named.find_iter(text).filter_map(|named| self.value(text, named.range())));
         self.passwords(text, found);
     }
 
-    /// Gives the part of a match of `named` that is hidden.
-    fn value(&self, text: &[u8], whole: Range<usize>) -> Option<Found> {
+    /// Gives the hidden part of a match of `named`.
+    fn value(&self, text: &[u8], whole: Range<usize>) -> Option<ShapeMatch> {
         let groups = groups(&self.named, text, &whole);
         let has = |name: &str| groups.as_ref().is_some_and(|groups| groups.name(name).is_some());
         let begin = end_of(groups.as_ref(), &["name", "scheme", "login", "program", "user"]);
         let hidden = begin.unwrap_or(whole.start)..whole.end - usize::from(has("user"));
         // `docker run -u 1000:1000` names a user and a group.
         let is_group = has("password") && text.get(hidden.clone())?.iter().all(u8::is_ascii_digit);
-        (!has("placeholder") && !is_group).then_some(Found { whole, hidden })
+        (!has("placeholder") && !is_group).then_some(ShapeMatch { whole, hidden })
     }
 
-    /// Adds what stands after `-p` in commands of clients of databases.
-    fn passwords(&self, text: &[u8], found: &mut Vec<Found>) {
+    /// Adds the values after `-p` in commands of clients of databases.
+    fn passwords(&self, text: &[u8], found: &mut Vec<ShapeMatch>) {
         let mut from = 0;
         while let Some(client) = self.clients.find_at(text, from) {
             let rest = text.get(client.end()..).unwrap_or_default();
@@ -254,7 +256,7 @@ impl Shapes {
             let words = rest.get(..command).unwrap_or_default();
             if let Some(value) = self.option.captures(words).and_then(|option| option.name("value")) {
                 let hidden = client.end() + value.start()..client.end() + value.end();
-                found.push(Found { whole: client.start()..hidden.end, hidden });
+                found.push(ShapeMatch { whole: client.start()..hidden.end, hidden });
             }
             from = client.end() + command;
         }
@@ -270,7 +272,7 @@ fn groups<'t>(regex: &Regex, text: &'t [u8], whole: &Range<usize>) -> Option<Cap
     up_to(whole.end.min(whole.start + HEAD)).or_else(|| up_to(whole.end))
 }
 
-/// The end of the first of these groups that is there.
+/// The end of the first of these groups that exists.
 fn end_of(groups: Option<&Captures<'_>>, names: &[&str]) -> Option<usize> {
     names.iter().find_map(|name| groups?.name(name)).map(|group| group.end())
 }
@@ -327,7 +329,7 @@ mod tests {
             ("-----BEGIN RSA PRIVATE KEY-----\nMII\n-----END RSA PRIVATE KEY----- x", "«secret» x"),
         ];
         for (text, wanted) in hidden {
-            assert_eq!(shape(text), wanted, "{text}");
+            assert_eq!(mask_shapes(text), wanted, "{text}");
         }
     }
 
@@ -350,7 +352,7 @@ mod tests {
                 ("sshpass -p S3cret", "sshpass -p «secret»"),
             ] {
                 let text = format!("{{\"a\":\"x{before}{secret}\\ny\"}}");
-                assert_eq!(shape(&text), format!("{{\"a\":\"x{before}{wanted}\\ny\"}}"));
+                assert_eq!(mask_shapes(&text), format!("{{\"a\":\"x{before}{wanted}\\ny\"}}"));
             }
         }
         for (text, wanted) in [
@@ -363,7 +365,7 @@ mod tests {
                 r#"{"a":"{\"b\":\"{\\\"token\\\":\\\"«secret»\\\"}\"}"}"#,
             ),
         ] {
-            assert_eq!(shape(text), wanted);
+            assert_eq!(mask_shapes(text), wanted);
         }
     }
 
@@ -384,7 +386,7 @@ mod tests {
             ("x \u{1b}(Bpass=hunter22".to_owned(), "x \u{1b}(Bpass=«secret»"),
             ("语ghp_abcdefghijklmnopqrstuvwxyz".to_owned(), "语«secret»"),
         ] {
-            assert_eq!(shape(&text), wanted, "{text:?}");
+            assert_eq!(mask_shapes(&text), wanted, "{text:?}");
         }
     }
 
@@ -401,16 +403,16 @@ mod tests {
             "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJabc.SflKxwRJ",
         ] {
             for before in ["prefix_", "1", "pre", "x_y_9"] {
-                assert_eq!(shape(&format!("a {before}{key} b")), format!("a {before}«secret» b"));
+                assert_eq!(mask_shapes(&format!("a {before}{key} b")), format!("a {before}«secret» b"));
             }
         }
     }
 
     #[test]
     fn a_text_that_repeats_beginnings_of_shapes_is_read_once() {
-        // Each was read to the end of its line or word for every match in it: 4 MiB would take hours. The bound is the time
-        // that the test runner gives a test.
-        let masked = shape(&"mysql token=abcdef ".repeat((4 << 20) / 19)).into_owned();
+        // Each was read to the end of its line or word for every match in it: 4 MiB would take hours. The bound is
+        // the time that the test runner gives a test.
+        let masked = mask_shapes(&"mysql token=abcdef ".repeat((4 << 20) / 19)).into_owned();
         assert!(!masked.contains("=abcdef"));
         for unit in [
             "mysql -pabcdef ",
@@ -425,7 +427,7 @@ mod tests {
             "[1;1;1;1;",
         ] {
             let text = unit.repeat((1 << 18) / unit.len());
-            let masked = shape(&text);
+            let masked = mask_shapes(&text);
             assert!(!masked.contains("=abcdef"), "{unit}");
         }
     }
@@ -466,7 +468,7 @@ mod tests {
             "\u{1b}[32mok\u{1b}[0m \u{1b}[31mpassword\u{1b}[0m: short",
             "10%\r20%\r100% of 4096 tokens",
         ] {
-            assert_eq!(shape(text), text);
+            assert_eq!(mask_shapes(text), text);
         }
     }
 }

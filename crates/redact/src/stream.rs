@@ -1,18 +1,19 @@
-//! Text that comes in pieces.
+//! Redaction of text that comes in pieces.
 
 use crate::Redactor;
 
-/// The line before a break tells whether it is that of base64, so its end is remembered.
+/// The line before a break decides whether it is a break in base64, so its end is remembered.
 const CONTEXT: usize = 24;
 
-/// More than this is held only of a secret that is stretched by what is not seen.
+/// More than this is held only of a secret that invisible characters stretch.
 const MOST: usize = 1 << 16;
 
-/// Holds back the end of what came so far only if it may be the beginning of a secret: everything else is given out at once.
+/// Holds back the end of the text so far only if it may be the beginning of a secret: all other text is given out at
+/// once.
 pub struct Stream<'a> {
     redactor: &'a Redactor,
     held: Vec<u8>,
-    /// This much of the beginning of `held` was given out before.
+    /// The length of the beginning of `held` that was given out before.
     given: usize,
 }
 
@@ -21,16 +22,16 @@ impl<'a> Stream<'a> {
         Self { redactor, held: Vec::new(), given: 0 }
     }
 
-    /// What may be shown now.
+    /// Adds text; returns the text that may be shown now.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
         if self.redactor.finder.is_none() {
             return bytes.to_vec();
         }
         self.held.extend_from_slice(bytes);
         let whole = self.held.len() - unfinished(&self.held);
-        let looked = self.redactor.look(self.held.get(..whole).unwrap_or_default(), true);
+        let looked = self.redactor.scan(self.held.get(..whole).unwrap_or_default(), true);
         let mut cut = looked.begun.max(self.given);
-        // A secret is not cut in two by what may be the beginning of another.
+        // A secret is not cut in two by a possible beginning of another.
         if let Some(over) = looked.found.iter().find(|found| found.range.start < cut && cut < found.range.end)
         {
             cut = over.range.start.max(self.given);
@@ -45,28 +46,28 @@ impl<'a> Stream<'a> {
         out
     }
 
-    /// Lets go what is not seen of what is held from `cut` on, but for a sequence that may go on.
+    /// Drops the invisible part of the held text from `cut` on, except for a sequence that may continue.
     fn shorten(&mut self, cut: usize, whole: usize) {
         let near = whole.saturating_sub(CONTEXT);
         let last = self.held.get(near..whole).and_then(|end| end.iter().rposition(|byte| *byte == 0x1b));
         let end = last.map_or(whole, |last| near + last);
-        let looked = self.redactor.look(self.held.get(..end).unwrap_or_default(), true);
+        let looked = self.redactor.scan(self.held.get(..end).unwrap_or_default(), true);
         if looked.begun == cut {
             self.held.splice(cut..end, looked.rest);
         }
     }
 
-    /// The rest, when nothing more comes.
+    /// Returns the rest, when nothing more comes.
     pub fn finish(self) -> Vec<u8> {
         if self.redactor.finder.is_none() {
             return Vec::new();
         }
-        let found = self.redactor.look(&self.held, false).found;
+        let found = self.redactor.scan(&self.held, false).found;
         self.redactor.replaced(&self.held, self.given..self.held.len(), &found)
     }
 }
 
-/// Bytes at the end that are the beginning of a character: it may be one that is not seen.
+/// The number of bytes at the end that begin a character: it may be an invisible one.
 fn unfinished(bytes: &[u8]) -> usize {
     let end = bytes.get(bytes.len().saturating_sub(3)..).unwrap_or_default();
     let first = end.iter().rposition(|byte| *byte >= 0xc0);

@@ -26,7 +26,7 @@ fn wrapped(text: &str, width: usize, end: &str) -> String {
     String::from_utf8_lossy(&lines.join(end.as_bytes())).into_owned()
 }
 
-/// What a stream makes of a text that comes in pieces of a size.
+/// The output of a stream for a text that comes in pieces of a size.
 fn streamed(redactor: &Redactor, text: &[u8], size: usize) -> String {
     let mut stream = redactor.stream();
     let mut out: Vec<u8> = text.chunks(size).flat_map(|piece| stream.push(piece)).collect();
@@ -36,7 +36,7 @@ fn streamed(redactor: &Redactor, text: &[u8], size: usize) -> String {
 
 /// The whole text and every way to cut it come to the same.
 fn assert_hidden(redactor: &Redactor, text: &str, expected: &str) {
-    assert_eq!(redactor.text(text), expected, "{text:?}");
+    assert_eq!(redactor.redact_text(text), expected, "{text:?}");
     for size in [1, 2, 3, 7, 1000] {
         assert_eq!(streamed(redactor, text.as_bytes(), size), expected, "{text:?} by {size}");
     }
@@ -95,7 +95,7 @@ fn what_only_a_terminal_takes_away_hides_no_secret() {
     let (one, two) = VALUE.split_at(9);
     for between in ["X\u{8}", "ä\u{8}", "XY\u{8}\u{8}", "X\u{1b}[1m\u{8}", "\u{9b}1m", "\u{9d}0;t\u{9c}"] {
         let text = format!("a {one}{between}{two} z");
-        assert_eq!(redactor.text(&text), "a «secret:KEY» z", "{text:?}");
+        assert_eq!(redactor.redact_text(&text), "a «secret:KEY» z", "{text:?}");
         // What was given out is not taken back, but the other half is not given too.
         assert!(!streamed(&redactor, text.as_bytes(), 1).contains(two), "{text:?}");
     }
@@ -108,9 +108,9 @@ fn a_sequence_without_an_end_hides_no_secret_after_it() {
     for before in ["\u{1b}]0;\n", "\u{1b}[\n", "\u{1b}P", "\u{1b}]0;x \u{1b}[0m"] {
         assert_hidden(&redactor, &format!("{before}{one}\u{1b}[1m{two}."), &format!("{before}«secret:KEY»."));
     }
-    // Whoever drops line by line sees it here.
+    // Readers who drop controls line by line see it here.
     let text = format!("\u{1b}]x\n{one}\u{9b}{two}");
-    assert_eq!(redactor.text(&text), "\u{1b}]x\n«secret:KEY»");
+    assert_eq!(redactor.redact_text(&text), "\u{1b}]x\n«secret:KEY»");
 }
 
 #[test]
@@ -122,11 +122,11 @@ fn only_the_secret_changes_in_a_coloured_text() {
     let redactor = redactor(VALUE);
     let dirty = text(&format!("{one}\u{1b}[1m{two}"));
     let clean = text("«secret:KEY»");
-    assert_eq!(redactor.text(&dirty), clean);
+    assert_eq!(redactor.redact_text(&dirty), clean);
     for size in [100, 4096] {
         assert_eq!(streamed(&redactor, dirty.as_bytes(), size), clean);
     }
-    assert!(matches!(redactor.text(&filler), Cow::Borrowed(_)));
+    assert!(matches!(redactor.redact_text(&filler), Cow::Borrowed(_)));
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn a_secret_that_is_stretched_far_is_found_and_not_held_for_ever() {
     let redactor = redactor(VALUE);
     let (one, two) = VALUE.split_at(9);
     let text = format!("a {one}{}{two} z", "\u{1b}[1m".repeat(100_000));
-    assert_eq!(redactor.text(&text), "a «secret:KEY» z");
+    assert_eq!(redactor.redact_text(&text), "a «secret:KEY» z");
     assert_eq!(streamed(&redactor, text.as_bytes(), 8192), "a «secret:KEY» z");
 }
 
@@ -143,7 +143,7 @@ fn much_that_is_not_seen_takes_no_long_time() {
     let redactor = redactor(VALUE);
     for piece in ["\u{1b}]", "\u{9d}", "\u{8}", "a\u{8}", "\u{1b}[", "\u{1b}[1;", "\0", "sk-live\u{1b}]"] {
         let text = piece.repeat(200_000 / piece.len());
-        assert!(matches!(redactor.text(&text), Cow::Borrowed(_)), "{piece:?}");
+        assert!(matches!(redactor.redact_text(&text), Cow::Borrowed(_)), "{piece:?}");
         assert!(streamed(&redactor, text.as_bytes(), 65536).len() <= text.len(), "{piece:?}");
     }
 }
@@ -157,7 +157,7 @@ fn wrapped_base64_is_found_at_every_place() {
             for end in ["\n", "\r\n"] {
                 let text =
                     format!("it is:\n{}{end}that was it{end}", wrapped(&base64(body.as_bytes()), width, end));
-                let clean = redactor.text(&text);
+                let clean = redactor.redact_text(&text);
                 assert!(clean.contains("«secret:KEY»"), "{width} {before}: {text}");
                 assert_eq!(clean.lines().count(), text.lines().count(), "lines keep their numbers");
                 assert!(clean.starts_with("it is:\n") && clean.ends_with(&format!("{end}that was it{end}")));
@@ -180,7 +180,7 @@ fn wrapped_hex_is_found() {
         let body = "x".repeat(before) + VALUE + "more";
         let hex: String = body.bytes().map(|byte| format!("{byte:02x}")).collect();
         for text in [hex.clone(), hex.to_uppercase(), wrapped(&hex, 60, "\n")] {
-            assert!(redactor.text(&text).contains("«secret:KEY»"), "{text}");
+            assert!(redactor.redact_text(&text).contains("«secret:KEY»"), "{text}");
         }
     }
 }
@@ -192,7 +192,7 @@ fn base64_of_base64_is_found() {
         for before in 0..7 {
             let inner = base64(("u:abcdefg"[..before].to_owned() + value + ":x").as_bytes());
             for text in [base64(inner.as_bytes()), base64(format!("k={inner}\n").as_bytes())] {
-                assert!(redactor.text(&text).contains("«secret:KEY»"), "{value} {before} {text}");
+                assert!(redactor.redact_text(&text).contains("«secret:KEY»"), "{value} {before} {text}");
             }
         }
     }
@@ -226,7 +226,7 @@ fn what_json_html_and_shells_make_of_a_value_is_found() {
     ] {
         let redactor = redactor(value);
         for text in texts {
-            let clean = redactor.text(text);
+            let clean = redactor.redact_text(text);
             assert!(clean.contains("«secret:KEY»"), "{text}: {clean}");
             assert!(!clean.contains("c<d") && !clean.contains("b\\'c"), "{clean}");
             assert_eq!(streamed(&redactor, text.as_bytes(), 1), clean);
@@ -239,7 +239,7 @@ fn base64_of_wrapped_base64_is_found() {
     let value = VALUE.repeat(5);
     let inner = wrapped(&base64(value.as_bytes()), 76, "\n") + "\n";
     let text = wrapped(&base64(inner.as_bytes()), 76, "\n");
-    assert!(redactor(&value).text(&text).starts_with("«secret:KEY»"));
+    assert!(redactor(&value).redact_text(&text).starts_with("«secret:KEY»"));
 }
 
 fn pem() -> (String, Vec<String>) {
@@ -262,16 +262,16 @@ fn a_key_of_many_lines_is_found_whole_by_line_and_joined() {
         wrapped(&base64(key.as_bytes()), 76, "\n"),
         base64(key.replace('\n', "\r\n").as_bytes()),
     ] {
-        let clean = redactor.text(&text);
+        let clean = redactor.redact_text(&text);
         assert!(clean.starts_with("«secret:KEY»") && clean.replace('\n', "").len() < 24, "{clean}");
     }
     for text in [lines[3].clone(), lines.join(""), wrapped(&lines.join(""), 76, "\n"), lines.join("\n> ")] {
-        let clean = redactor.text(&text);
+        let clean = redactor.redact_text(&text);
         assert!(clean.contains("«secret:KEY»"), "{clean}");
         assert!(lines.iter().all(|line| line.len() < 20 || !clean.contains(&line[..20])), "{clean}");
     }
     let other = "-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\n";
-    assert_eq!(redactor.text(other), other);
+    assert_eq!(redactor.redact_text(other), other);
 }
 
 #[test]
@@ -303,12 +303,12 @@ fn ordinary_text_stays_as_it_is() {
         "crates/tools/src/bash/mod\ncrates/tools/src/bash/printed\n".repeat(100),
     ];
     for text in texts {
-        assert!(matches!(redactor.text(&text), Cow::Borrowed(_)), "{}", &text[..60]);
+        assert!(matches!(redactor.redact_text(&text), Cow::Borrowed(_)), "{}", &text[..60]);
         for size in [1000, 4096] {
             assert_eq!(streamed(&redactor, text.as_bytes(), size), text);
         }
     }
-    assert!(matches!(redactor.bytes(&data), Cow::Borrowed(_)));
+    assert!(matches!(redactor.redact_bytes(&data), Cow::Borrowed(_)));
 }
 
 /// As our screens do it.
@@ -381,13 +381,13 @@ fn of_many_made_up_texts_none_shows_a_secret() {
     for _ in 0..20_000 {
         let length = 1 + next(12);
         let text: String = (0..length).map(|_| parts[next(parts.len())]).collect();
-        let clean = redactor.text(&text);
+        let clean = redactor.redact_text(&text);
         for shown in
             [clean.to_string(), dropped(&clean), clean.lines().map(dropped).collect::<Vec<_>>().join("\n")]
         {
             assert!(!shown.contains("pa55w0rd"), "{text:?}: {clean:?}");
         }
-        assert_eq!(redactor.text(&clean), clean, "once is enough for {text:?}");
+        assert_eq!(redactor.redact_text(&clean), clean, "once is enough for {text:?}");
         let shown = streamed(&redactor, text.as_bytes(), 1 + next(5));
         assert!(!dropped(&shown).contains("pa55w0rd"), "{text:?}: {shown:?}");
     }

@@ -1,8 +1,8 @@
 //! Files that are opened only where they really are.
 //!
-//! A walk goes by names, and a folder may be swapped for a link between two looks. So a folder is opened from the root's own
-//! descriptor without following any link, once for all the files in it, and its files from there. That is also quicker
-//! than opening each by its whole path.
+//! A walk uses names, and a folder may be swapped for a link between two accesses. So a folder is opened from the
+//! root's own descriptor without following any link, once for all the files in it, and its files from there. That is
+//! also faster than opening each by its whole path.
 
 use std::fs::File;
 use std::io;
@@ -16,7 +16,7 @@ use nix::sys::stat::{Mode, fstatat};
 pub(crate) struct Beneath {
     root: PathBuf,
     folder: Option<OwnedFd>,
-    /// The last folder, which most often is the next one too; none if it is not where it says.
+    /// The last folder, which most often is the next one too; `None` inside if it is not at its path.
     last: Option<(PathBuf, Option<OwnedFd>)>,
 }
 
@@ -29,14 +29,14 @@ const FILE: OFlag = OFlag::O_NOFOLLOW
     .union(OFlag::O_RDONLY);
 
 impl Beneath {
-    /// The root has no links in its path. Where one stands on the way by now, nothing is found.
+    /// Opens the root, which has no links in its path. If a link has replaced a part of it since, nothing is found.
     pub(crate) fn new(root: &Path) -> Self {
         let folder = open("/", FOLDER, Mode::empty()).ok();
         let folder = folder.and_then(|top| step_down(&top, root.strip_prefix("/").ok()?));
         Self { root: root.to_owned(), folder, last: None }
     }
 
-    /// A regular file, without waiting for anything.
+    /// Opens a regular file, without waiting for anything.
     pub(crate) fn open(&mut self, path: &Path) -> io::Result<File> {
         let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         let folder = self.folder(path.parent().unwrap_or(path)).ok_or(io::ErrorKind::NotFound)?;
@@ -44,7 +44,7 @@ impl Beneath {
         if file.metadata()?.is_file() { Ok(file) } else { Err(io::ErrorKind::InvalidInput.into()) }
     }
 
-    /// Whether something of this name is where it says.
+    /// Tells whether something of this name is really at its path.
     pub(crate) fn has(&mut self, path: &Path) -> bool {
         let Some(name) = path.file_name() else { return false };
         let folder = self.folder(path.parent().unwrap_or(path));
@@ -61,7 +61,8 @@ impl Beneath {
     }
 }
 
-/// A folder below another, no link followed: by the kernel in one go where it can, else name by name.
+/// Opens a folder below another without following a link: in one call of the kernel if it can, otherwise name by
+/// name.
 fn step_down(from: &OwnedFd, inside: &Path) -> Option<OwnedFd> {
     let mut at = from.try_clone().ok()?;
     #[cfg(target_os = "linux")]

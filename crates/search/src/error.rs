@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-/// Why nothing could be looked for.
+/// The reasons why a search could not run.
 #[derive(Debug, thiserror::Error)]
 pub enum SearchError {
     #[error("the pattern is not a regular expression: {0}")]

@@ -1,9 +1,9 @@
 //! The one place where text becomes a glob or a set of ignore rules.
 //!
-//! `globset` turns nested braces into a regular expression by recursion, and drops them by recursion. A pattern of a few
-//! thousand braces therefore overflows the stack, which ends the process and cannot be caught. Patterns come from models, from
-//! clients and from ignore files of any folder, so each is measured here before `globset` sees it. A test of the house
-//! forbids the builders of `globset` and `ignore` everywhere else.
+//! `globset` turns nested braces into a regular expression by recursion, and drops them by recursion. A pattern of a
+//! few thousand braces therefore overflows the stack, which ends the process and cannot be caught. Patterns come from
+//! models, from clients and from ignore files of any folder, so each is measured here before `globset` sees it. A
+//! test of the repository forbids the builders of `globset` and `ignore` everywhere else.
 
 use std::path::Path;
 
@@ -13,14 +13,16 @@ use ignore::overrides::{Override, OverrideBuilder};
 
 use crate::SearchError;
 
-/// Bytes of a pattern. A path has at most 4,096 bytes, and escaping makes three of one.
+/// The most bytes of a pattern. A path has at most 4,096 bytes, and escaping turns one into three.
 const PATTERN_BYTES: usize = 3 * 4096;
 
-/// Opening braces of a pattern, nested or not. Hand-written patterns have a few. A debug build overflows a thread's stack at
+/// The most opening braces of a pattern, nested or not. Hand-written patterns have a few. A debug build overflows a
+/// thread's stack at several hundred.
 /// several hundred.
 const PATTERN_BRACES: usize = 64;
 
-/// Patterns of one set or one ignore file. The largest collections of `.gitignore` files together have a tenth of that.
+/// The most patterns of one set or one ignore file. The largest collections of `.gitignore` files together have a
+/// tenth of that.
 const PATTERNS: usize = 20_000;
 
 /// Style of matching a glob.
@@ -47,8 +49,8 @@ fn check(pattern: &str) -> Result<(), String> {
     }
 }
 
-/// Tells whether the brace at this place is `[{]`, as `globset::escape` writes it. After a backslash the bracket does not
-/// open a class, so the brace counts.
+/// Tells whether the brace at this place is `[{]`, as `globset::escape` writes it. After a backslash the bracket does
+/// not open a class, so the brace counts.
 fn is_escaped(bytes: &[u8], at: usize) -> bool {
     let before = |steps: usize| at.checked_sub(steps).and_then(|at| bytes.get(at));
     before(1) == Some(&b'[') && bytes.get(at + 1) == Some(&b']') && before(2) != Some(&b'\\')
@@ -63,17 +65,17 @@ fn shown(pattern: &str) -> String {
     }
 }
 
-fn wrong(pattern: &str, reason: impl ToString) -> SearchError {
+fn glob_error(pattern: &str, reason: impl ToString) -> SearchError {
     SearchError::Glob { glob: shown(pattern), reason: reason.to_string() }
 }
 
 fn glob(pattern: &str, style: GlobStyle) -> Result<Glob, SearchError> {
-    check(pattern).map_err(|reason| wrong(pattern, reason))?;
+    check(pattern).map_err(|reason| glob_error(pattern, reason))?;
     GlobBuilder::new(pattern)
         .literal_separator(style.literal_separator)
         .case_insensitive(style.case_insensitive)
         .build()
-        .map_err(|error| wrong(pattern, error.kind()))
+        .map_err(|error| glob_error(pattern, error.kind()))
 }
 
 /// Compiles one glob.
@@ -81,24 +83,24 @@ pub fn glob_matcher(pattern: &str, style: GlobStyle) -> Result<GlobMatcher, Sear
     glob(pattern, style).map(|glob| glob.compile_matcher())
 }
 
-/// Compiles a set of globs. A set of one is quicker than a matcher: it knows shortcuts for common patterns.
+/// Compiles a set of globs. A set of one is faster than a matcher: it has shortcuts for common patterns.
 pub fn glob_set<T: AsRef<str>>(patterns: &[T], style: GlobStyle) -> Result<GlobSet, SearchError> {
     check_count(patterns.len())?;
     let mut set = GlobSet::builder();
     for pattern in patterns {
         set.add(glob(pattern.as_ref(), style)?);
     }
-    set.build().map_err(|error| wrong(error.glob().unwrap_or("list"), error.kind()))
+    set.build().map_err(|error| glob_error(error.glob().unwrap_or("list"), error.kind()))
 }
 
 fn check_count(count: usize) -> Result<(), SearchError> {
     match count <= PATTERNS {
         true => Ok(()),
-        false => Err(wrong("list", format!("it has {count} patterns, and it may have {PATTERNS} at most"))),
+        false => Err(glob_error("list", format!("it has {count} patterns, and it may have {PATTERNS} at most"))),
     }
 }
 
-/// Compiles the globs of a walk. One that begins with `!` leaves out, any other takes in.
+/// Compiles the globs of a walk. One that begins with `!` excludes, any other includes.
 pub(crate) fn overrides(
     start: &Path,
     globs: &[String],
@@ -106,19 +108,19 @@ pub(crate) fn overrides(
 ) -> Result<Override, SearchError> {
     check_count(globs.len())?;
     let mut overrides = OverrideBuilder::new(start);
-    overrides.case_insensitive(case_insensitive).map_err(|error| wrong("case", error))?;
+    overrides.case_insensitive(case_insensitive).map_err(|error| glob_error("case", error))?;
     for glob in globs {
         let plain = glob.trim_start_matches(['!', '\\']);
-        check(glob).map_err(|reason| wrong(plain, reason))?;
-        overrides.add(glob).map_err(|error| wrong(plain, error))?;
+        check(glob).map_err(|reason| glob_error(plain, reason))?;
+        overrides.add(glob).map_err(|error| glob_error(plain, error))?;
     }
-    overrides.build().map_err(|error| wrong("list", error))
+    overrides.build().map_err(|error| glob_error("list", error))
 }
 
 /// The rules that ignore files of a folder state.
 pub(crate) struct StatedRules {
     pub(crate) rules: Gitignore,
-    /// The first line that is not a pattern. It has no effect, and the others count, as they do for git.
+    /// The first line that is not a pattern. It has no effect, and the others count, as in git.
     pub(crate) bad_line: Option<usize>,
 }
 
@@ -141,7 +143,7 @@ pub(crate) fn ignore_rules<'a>(
     Ok(StatedRules { rules: builder.build()?, bad_line })
 }
 
-/// The rules that leave out all of a folder.
+/// The rules that exclude all of a folder.
 pub(crate) fn everything(folder: &Path) -> Option<Gitignore> {
     ignore_rules(folder, ["*"].into_iter()).ok().map(|stated| stated.rules)
 }

@@ -1,7 +1,7 @@
-//! Files that ignore files leave out.
+//! Files that ignore files exclude.
 //!
-//! `.latheignore` is the user's word on what no model is to see, so nothing lifts it: no parameter, no glob, no other ignore
-//! file. Git's ignore files and `.geminiignore` can be lifted, each by itself.
+//! With `.latheignore` the user says which files no model may see, so nothing overrides it: no parameter, no glob, no
+//! other ignore file. Git's ignore files and `.geminiignore` can be overridden, each by itself.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
@@ -24,19 +24,19 @@ pub(crate) const GEMINI: &str = ".geminiignore";
 /// Ignore files that git and ripgrep know.
 const GIT: [&str; 3] = [".ignore", ".gitignore", ".git/info/exclude"];
 
-/// Which ignore files count. `.latheignore` always does.
+/// The ignore files that count. `.latheignore` always does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ignored {
+pub struct IgnoreOptions {
     /// `.gitignore`, `.ignore` and git's own list.
     pub git: bool,
     /// `.geminiignore`.
     pub gemini: bool,
 }
 
-impl Ignored {
-    /// What ignore files name is left out.
+impl IgnoreOptions {
+    /// Files that ignore files name are excluded.
     pub const RESPECTED: Self = Self { git: true, gemini: true };
-    /// Only what `.latheignore` names is left out.
+    /// Only files that `.latheignore` names are excluded.
     pub const INCLUDED: Self = Self { git: false, gemini: false };
 
     /// The names of the ignore files, weightiest first.
@@ -46,31 +46,32 @@ impl Ignored {
     }
 }
 
-impl Default for Ignored {
+impl Default for IgnoreOptions {
     fn default() -> Self {
         Self::RESPECTED
     }
 }
 
-/// The names in a folder that ignore files leave out.
-pub fn ignored_names(root: &Path, folder: &Path, ignored: Ignored) -> HashSet<OsString> {
+/// The names in a folder that ignore files exclude.
+pub fn ignored_names(root: &Path, folder: &Path, ignored: IgnoreOptions) -> HashSet<OsString> {
     let mut rules = IgnoreRules::new(root, ignored);
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.filter(|entry| rules.leave_out(&entry.path())).map(|entry| entry.file_name()).collect()
+    entries.filter(|entry| rules.excludes(&entry.path())).map(|entry| entry.file_name()).collect()
 }
 
-/// Whether git leaves a file alone that it does not track, by the ignore files in the repository. `path` lies beneath `root`.
+/// Tells whether the ignore files in the repository make git ignore a file that it does not track. `path` lies
+/// beneath `root`.
 pub fn is_ignored_by_git(root: &Path, path: &Path) -> bool {
     let files = vec![".gitignore", ".git/info/exclude"];
-    IgnoreRules { files, ..IgnoreRules::new(root, Ignored::INCLUDED) }.leave_out(path)
+    IgnoreRules { files, ..IgnoreRules::new(root, IgnoreOptions::INCLUDED) }.excludes(path)
 }
 
-/// Whether ignore files of the tree leave a path out. `path` lies beneath `root`, links resolved.
-pub fn is_ignored(root: &Path, path: &Path, ignored: Ignored) -> bool {
-    IgnoreRules::new(root, ignored).leave_out(path)
+/// Tells whether ignore files of the tree exclude a path. `path` lies beneath `root`, links resolved.
+pub fn is_ignored(root: &Path, path: &Path, ignored: IgnoreOptions) -> bool {
+    IgnoreRules::new(root, ignored).excludes(path)
 }
 
-/// Entries of a tree that are looked at for other names of ignored files.
+/// The most entries of a tree that are searched for other names of ignored files.
 const ENTRIES: usize = 200_000;
 
 /// Files that `.latheignore` names and that have other names too: a hard link is the same file.
@@ -78,13 +79,13 @@ const ENTRIES: usize = 200_000;
 struct LinkedFiles {
     /// Device and inode of each.
     ids: HashSet<(u64, u64)>,
-    /// Whether the tree is too large to look through, so that any file with several names may be one.
+    /// True if the tree is too large to search through, so that any file with several names may be one.
     unknown: bool,
 }
 
 impl LinkedFiles {
     fn beneath(root: &Path) -> Self {
-        let mut rules = IgnoreRules::new(root, Ignored::INCLUDED);
+        let mut rules = IgnoreRules::new(root, IgnoreOptions::INCLUDED);
         let (mut found, mut has_rules, mut left) = (Self::default(), false, ENTRIES);
         let mut folders = vec![root.to_owned()];
         while let Some(folder) = folders.pop() {
@@ -122,14 +123,14 @@ pub struct IgnoreRules {
     /// The names of the ignore files, weightiest first.
     files: Vec<&'static str>,
     read: HashMap<PathBuf, Option<Gitignore>>,
-    /// Folders that were looked at, and whether they are left out.
+    /// Folders that were checked, each with true if it is excluded.
     folders: HashMap<PathBuf, bool>,
-    /// Looked for when a file with several names is met.
+    /// Searched for when a file with several names is found.
     links: Arc<OnceLock<LinkedFiles>>,
 }
 
 impl IgnoreRules {
-    pub fn new(root: &Path, ignored: Ignored) -> Self {
+    pub fn new(root: &Path, ignored: IgnoreOptions) -> Self {
         Self {
             root: root.to_owned(),
             files: ignored.files().collect(),
@@ -139,13 +140,14 @@ impl IgnoreRules {
         }
     }
 
-    /// The rules that hold for a scope whatever it asks for.
+    /// The rules that hold for a scope with any options.
     pub(crate) fn own(scope: &Scope) -> Self {
-        Self::new(&scope.root, Ignored::INCLUDED)
+        Self::new(&scope.root, IgnoreOptions::INCLUDED)
     }
 
-    /// Whether a path, or a folder on the way to it, is left out, by this name or by another one of the same file.
-    pub fn leave_out(&mut self, path: &Path) -> bool {
+    /// Tells whether a path, or a folder on the way to it, is excluded, by this name or by another one of the same
+    /// file.
+    pub fn excludes(&mut self, path: &Path) -> bool {
         self.is_left_out(path) || self.is_linked(path)
     }
 
@@ -156,27 +158,28 @@ impl IgnoreRules {
     }
 
     fn is_left_out(&mut self, path: &Path) -> bool {
-        // What is below an ignored folder cannot be taken back in.
+        // A path below an ignored folder cannot be included again.
         match path.parent().filter(|parent| parent.starts_with(&self.root) && path != self.root) {
-            Some(parent) => self.leave_out_folder(parent) || self.names(path, path.is_dir()),
+            Some(parent) => self.excludes_folder(parent) || self.names(path, path.is_dir()),
             None => false,
         }
     }
 
-    fn leave_out_folder(&mut self, folder: &Path) -> bool {
+    fn excludes_folder(&mut self, folder: &Path) -> bool {
         if folder == self.root || !folder.starts_with(&self.root) {
             return false;
         }
         if let Some(known) = self.folders.get(folder) {
             return *known;
         }
-        let above = folder.parent().is_some_and(|parent| self.leave_out_folder(parent));
+        let above = folder.parent().is_some_and(|parent| self.excludes_folder(parent));
         let found = above || self.names(folder, true);
         self.folders.insert(folder.to_owned(), found);
         found
     }
 
-    /// Whether the path itself is named. The file nearest to the path decides, and our own ignore files come before git's.
+    /// Tells whether the path itself is named. The file nearest to the path decides, and our own ignore files come
+    /// before git's.
     fn names(&mut self, path: &Path, is_folder: bool) -> bool {
         for name in self.files.clone() {
             for above in path.ancestors().skip(1) {
@@ -189,8 +192,8 @@ impl IgnoreRules {
                     if found.is_ignore() {
                         return true;
                     }
-                    // What our own file takes back in may still be left out by another one; the same is not true of
-                    // the others, which say more and more generally what they mean.
+                    // A path that our own file includes again may still be excluded by another one. That does not
+                    // hold for the other ignore files, which follow each other from the special to the general.
                     if name == OWN {
                         break;
                     }
@@ -205,8 +208,9 @@ impl IgnoreRules {
         let file = folder.join(name);
         let read = |file: &PathBuf| match read_ignore_file(folder, file) {
             Ok(rules) => rules,
-            // What our own file would leave out is not known if it cannot be read, so all of its folder is. The other
-            // ignore files say what is not worth a look; without them more is seen, and nothing that was to be kept.
+            // If our own file cannot be read, it is not known what it excludes, so all of its folder is excluded. The
+            // other ignore files name files that are not worth reading; without them more is seen, but nothing that
+            // was to be kept secret.
             Err(_) if name == OWN => everything(folder),
             Err(unread) => unread.rest.map(|rest| *rest),
         };

@@ -1,10 +1,10 @@
-//! Finding text and files in a tree, with ripgrep's own libraries.
+//! Finds text and files in a tree, with ripgrep's own libraries.
 //!
-//! In process: no program is started, so a pattern that begins with a dash is a pattern, whatever it says, and a search costs
-//! no more than the files it reads. Results do not depend on the order in which threads finish.
+//! In process: no program is started, so a pattern that begins with a dash is a pattern in every case, and a search
+//! costs no more than the files it reads. Results do not depend on the order in which threads finish.
 //!
-//! Links are never followed, and a file is searched only when the file that was opened lies beneath the root: a folder
-//! that is swapped for a link while it is walked leads nowhere.
+//! Links are never followed, and a file is searched only when the file that was opened lies beneath the root: a
+//! folder that is swapped for a link while it is walked leads nowhere.
 
 mod beneath;
 mod error;
@@ -18,9 +18,9 @@ mod unread;
 
 pub use error::SearchError;
 pub use globs::{GlobStyle, glob_matcher, glob_set};
-pub use ignored::{IgnoreRules, Ignored, OWN as LATHE_IGNORE, ignored_names, is_ignored, is_ignored_by_git};
+pub use ignored::{IgnoreRules, IgnoreOptions, OWN as LATHE_IGNORE, ignored_names, is_ignored, is_ignored_by_git};
 pub use names::{FoundFile, FoundFiles, NameQuery, find_files};
 pub use scope::Scope;
-pub use text::{Case, FileHits, Found, HitLine, LineKind, TextQuery, find_text};
+pub use text::{CaseMode, FileHits, TextFindings, HitLine, LineKind, TextQuery, find_text};
 pub use tree::{TreeRules, plain_walk};
-pub use unread::{UnreadRules, sentence as unread_sentence, unread_own_file};
+pub use unread::{UnreadRules, unread_sentence as unread_sentence, unread_own_file};

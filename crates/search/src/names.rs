@@ -1,4 +1,4 @@
-//! Files by name.
+//! Finds files by name.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use crate::SearchError;
 use crate::beneath::Beneath;
 use crate::globs::{GlobStyle, glob_set};
-use crate::ignored::{IgnoreRules, Ignored};
+use crate::ignored::{IgnoreRules, IgnoreOptions};
 use crate::scope::Scope;
 
 /// Files changed within this time come first.
@@ -22,9 +22,9 @@ pub struct NameQuery {
     pub glob: String,
     pub case_sensitive: bool,
     pub most: usize,
-    /// Whether what matches and is ignored is counted, which costs a second walk.
+    /// True if files that match and are ignored are counted, which costs a second walk.
     pub count_ignored: bool,
-    /// The time to count from; injected.
+    /// The current time, from the caller.
     pub now: SystemTime,
 }
 
@@ -36,26 +36,26 @@ pub struct FoundFile {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FoundFiles {
-    /// What was changed within a day, newest first, then the rest by name.
+    /// Files changed within a day, newest first, then the rest by name.
     pub files: Vec<FoundFile>,
-    /// All that match, kept or not.
+    /// The number of all files that match, kept or not.
     pub total: usize,
-    /// Files that match and are ignored, if they were to be counted.
+    /// The number of files that match and are ignored, if they were to be counted.
     pub ignored: usize,
 }
 
-/// Files below the start of the scope whose path from there matches. A pattern without a slash looks at every depth only if
-/// it says so (`**/`), as in shells.
+/// Files below the start of the scope whose path from there matches. A pattern without a slash matches at every depth
+/// only with `**/`, as in shells.
 pub fn find_files(scope: &Scope, query: &NameQuery, cancel: &AtomicBool) -> Result<FoundFiles, SearchError> {
     let glob = glob(query)?;
     let mut found = collect(scope, &glob, cancel)?;
-    let ignored = if query.count_ignored && scope.ignored != Ignored::INCLUDED {
-        let all = Scope { ignored: Ignored::INCLUDED, ..scope.clone() };
+    let ignored = if query.count_ignored && scope.ignored != IgnoreOptions::INCLUDED {
+        let all = Scope { ignored: IgnoreOptions::INCLUDED, ..scope.clone() };
         collect(&all, &glob, cancel)?.len().saturating_sub(found.len())
     } else {
         0
     };
-    // A folder that was swapped for a link while it was walked is told of to nobody, nor counted.
+    // A folder that was swapped for a link while it was walked is neither reported nor counted.
     let mut beneath = Beneath::new(&scope.root);
     found.sort_unstable_by(|a, b| bytes(a).cmp(bytes(b)));
     found.retain(|file| beneath.has(&file.path));
@@ -83,7 +83,7 @@ fn collect(scope: &Scope, glob: &GlobSet, cancel: &AtomicBool) -> Result<Vec<Fou
     }
     let found = Mutex::new(Vec::new());
     scope.walk()?.run(|| {
-        let mut mine = Mine { files: Vec::new(), all: &found };
+        let mut mine = ThreadFiles { files: Vec::new(), all: &found };
         Box::new(move |entry| {
             if cancel.load(Ordering::Relaxed) {
                 return WalkState::Quit;
@@ -108,17 +108,17 @@ fn collect(scope: &Scope, glob: &GlobSet, cancel: &AtomicBool) -> Result<Vec<Fou
     }
     let mut found = found.into_inner();
     let mut rules = IgnoreRules::own(scope);
-    found.retain(|file: &FoundFile| !rules.leave_out(&file.path));
+    found.retain(|file: &FoundFile| !rules.excludes(&file.path));
     Ok(found)
 }
 
-/// What one thread found, handed over when it ends.
-struct Mine<'a> {
+/// The files that one thread found, handed over when it ends.
+struct ThreadFiles<'a> {
     files: Vec<FoundFile>,
     all: &'a Mutex<Vec<FoundFile>>,
 }
 
-impl Drop for Mine<'_> {
+impl Drop for ThreadFiles<'_> {
     fn drop(&mut self) {
         self.all.lock().append(&mut self.files);
     }

@@ -1,4 +1,4 @@
-//! Which files are looked at.
+//! The files that a search covers.
 
 use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt as _;
@@ -10,7 +10,7 @@ use ignore::{DirEntry, WalkBuilder, WalkParallel};
 
 use crate::SearchError;
 use crate::globs;
-use crate::ignored::{Ignored, is_ignored};
+use crate::ignored::{IgnoreOptions, is_ignored};
 use crate::tree::{TreeRules, is_hidden, plain_walk};
 use crate::unread::UnreadRules;
 
@@ -22,34 +22,34 @@ pub struct Scope {
     /// Globs of which a file must match one, if there are any.
     pub include: Vec<String>,
     pub exclude: Vec<String>,
-    /// ripgrep's names of file types, as `rust` or `py`.
+    /// ripgrep's names of file types, such as `rust` or `py`.
     pub types: Vec<String>,
-    /// Names that begin with a dot.
+    /// True if names that begin with a dot count.
     pub hidden: bool,
-    pub ignored: Ignored,
-    /// A start that git's ignore files leave out holds nothing. Else a start that is named is looked at.
+    pub ignored: IgnoreOptions,
+    /// True if a start that git's ignore files exclude counts as empty. Otherwise a start that is named is searched.
     pub ignored_start: bool,
     pub case_insensitive_globs: bool,
-    /// A folder that is left out with all in it, by whatever name it is met: Lathe's own.
-    pub closed: Option<PathBuf>,
+    /// A folder that is excluded with all its content, under any name: Lathe's own.
+    pub excluded_folder: Option<PathBuf>,
     /// The list of unusable ignore files that the walk meets.
     pub unread: UnreadRules,
 }
 
-/// Folders in the one that is left out whose files are left out by every name.
+/// Folders in the excluded one whose files are excluded under every name.
 const OWN_FOLDERS: [&str; 4] = ["", "policy", "server", "trust"];
 
-/// The folder that is left out.
+/// The excluded folder.
 #[derive(Debug)]
-struct Closed {
+struct ExcludedFolder {
     real: PathBuf,
     /// Device and inode.
     id: Option<(u64, u64)>,
-    /// Device and inode of its files that have a second name, which may stand anywhere.
+    /// Device and inode of its files that have a second name, which may be anywhere.
     files: HashSet<(u64, u64)>,
 }
 
-impl Closed {
+impl ExcludedFolder {
     fn new(folder: &Path) -> Self {
         let inside =
             OWN_FOLDERS.iter().flat_map(|name| std::fs::read_dir(folder.join(name)).into_iter().flatten());
@@ -69,7 +69,7 @@ impl Closed {
         path.ancestors().any(|above| self.is(above)) || self.has_file(path)
     }
 
-    /// Whether a folder is the one. Its entry is not asked: that names the inode beneath a mount.
+    /// Tells whether a folder is the excluded one. The directory entry is not used: it has the inode beneath a mount.
     fn is(&self, folder: &Path) -> bool {
         folder == self.real || (self.id.is_some() && id(folder) == self.id)
     }
@@ -86,7 +86,7 @@ struct WalkFilter {
     included: Option<Override>,
     types: Option<Types>,
     hidden: bool,
-    closed: Option<Closed>,
+    closed: Option<ExcludedFolder>,
     unread: UnreadRules,
 }
 
@@ -97,16 +97,16 @@ impl WalkFilter {
             || (entry.file_name() != ".git"
                 && self.is_wanted(entry, is_folder)
                 && !self.is_closed(entry.path(), is_folder)
-                && !(is_folder && self.unread.meet(entry.path())))
+                && !(is_folder && self.unread.check(entry.path())))
     }
 
-    /// Tells whether neither globs nor ignore files nor file types leave an entry out. A hidden name is wanted if one of these
-    /// takes it in.
+    /// Tells whether no glob, ignore file or file type excludes an entry. A hidden name is wanted if one of these
+    /// includes it.
     fn is_wanted(&self, entry: &DirEntry, is_folder: bool) -> bool {
         let path = entry.path();
         let excluded = self.excluded.matched(path, is_folder);
         let takes_in = |globs: &Override| globs.matched(path, false).is_whitelist();
-        // Not as overrides of the walk: those would take ignored files back in.
+        // Not as overrides of the walk: those would include ignored files again.
         if excluded.is_ignore() || !(is_folder || self.included.as_ref().is_none_or(takes_in)) {
             return false;
         }
@@ -136,10 +136,10 @@ impl Scope {
         Ok(self.builder()?.build_parallel())
     }
 
-    /// Tells whether the start is left out, so that there is nothing to look at. One that no model is to see is an error of
-    /// the walk.
+    /// Tells whether the start is excluded, so that there is nothing to search. A start that no model may see is an
+    /// error of the walk.
     pub(crate) fn starts_ignored(&self) -> bool {
-        let named = Ignored { git: false, ..self.ignored };
+        let named = IgnoreOptions { git: false, ..self.ignored };
         self.ignored_start
             && !is_ignored(&self.root, &self.start, named)
             && is_ignored(&self.root, &self.start, self.ignored)
@@ -155,13 +155,13 @@ impl Scope {
                 return Err(SearchError::Walk { path: self.start.clone(), reason: error.to_string() });
             }
         }
-        let is_closed = self.unread.meet_above(&self.root, &self.start);
-        // A start that is named is looked at, unless no model is to see it.
-        let named = Ignored { git: false, ..self.ignored };
+        let is_closed = self.unread.check_above(&self.root, &self.start);
+        // A start that is named is searched, unless no model may see it.
+        let named = IgnoreOptions { git: false, ..self.ignored };
         if is_ignored(&self.root, &self.start, named) {
             return Err(SearchError::Ignored(self.start.clone()));
         }
-        let closed = self.closed.as_deref().map(Closed::new);
+        let closed = self.excluded_folder.as_deref().map(ExcludedFolder::new);
         if closed.as_ref().is_some_and(|closed| closed.holds(&self.start)) {
             return Err(SearchError::NotFound(self.start.clone()));
         }
@@ -189,7 +189,7 @@ impl Scope {
         if self.include.is_empty() {
             return Ok(None);
         }
-        // A leading `!` would turn the meaning around.
+        // A leading `!` would invert the meaning.
         let plain =
             |glob: &String| glob.strip_prefix('!').map_or_else(|| glob.clone(), |rest| format!("\\!{rest}"));
         self.globs(self.include.iter().map(plain)).map(Some)
@@ -213,7 +213,7 @@ impl Scope {
     }
 }
 
-/// Whether a glob itself names something that begins with a dot.
+/// Tells whether a glob itself names something that begins with a dot.
 fn names_hidden(glob: &str) -> bool {
     glob.split('/').any(|part| part.len() > 1 && part.starts_with('.') && part != "..")
 }

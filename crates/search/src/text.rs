@@ -1,4 +1,4 @@
-//! Text in files.
+//! Finds text in files.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,49 +18,49 @@ use crate::beneath::Beneath;
 use crate::ignored::IgnoreRules;
 use crate::scope::Scope;
 
-/// Whether case matters.
+/// The treatments of upper and lower case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Case {
+pub enum CaseMode {
     #[default]
     Sensitive,
     Insensitive,
-    /// It matters if the pattern has an upper-case letter.
+    /// Case matters if the pattern has an upper-case letter.
     Smart,
 }
 
 #[derive(Debug, Clone, Default)]
 pub struct TextQuery {
     pub pattern: String,
-    /// The pattern is text, not an expression.
+    /// True if the pattern is text, not an expression.
     pub literal: bool,
-    pub case: Case,
+    pub case: CaseMode,
     pub words: bool,
-    /// A match may go over several lines.
+    /// True if a match may span several lines.
     pub multiline: bool,
     /// Lines shown before and after each match.
     pub before: usize,
     pub after: usize,
-    /// Lines that match are counted to the end, but no more than this are kept.
+    /// The most matching lines that are kept; all are counted.
     pub most: usize,
-    /// The same for one file; none is as many as `most`.
+    /// The most matching lines of one file that are kept; `None` means `most`.
     pub most_per_file: Option<usize>,
-    /// Lines that match this too are no hits: an expression, or text if the pattern is.
+    /// Lines that also match this are not hits: an expression, or text if the pattern is.
     pub without: Option<String>,
-    /// Only which files match.
+    /// True if only the names of matching files are wanted.
     pub names_only: bool,
 }
 
-/// What was found, in the order of paths.
+/// The hits, in the order of paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct TextFindings {
     pub files: Vec<FileHits>,
-    /// Lines that match, kept or not.
+    /// The number of lines that match, kept or not.
     pub matches: usize,
-    /// Files with a match, kept or not.
+    /// The number of files with a match, kept or not.
     pub matching_files: usize,
-    /// Matching lines that were not kept.
+    /// The number of matching lines that were not kept.
     pub left_out: usize,
-    /// Files that could not be read.
+    /// The number of files that could not be read.
     pub unreadable: usize,
 }
 
@@ -68,7 +68,7 @@ pub struct Found {
 pub struct FileHits {
     pub path: PathBuf,
     pub lines: Vec<HitLine>,
-    /// Matching lines of this file, kept or not.
+    /// The number of matching lines of this file, kept or not.
     pub matches: usize,
 }
 
@@ -82,29 +82,29 @@ pub struct HitLine {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineKind {
     Match,
-    /// A further line of a match that goes over several.
+    /// A further line of a match that spans several.
     Continued,
     Context,
 }
 
-/// Characters of a pattern.
+/// The most characters of a pattern.
 const PATTERN_CHARS: usize = 10_000;
 
-/// Bytes of a compiled pattern, and of the automaton that each thread builds from it while it searches. The `regex` crate has
-/// the same default, so patterns that other programs accept are accepted here. The defaults of `grep-regex`, 100 MiB and 1
-/// GiB, are meant for a person at a terminal.
+/// The most bytes of a compiled pattern, and of the automaton that each thread builds from it while it searches. The
+/// `regex` crate has the same default, so patterns that other programs accept are accepted here. The defaults of
+/// `grep-regex`, 100 MiB and 1 GiB, are meant for a person at a terminal.
 const COMPILED_BYTES: usize = 10 << 20;
 
-/// Bytes kept of one line.
+/// The most bytes of one line that are kept.
 const LINE_BYTES: usize = 8 * 1024;
 
-pub fn find_text(scope: &Scope, query: &TextQuery, cancel: &AtomicBool) -> Result<Found, SearchError> {
+pub fn find_text(scope: &Scope, query: &TextQuery, cancel: &AtomicBool) -> Result<TextFindings, SearchError> {
     let matchers = Matchers::of(query)?;
     let walk = scope.walk()?;
     if scope.starts_ignored() {
-        return Ok(Found::default());
+        return Ok(TextFindings::default());
     }
-    let kept = Mutex::new(Kept::new(query.most));
+    let kept = Mutex::new(HitCollector::new(query.most));
     let single = scope.start.is_file();
     let own = IgnoreRules::own(scope);
     walk.run(|| {
@@ -121,9 +121,9 @@ pub fn find_text(scope: &Scope, query: &TextQuery, cancel: &AtomicBool) -> Resul
                 return WalkState::Continue;
             };
             if entry.file_type().is_some_and(|kind| kind.is_file()) || (single && entry.depth() == 0) {
-                let hits = look(query, &mut beneath, &mut searcher, &matchers, entry.into_path());
+                let hits = search_file(query, &mut beneath, &mut searcher, &matchers, entry.into_path());
                 match hits {
-                    Some(hits) if hits.matches > 0 && !rules.leave_out(&hits.path) => kept.lock().add(hits),
+                    Some(hits) if hits.matches > 0 && !rules.excludes(&hits.path) => kept.lock().add(hits),
                     Some(_) => {}
                     None => kept.lock().found.unreadable += 1,
                 }
@@ -138,7 +138,7 @@ pub fn find_text(scope: &Scope, query: &TextQuery, cancel: &AtomicBool) -> Resul
 }
 
 /// The hits in one file; `None` if it cannot be read.
-fn look(
+fn search_file(
     query: &TextQuery,
     beneath: &mut Beneath,
     searcher: &mut Searcher,
@@ -175,8 +175,8 @@ fn matcher(query: &TextQuery, pattern: &str) -> Result<RegexMatcher, SearchError
     }
     let mut builder = RegexMatcherBuilder::new();
     builder
-        .case_insensitive(query.case == Case::Insensitive)
-        .case_smart(query.case == Case::Smart)
+        .case_insensitive(query.case == CaseMode::Insensitive)
+        .case_smart(query.case == CaseMode::Smart)
         .word(query.words)
         .fixed_strings(query.literal)
         .size_limit(COMPILED_BYTES)
@@ -189,7 +189,7 @@ fn matcher(query: &TextQuery, pattern: &str) -> Result<RegexMatcher, SearchError
         builder.crlf(true);
     }
     builder.build(pattern).map_err(|error| match error.to_string() {
-        // The library has no kind of its own for this.
+        // The library has no error kind for this.
         reason if reason.contains("exceeds size limit") => SearchError::LargePattern(format!(
             "compiled, it has more than {} MiB. Use fewer or smaller repetitions",
             COMPILED_BYTES >> 20
@@ -207,7 +207,7 @@ fn searcher(query: &TextQuery) -> Searcher {
         .multi_line(query.multiline)
         .before_context(query.before)
         .after_context(query.after)
-        // A file that shrinks under a map kills the process.
+        // A file that shrinks while it is mapped kills the process.
         .memory_map(MmapChoice::never())
         .build()
 }
@@ -257,7 +257,7 @@ impl Sink for Hits<'_> {
     }
 
     fn finish(&mut self, _: &Searcher, finish: &SinkFinish) -> Result<(), io::Error> {
-        // Matches before the first NUL are of a binary file all the same.
+        // Matches before the first NUL are matches of a binary file nevertheless.
         if finish.binary_byte_offset().is_some() {
             self.matches = 0;
             self.lines.clear();
@@ -267,16 +267,16 @@ impl Sink for Hits<'_> {
 }
 
 /// The hits of all files so far: not more lines than are wanted, and those of the first paths.
-struct Kept {
+struct HitCollector {
     most: usize,
     files: BTreeMap<PathBuf, FileHits>,
     lines: usize,
-    found: Found,
+    found: TextFindings,
 }
 
-impl Kept {
+impl HitCollector {
     fn new(most: usize) -> Self {
-        Self { most, files: BTreeMap::new(), lines: 0, found: Found::default() }
+        Self { most, files: BTreeMap::new(), lines: 0, found: TextFindings::default() }
     }
 
     fn add(&mut self, hits: FileHits) {
@@ -284,7 +284,7 @@ impl Kept {
         self.found.matching_files += 1;
         self.lines += weight(&hits);
         self.files.insert(hits.path.clone(), hits);
-        // The last path goes as long as enough is left without it.
+        // The last path is dropped as long as enough is left without it.
         while let Some(last) = self.files.last_entry() {
             let last = weight(last.get());
             if self.lines - last < self.most {
@@ -295,7 +295,7 @@ impl Kept {
         }
     }
 
-    fn finish(mut self) -> Found {
+    fn finish(mut self) -> TextFindings {
         let mut room = self.most;
         for (_, mut file) in self.files {
             let kept = cut(&mut file, room);
@@ -307,12 +307,12 @@ impl Kept {
     }
 }
 
-/// Matching lines that are held of a file; its name counts for one.
+/// The matching lines of a file that are kept; its name counts for one.
 fn weight(file: &FileHits) -> usize {
     file.lines.iter().filter(|line| line.kind == LineKind::Match).count().max(1)
 }
 
-/// Leaves at most `room` matching lines of a file, and says how many there are.
+/// Keeps at most `room` matching lines of a file, and returns their number.
 fn cut(file: &mut FileHits, room: usize) -> usize {
     if file.lines.is_empty() {
         return file.matches.min(room);
@@ -333,7 +333,7 @@ fn cut(file: &mut FileHits, room: usize) -> usize {
 }
 
 impl FileHits {
-    /// The path without the way to `base`.
+    /// The path relative to `base`.
     pub fn relative<'a>(&'a self, base: &Path) -> &'a Path {
         match self.path.strip_prefix(base) {
             Ok(inside) if !inside.as_os_str().is_empty() => inside,

@@ -1,10 +1,10 @@
 //! The rules of the ignore files of a tree, for a walk.
 //!
-//! The walker of the `ignore` crate can read ignore files by itself, but it reads them whole, waits for pipes and compiles
-//! every line. Checking the files before the walk would leave a moment in which they can change. So the walker reads none: its
-//! filter asks these rules, which read each file once, from a regular file, up to a limit, and compile each line with
-//! [`crate::globs`]. The precedence is the walker's own: per kind of file the nearest folder decides, and the kinds have the
-//! order of [`Kind`].
+//! The walker of the `ignore` crate can read ignore files by itself, but it reads them whole, waits for pipes and
+//! compiles every line. Checking the files before the walk would leave a moment in which they can change. So the
+//! walker reads none: its filter asks these rules, which read each file once, from a regular file, up to a limit, and
+//! compile each line with [`crate::globs`]. The precedence is the walker's own: per kind of file the nearest folder
+//! decides, and the kinds have the order of [`IgnoreFileKind`].
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -16,7 +16,7 @@ use ignore::{DirEntry, Match, WalkBuilder};
 use parking_lot::RwLock;
 
 use crate::globs::ignore_rules;
-use crate::ignored::{GEMINI, Ignored, OWN};
+use crate::ignored::{GEMINI, IgnoreOptions, OWN};
 use crate::unread::rule_text;
 
 /// Makes a walk that reads no ignore files and shows hidden names. Its filter decides.
@@ -28,7 +28,7 @@ pub fn plain_walk(start: &Path) -> WalkBuilder {
 
 /// The kinds of ignore files of a folder, weightiest first.
 #[derive(Debug, Clone, Copy)]
-enum Kind {
+enum IgnoreFileKind {
     /// `.latheignore` and `.geminiignore`.
     Own,
     /// `.ignore`.
@@ -39,9 +39,9 @@ enum Kind {
     Exclude,
 }
 
-const KINDS: [Kind; 4] = [Kind::Own, Kind::Plain, Kind::Git, Kind::Exclude];
+const KINDS: [IgnoreFileKind; 4] = [IgnoreFileKind::Own, IgnoreFileKind::Plain, IgnoreFileKind::Git, IgnoreFileKind::Exclude];
 
-/// The rules of one folder that has some.
+/// The rules of one folder that has any.
 struct Level {
     /// In the order of [`KINDS`].
     rules: [Option<Gitignore>; KINDS.len()],
@@ -60,28 +60,30 @@ impl Drop for Level {
 
 /// The ignore files that count in a walk, each read once. Threads share it.
 pub struct TreeRules {
-    ignored: Ignored,
+    ignored: IgnoreOptions,
     /// The user's rules for all repositories.
     global: Option<Gitignore>,
-    /// By the path of the folder. As text: a path is hashed and compared part by part, which each entry would pay for.
+    /// By the path of the folder. As text: a path is hashed and compared part by part, which would slow down each
+    /// entry.
     levels: RwLock<HashMap<OsString, Option<Arc<Level>>>>,
 }
 
 impl TreeRules {
     /// Rules of the ignore files in the tree and in all folders above it.
-    pub fn new(ignored: Ignored) -> Self {
+    pub fn new(ignored: IgnoreOptions) -> Self {
         Self { ignored, global: None, levels: RwLock::default() }
     }
 
-    /// Adds the rules that the user keeps for all repositories, taken from `root` on.
+    /// Adds the rules that the user keeps for all repositories, relative to `root`.
     #[must_use]
     pub fn with_global(self, root: &Path) -> Self {
         let global = gitconfig_excludes_path().and_then(|file| compiled(root, &[file]));
         Self { global, ..self }
     }
 
-    /// Tells whether a walk leaves out an entry: an ignore file names it, or it is hidden and no ignore file takes it in.
-    pub fn leave_out(&self, entry: &DirEntry) -> bool {
+    /// Tells whether a walk excludes an entry: an ignore file names it, or it is hidden and no ignore file includes
+    /// it.
+    pub fn excludes(&self, entry: &DirEntry) -> bool {
         let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
         match self.matched(entry.path(), is_folder) {
             Match::Ignore(()) => true,
@@ -90,7 +92,7 @@ impl TreeRules {
         }
     }
 
-    /// Verdict of the ignore files about a path itself, not about the folders above it.
+    /// The result of the ignore files for a path itself, without the folders above it.
     pub(crate) fn matched(&self, path: &Path, is_folder: bool) -> Match<()> {
         let mut found = [const { Match::None }; KINDS.len()];
         let nearest = path.parent().and_then(|folder| self.level(folder));
@@ -125,7 +127,7 @@ impl TreeRules {
             if rules.iter().any(Option::is_some) {
                 above = Some(Arc::new(Level { rules, above }));
             }
-            // Another thread may have read it meanwhile: all use what is there first.
+            // Another thread may have read it in the meantime: all use the first result.
             let mut levels = self.levels.write();
             above = levels.entry(folder.as_os_str().to_owned()).or_insert(above).clone();
         }
@@ -133,16 +135,16 @@ impl TreeRules {
     }
 
     /// The ignore files of a kind, weightiest last.
-    fn files(&self, folder: &Path, kind: Kind) -> Vec<PathBuf> {
-        let Ignored { git, gemini } = self.ignored;
+    fn files(&self, folder: &Path, kind: IgnoreFileKind) -> Vec<PathBuf> {
+        let IgnoreOptions { git, gemini } = self.ignored;
         let files = |names: &[&str]| names.iter().map(|name| folder.join(name)).collect();
         match kind {
-            Kind::Own if gemini => files(&[GEMINI, OWN]),
-            Kind::Own => files(&[OWN]),
-            Kind::Plain if git => files(&[".ignore"]),
-            Kind::Git if git => files(&[".gitignore"]),
-            Kind::Exclude if git => exclude_file(folder).into_iter().collect(),
-            Kind::Plain | Kind::Git | Kind::Exclude => Vec::new(),
+            IgnoreFileKind::Own if gemini => files(&[GEMINI, OWN]),
+            IgnoreFileKind::Own => files(&[OWN]),
+            IgnoreFileKind::Plain if git => files(&[".ignore"]),
+            IgnoreFileKind::Git if git => files(&[".gitignore"]),
+            IgnoreFileKind::Exclude if git => exclude_file(folder).into_iter().collect(),
+            IgnoreFileKind::Plain | IgnoreFileKind::Git | IgnoreFileKind::Exclude => Vec::new(),
         }
     }
 }
@@ -152,7 +154,7 @@ pub(crate) fn is_hidden(entry: &DirEntry) -> bool {
     entry.file_name().as_encoded_bytes().starts_with(b".")
 }
 
-/// The rules in some files together; none if they state none.
+/// The rules in some files together; `None` if they have none.
 fn compiled(folder: &Path, files: &[PathBuf]) -> Option<Gitignore> {
     let texts: Vec<String> = files.iter().filter_map(|file| rule_text(file)).collect();
     if texts.is_empty() {
@@ -162,7 +164,7 @@ fn compiled(folder: &Path, files: &[PathBuf]) -> Option<Gitignore> {
     ignore_rules(folder, lines).ok().map(|stated| stated.rules).filter(|rules| !rules.is_empty())
 }
 
-/// The list of what git ignores in a work tree only here. A `.git` file leads to it over two more files.
+/// The file with git's local ignore rules of a work tree. A `.git` file leads to it over two more files.
 fn exclude_file(folder: &Path) -> Option<PathBuf> {
     let git = folder.join(".git");
     let found = std::fs::metadata(&git).ok()?;

@@ -1,8 +1,9 @@
-//! Ignore files that are there and cannot be read.
+//! Ignore files that exist and cannot be read.
 //!
-//! A `.latheignore` keeps files from every model. If it cannot be read, what it names is not known: then all of its folder is
-//! left out, and that is told, because a folder without files looks like an empty one. `.geminiignore` and git's files are
-//! lifted by a parameter anyway; one that cannot be read is passed over, as git and Gemini CLI do.
+//! A `.latheignore` keeps files from every model. If it cannot be read, the files it names are not known: then all of
+//! its folder is excluded, and that is reported, because a folder without files looks like an empty one.
+//! `.geminiignore` and git's files can be overridden by a parameter anyway; one that cannot be read is ignored, as in
+//! git and Gemini CLI.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
@@ -20,19 +21,19 @@ use crate::ignored::OWN;
 /// The longest ignore file that is read.
 const LONGEST: u64 = 4 << 20;
 
-/// An ignore file that cannot be used, or not all of it.
+/// An ignore file that cannot be used, or only in part.
 pub(crate) struct UnreadFile {
     reason: String,
-    /// The lines of it that are patterns, if it has some.
+    /// Its lines that are patterns, if it has any.
     pub(crate) rest: Option<Box<Gitignore>>,
 }
 
-/// Reads an ignore file of a folder. None: there is no file of this name.
+/// Reads an ignore file of a folder. `None`: there is no file of this name.
 pub(crate) fn read_ignore_file(folder: &Path, file: &Path) -> Result<Option<Gitignore>, UnreadFile> {
     let wrong = |reason: &str| UnreadFile { reason: reason.to_owned(), rest: None };
     match file.symlink_metadata() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        // Where a file stands in the place of a folder, there are no ignore files.
+        // If a file is in the place of a folder, there are no ignore files.
         Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => return Ok(None),
         Err(error) => return Err(wrong(&error.to_string())),
         Ok(found) if found.is_symlink() => return Err(wrong("it is a link, which is not followed")),
@@ -54,7 +55,7 @@ pub(crate) fn read_ignore_file(folder: &Path, file: &Path) -> Result<Option<Giti
     }
 }
 
-/// Reads a regular file of bounded length. A pipe is not waited for: the open file is what is asked about.
+/// Reads a regular file of bounded length. A pipe is not waited for: the type of the opened file is checked.
 fn read_bounded(file: &Path, flags: libc::c_int) -> Result<Vec<u8>, String> {
     let mut options = std::fs::File::options();
     options.read(true).custom_flags(flags | libc::O_NONBLOCK | libc::O_NOCTTY);
@@ -70,8 +71,8 @@ fn read_bounded(file: &Path, flags: libc::c_int) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Reads the text of a file that a walk takes rules from: the lines before the first one that is not UTF-8. None: there is no
-/// such file, or it is a pipe, a device or too long.
+/// Reads the text of a file that a walk takes rules from: the lines before the first one that is not UTF-8. `None`:
+/// there is no such file, or it is a pipe, a device or too long.
 pub(crate) fn rule_text(file: &Path) -> Option<String> {
     // Most folders have no such file, and a device is not opened at all.
     std::fs::metadata(file).ok().filter(std::fs::Metadata::is_file)?;
@@ -83,58 +84,59 @@ pub(crate) fn rule_text(file: &Path) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// The reason why the `.latheignore` of a folder cannot be used. None: it can, or there is none.
+/// The reason why the `.latheignore` of a folder cannot be used. `None`: it can, or there is none.
 pub fn unread_own_file(folder: &Path) -> Option<String> {
     read_ignore_file(folder, &folder.join(OWN)).err().map(|unread| unread.reason)
 }
 
-/// The `.latheignore` files that were met and cannot be used, to be told once. Clones share one list.
+/// The unusable `.latheignore` files that were found, each to be reported once. Clones share one list.
 #[derive(Debug, Clone, Default)]
-pub struct UnreadRules(Arc<Mutex<Met>>);
+pub struct UnreadRules(Arc<Mutex<UnreadList>>);
 
 #[derive(Debug, Default)]
-struct Met {
+struct UnreadList {
     files: BTreeMap<PathBuf, String>,
-    /// Those that the model was told of.
+    /// Those that were reported to the model.
     told: BTreeSet<PathBuf>,
-    /// Those that the person was told of.
+    /// Those that were reported to the person.
     warned: BTreeSet<PathBuf>,
 }
 
 impl UnreadRules {
-    /// Looks at one folder. Tells whether all of it is left out.
-    pub fn meet(&self, folder: &Path) -> bool {
+    /// Checks one folder. Returns true if all of it is excluded.
+    pub fn check(&self, folder: &Path) -> bool {
         let Some(reason) = unread_own_file(folder) else { return false };
         self.0.lock().files.insert(folder.to_owned(), reason);
         true
     }
 
-    /// Looks at a folder and those above it, up to the root. Tells whether all of it is left out.
-    pub fn meet_above(&self, root: &Path, path: &Path) -> bool {
+    /// Checks a folder and those above it, up to the root. Returns true if all of it is excluded.
+    pub fn check_above(&self, root: &Path, path: &Path) -> bool {
         let folders = path.ancestors().take_while(|folder| folder.starts_with(root));
-        // Each is looked at: all of them are told.
-        folders.filter(|folder| self.meet(folder)).count() > 0
+        // Each is checked, because all of them are reported.
+        folders.filter(|folder| self.check(folder)).count() > 0
     }
 
-    /// A sentence for each that was not told before; paths are named from the root.
-    pub fn untold(&self, root: &Path) -> Vec<String> {
+    /// A sentence for each file that was not reported to the model before; paths are relative to the root.
+    pub fn take_unreported(&self, root: &Path) -> Vec<String> {
         let mut met = self.0.lock();
-        let Met { files, told, .. } = &mut *met;
+        let UnreadList { files, told, .. } = &mut *met;
         let fresh = files.iter().filter(|(folder, _)| told.insert((*folder).clone()));
-        fresh.map(|(folder, reason)| sentence(root, folder, reason)).collect()
+        fresh.map(|(folder, reason)| unread_sentence(root, folder, reason)).collect()
     }
 
-    /// The same for the person at the console, who is told of the root's own file before the session begins.
-    pub fn unwarned(&self, root: &Path) -> Vec<String> {
+    /// A sentence for each file that was not reported to the person at the console before, who sees a report of the
+    /// root's own file before the session begins.
+    pub fn take_unwarned(&self, root: &Path) -> Vec<String> {
         let mut met = self.0.lock();
-        let Met { files, warned, .. } = &mut *met;
+        let UnreadList { files, warned, .. } = &mut *met;
         let fresh = files.iter().filter(|(folder, _)| *folder != root && warned.insert((*folder).clone()));
-        fresh.map(|(folder, reason)| sentence(root, folder, reason)).collect()
+        fresh.map(|(folder, reason)| unread_sentence(root, folder, reason)).collect()
     }
 }
 
 /// The sentence about a `.latheignore` that cannot be used.
-pub fn sentence(root: &Path, folder: &Path, reason: &str) -> String {
+pub fn unread_sentence(root: &Path, folder: &Path, reason: &str) -> String {
     let inside = folder.strip_prefix(root).unwrap_or(folder);
     let place = match inside.as_os_str().is_empty() {
         true => "this folder and below".to_owned(),

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use futures::{SinkExt, StreamExt};
 use lathe_host::{Attended, Extras, Home, Host, ModelSource, Overrides, SessionPlan};
 use lathe_plan::{Plans, Wish};
-use lathe_protocol::{EndingRule, LimitChanges, Limits, Mode, Pace, SessionOptions, Strictness, ToolChoice};
+use lathe_protocol::{EndingRule, LimitChanges, Limits, Mode, ReplayPace, SessionOptions, ReplayStrictness, ToolChoice};
 use lathe_server::{OnRestart, ServerOptions, bind};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -29,10 +29,10 @@ impl Paced {
     fn source(&self, wish: &Wish) -> ModelSource {
         let is_busy = wish.given.get("run.max_steps") == Some(1_000_000);
         let (cassette, pace) = match is_busy {
-            true => (self.busy.clone(), Pace::Instant),
-            false => (self.paced.clone(), Pace::Each(Duration::from_millis(500))),
+            true => (self.busy.clone(), ReplayPace::Instant),
+            false => (self.paced.clone(), ReplayPace::Each(Duration::from_millis(500))),
         };
-        ModelSource::Replay { cassette, pace, strictness: Strictness::Lenient }
+        ModelSource::Replay { cassette, pace, strictness: ReplayStrictness::Lenient }
     }
 }
 

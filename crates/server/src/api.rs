@@ -22,7 +22,7 @@ use crate::error::ApiError;
 /// Bytes of a body of JSON.
 pub(crate) const BODY_MAX: usize = 4 << 20;
 
-/// How long a body of JSON may take.
+/// The time for which a body of JSON may be received.
 const BODY_TIME: Duration = Duration::from_secs(20);
 
 /// One row of the table.
@@ -35,7 +35,7 @@ pub(crate) struct Endpoint {
     query: Option<Make>,
     body: Option<Make>,
     answer: Option<Make>,
-    /// What else than JSON is taken or given.
+    /// Content other than JSON that is taken or given.
     takes: Option<&'static str>,
     gives: Option<&'static str>,
     /// Takes processes or all of a disk: a token may have few of these at once.
@@ -140,21 +140,21 @@ impl Api {
     }
 
     /// The router, and the document that describes it.
-    pub fn finish(self) -> (Router<App>, Table) {
+    pub fn finish(self) -> (Router<App>, RouteTable) {
         let document = document(&self.endpoints);
         let rows = self.endpoints.iter().map(|row| (row.method.clone(), row.path, row.role)).collect();
-        (self.router, Table { rows, document })
+        (self.router, RouteTable { rows, document })
     }
 }
 
-/// What the table says, for those who ask about it.
-pub(crate) struct Table {
+/// The table's contents, for the description and for the access check.
+pub(crate) struct RouteTable {
     rows: Vec<(Method, &'static str, Option<Role>)>,
     pub document: Value,
 }
 
-impl Table {
-    /// Whether anybody may ask this.
+impl RouteTable {
+    /// Tells whether a route is public.
     pub fn is_open(&self, method: &Method, path: &str) -> bool {
         let asked = if *method == Method::HEAD { &Method::GET } else { method };
         self.rows
@@ -327,28 +327,28 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
 }
 
 /// The query of an address.
-pub(crate) struct Asked<T>(pub T);
+pub(crate) struct QueryOf<T>(pub T);
 
-impl<T: DeserializeOwned> FromRequestParts<App> for Asked<T> {
+impl<T: DeserializeOwned> FromRequestParts<App> for QueryOf<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, ApiError> {
         axum::extract::Query::try_from_uri(&parts.uri)
-            .map(|axum::extract::Query(asked)| Asked(asked))
+            .map(|axum::extract::Query(asked)| QueryOf(asked))
             .map_err(|error| ApiError::unprocessable(error.body_text()))
     }
 }
 
 /// A part of the path.
-pub(crate) struct Named<T>(pub T);
+pub(crate) struct PathOf<T>(pub T);
 
-impl<T: DeserializeOwned + Send> FromRequestParts<App> for Named<T> {
+impl<T: DeserializeOwned + Send> FromRequestParts<App> for PathOf<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
         axum::extract::Path::from_request_parts(parts, app)
             .await
-            .map(|axum::extract::Path(named)| Named(named))
+            .map(|axum::extract::Path(named)| PathOf(named))
             .map_err(|error| ApiError::bad(error.body_text()))
     }
 }
@@ -377,10 +377,10 @@ fn json_response(text: String) -> Response {
     ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], text).into_response()
 }
 
-/// What a handler gives: JSON, or a no.
-pub(crate) type Answer<T> = Result<Json<T>, ApiError>;
+/// The response of a handler: JSON, or a refusal.
+pub(crate) type ApiResult<T> = Result<Json<T>, ApiError>;
 
-/// What a handler of content gives: the content as it is, or a no.
+/// The response of a handler of content: the content as it is, or a refusal.
 pub(crate) type ExactAnswer<T> = Result<Exact<T>, ApiError>;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What all handlers share.
+//! State shared by all handlers.
 
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -6,24 +6,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use lathe_host::{Host, ModelSource, Overrides, Removed, blocking};
+use lathe_host::{Host, ModelSource, Overrides, RemovedItem, blocking};
 use lathe_plan::Plans;
 use lathe_protocol::SessionId;
 use lathe_workbench::Workbench;
 use tokio::sync::watch;
 
-use crate::access::{Access, Audit, Identity, Names, Rates, Shares};
-use crate::api::Table;
+use crate::access::{Access, Audit, Identity, ServerNames, Rates, Shares};
+use crate::api::RouteTable;
 use crate::error::ApiError;
 use crate::live::{Claimed, Claims, Live, Needs, SessionWork, Sessions, client_id, new_command_id};
 use crate::routes::lakeview::Turns;
-use crate::settings::Settings;
+use crate::settings::ServerSettings;
 use crate::watches::Watches;
 
-/// What becomes of runs that were under way when the server ended.
+/// The treatment of runs that were under way when the server ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnRestart {
-    /// They wait until somebody says that they go on.
+    /// They wait until a client resumes them.
     Park,
     Resume,
 }
@@ -54,13 +54,13 @@ impl Count {
     }
 }
 
-pub(crate) struct Shared {
+pub(crate) struct AppState {
     pub host: Arc<Host>,
     pub workbench: Workbench,
     pub plans: Arc<dyn Plans>,
     pub sessions: Sessions,
     pub roots: Vec<PathBuf>,
-    pub names: Names,
+    pub names: ServerNames,
     pub tls: bool,
     pub port: u16,
     pub access: Arc<Access>,
@@ -69,21 +69,21 @@ pub(crate) struct Shared {
     pub watches: Watches,
     pub audit: Audit,
     pub counts: Arc<Counts>,
-    pub table: Table,
+    pub table: RouteTable,
     pub began: Instant,
     pub lakeview: Turns,
-    pub settings: Settings,
-    /// Becomes true when the server ends: then connections are told and closed.
+    pub settings: ServerSettings,
+    /// Becomes true when the server ends: then clients are notified and closed.
     pub stopping: watch::Sender<bool>,
 }
 
 #[derive(Clone)]
-pub(crate) struct App(pub Arc<Shared>);
+pub(crate) struct App(pub Arc<AppState>);
 
 impl Deref for App {
-    type Target = Shared;
+    type Target = AppState;
 
-    fn deref(&self) -> &Shared {
+    fn deref(&self) -> &AppState {
         &self.0
     }
 }
@@ -116,7 +116,8 @@ impl App {
         ApiError::internal(format!("The journal of session {id} cannot be read; see `lathe doctor`."))
     }
 
-    /// Tells whether a session worked in a folder that is served. Of a journal that cannot be read only its name is told.
+    /// Tells whether a session worked in a folder that is served. Of a journal that cannot be read only its name is
+    /// given.
     fn serves(&self, id: &SessionId) -> Result<bool, ApiError> {
         let folder = self.host.archive().workspace(id).map_err(|error| match ApiError::from(error) {
             error if error.status == 507 => error,
@@ -142,7 +143,7 @@ impl App {
         })?;
         let seat = self.sessions.make_room(identity).await?;
         let opened = self.sessions.open(id, overrides, seat).await;
-        // What keeps a session from being opened is no fault of the request; a fault of the server stays one.
+        // An obstacle to opening a session is not a fault of the request; a fault of the server stays one.
         let live = opened.map_err(|error| match ApiError::from(error) {
             error if error.status >= 500 => error,
             error => ApiError::conflict(error.detail),
@@ -169,7 +170,7 @@ impl App {
         Ok(Claimed { id: bound, is_known })
     }
 
-    /// Whether this identity may do such work in a session, be it open here or not.
+    /// Tells whether this identity may do such work in a session, whether the session is open here or not.
     pub fn may(&self, identity: &Identity, id: &SessionId, work: SessionWork) -> Result<(), ApiError> {
         self.access.check(identity)?;
         let needs = match self.sessions.get(id) {
@@ -188,14 +189,14 @@ impl App {
     pub fn may_removed(
         &self,
         identity: &Identity,
-        removed: &Removed,
+        removed: &RemovedItem,
         work: SessionWork,
     ) -> Result<(), ApiError> {
         self.access.check(identity)?;
         Needs::of(&self.host.archive().removed_options(removed)?).check(identity, work)
     }
 
-    /// How a session is opened again, or asked about.
+    /// The status of a failure to open or read a session.
     pub fn overrides(&self, id: &SessionId, folder: &Path) -> Result<Overrides, ApiError> {
         let before = self.host.archive().options(id)?;
         let choice = &before.model;

@@ -1,9 +1,9 @@
-//! Connections: taken, counted, and closed when they say nothing.
+//! Connections: accepted, counted, and closed when they stay silent.
 //!
-//! There are only so many descriptors, and a client that connects and says nothing, or half of something, costs one. So the
-//! head of a request has a time, also the wait for the next one; and when there are too many connections, one is closed for
-//! each that comes: one without a token before all others, of the address that has the most of them; else one of the token
-//! that has the most. A client with a token that takes its share is always answered.
+//! Descriptors are limited, and a client that connects and sends nothing, or half of a request, costs one. So the
+//! head of a request has a time limit, and so has the wait for the next one. When there are too many connections, one
+//! is closed for each that arrives: first one without a token, of the address that has the most of them; otherwise
+//! one of the token that has the most. A client with a token that uses no more than its share is always answered.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -32,9 +32,9 @@ use crate::access::TokenKey;
 use crate::app::App;
 use crate::metered::{Connection, Meter, Metered};
 
-/// How long the head of a request may take, and how long a connection may wait for its next request.
+/// The time for the head of a request, and for a connection's wait for its next request.
 const HEAD_TIME: Duration = Duration::from_secs(10);
-/// How long the greeting of a TLS client may take.
+/// The time for the greeting of a TLS client.
 const GREETING: Duration = Duration::from_secs(10);
 /// The wait after a connection could not be taken.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -45,7 +45,7 @@ pub(crate) fn descriptors() -> usize {
     usize::try_from(soft).unwrap_or(usize::MAX)
 }
 
-/// Where a request comes from, and by which connection.
+/// The origin of a request, and its connection.
 #[derive(Debug, Clone)]
 pub(crate) struct Peer {
     pub address: SocketAddr,

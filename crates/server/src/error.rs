@@ -1,4 +1,4 @@
-//! What goes wrong: for the one who starts the server, and for the one who asks it.
+//! Errors of the server: for the user who starts it, and for clients.
 
 use crate::api::Json;
 use std::io::ErrorKind;
@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-/// Why the server cannot be started or go on.
+/// The reasons why the server cannot be started or cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     #[error("cannot listen on {address}: {reason}")]

@@ -1,9 +1,10 @@
-//! Connections that know how much came in on them.
+//! Connections that count the bytes they received.
 //!
-//! The WebSocket library tells of whole messages only. A message that comes in pieces, with pings between them, would look
-//! like a quiet client, however long it takes. So bytes are counted where they are read, below everything else, and who reads
-//! messages compares. The other thing that only this place can do is to part in a civil way: a connection that is closed while
-//! the client is still sending is reset, and the client never reads why. What it still sends is then read and thrown away.
+//! The WebSocket library reports whole messages only. A message that arrives in pieces, with pings between them,
+//! would look like a quiet client, however long it takes. So bytes are counted where they are read, below everything
+//! else, and the reader of messages compares. Only this layer can also close politely: a connection that is closed
+//! while the client is still sending is reset, and the client never reads the reason. So the rest of its bytes is
+//! read and discarded.
 
 use std::io::{self, IoSlice};
 use std::net::IpAddr;
@@ -21,14 +22,14 @@ use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use crate::connections::Seat;
 
-/// How long, and how much of it, a client that was told to go is still listened to.
+/// The time and the number of bytes for which a client is still read after its connection was closed.
 const PARTING: Duration = Duration::from_secs(3);
 const PARTING_BYTES: u64 = 64 << 20;
 
-/// How long a client may take nothing of what is sent to it.
+/// The time for which a client may accept nothing that is sent to it.
 const STALLED: Duration = Duration::from_secs(60);
 
-/// What is known of a connection, for whoever serves it.
+/// The counts of a connection, for its handler.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Meter(Arc<Counts>);
 
@@ -44,7 +45,7 @@ impl Meter {
         self.0.read.load(Ordering::Relaxed)
     }
 
-    /// When the connection is dropped, the client is listened to for a moment longer.
+    /// When the connection is dropped, the client is read for a moment longer.
     pub fn part(&self) {
         self.0.parts.store(true, Ordering::Relaxed);
     }
@@ -167,7 +168,7 @@ impl<S: Connection> Drop for Metered<S> {
         let parts = self.meter.0.parts.load(Ordering::Relaxed);
         let stream = self.stream.take().filter(|_| parts);
         if let (Some(stream), Ok(runtime)) = (stream, tokio::runtime::Handle::try_current()) {
-            // It ends by itself within seconds, and holds nothing but the connection.
+            // It ends by itself within seconds, and keeps only the connection alive.
             runtime.spawn(tokio::time::timeout(PARTING, part(stream)));
         }
     }

@@ -1,4 +1,4 @@
-//! Listening, and what goes on beside the requests.
+//! Listening, and the tasks that run next to the requests.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::panic::AssertUnwindSafe;
@@ -20,24 +20,24 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use crate::access::{Access, Audit, Names, Rates, Shares, Tokens, check, follow_tokens, literal, random};
+use crate::access::{Access, Audit, ServerNames, Rates, Shares, Tokens, check, follow_tokens, literal, random};
 use crate::api::BODY_MAX;
-use crate::app::{App, Counts, OnRestart, Shared};
+use crate::app::{App, Counts, OnRestart, AppState};
 use crate::connections;
 use crate::error::ServerError;
 use crate::live::{Sessions, new_command_id};
 use crate::routes;
 use crate::routes::lakeview::Turns;
-use crate::settings::Settings;
+use crate::settings::ServerSettings;
 use crate::watches::Watches;
 
-/// How long requests may take to end when the server is stopped.
+/// The time for requests to end when the server is stopped.
 const GRACE: Duration = Duration::from_secs(5);
-/// How long clients may take to be told that the server stops.
+/// The time for clients to be notified that the server stops.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// Between two looks for sessions nobody uses.
+/// The interval between two searches for unused sessions.
 const TIDY: Duration = Duration::from_secs(60);
-/// How often a run that was left is tried, twice a second.
+/// The number of attempts to resume a run that was left, two a second.
 const RESUME_TRIES: u32 = 60;
 
 /// A certificate and its key, in PEM.
@@ -50,7 +50,7 @@ pub struct TlsFiles {
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
     pub address: SocketAddr,
-    /// Names beside its addresses that the server answers to.
+    /// Names, in addition to its addresses, that the server answers to.
     pub names: Vec<String>,
     /// Folders that may be worked in; the first is the default.
     pub roots: Vec<PathBuf>,
@@ -69,13 +69,13 @@ pub struct Bound {
     on_restart: OnRestart,
     /// The first name it was given.
     name: Option<String>,
-    /// Where it listens.
+    /// The addresses it listens on.
     pub address: SocketAddr,
     /// The token of this start.
     pub token: String,
     /// Sessions whose runs were under way when the last server was killed.
     pub left: Vec<SessionId>,
-    /// What the one who starts it should know.
+    /// Notices for the user who starts it.
     pub warnings: Vec<String>,
 }
 
@@ -127,9 +127,9 @@ pub async fn bind(
     let access = Arc::new(Access::new(home.clone(), &token));
     let sessions = Sessions::new(Arc::clone(&host), Arc::clone(&access));
     let left = sessions.left_behind();
-    let app = App(Arc::new(Shared {
-        names: Names::new(address, &options.names, tls.is_some()),
-        settings: Settings::new(&home),
+    let app = App(Arc::new(AppState {
+        names: ServerNames::new(address, &options.names, tls.is_some()),
+        settings: ServerSettings::new(&home),
         workbench: Workbench::new(host.home().clone()),
         access,
         rates: Rates::default(),
@@ -200,7 +200,7 @@ impl Bound {
         format!("{scheme}://{host}:{}/", self.address.port())
     }
 
-    /// Answers until `stop` comes; then sessions are closed, and their runs can be gone on with.
+    /// Serves until `stop` arrives; then sessions are closed, and their runs can be resumed.
     pub async fn serve(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<(), ServerError> {
         let Self { listener, tls, app, router, on_restart, left, .. } = self;
         if on_restart == OnRestart::Resume {
@@ -245,7 +245,7 @@ async fn farewells(app: &App) {
     let _ = tokio::time::timeout(FAREWELL, told).await;
 }
 
-/// Goes on with what a killed server left.
+/// Resumes what a killed server left.
 async fn resume(app: App, left: Vec<SessionId>) {
     for id in left {
         // What the killed server started ends by itself, and lets go of the session then.

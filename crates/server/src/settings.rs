@@ -1,5 +1,6 @@
-//! What the server is told to keep: names of tools, agent modes, models. Small JSON files in `$LATHE_HOME/server`, for their
-//! owner only, written beside and renamed. Keys are not among them: those are in the key store of the host.
+//! Settings that clients store on the server: names of tools, agent modes, models. Small JSON files in
+//! `$LATHE_HOME/server`, for their owner only, written to a temporary file and renamed. Keys are not among them:
+//! those are in the key store of the host.
 
 use std::path::{Path, PathBuf};
 
@@ -9,16 +10,16 @@ use serde::de::DeserializeOwned;
 
 use crate::error::ApiError;
 
-pub(crate) struct Settings {
+pub(crate) struct ServerSettings {
     folder: PathBuf,
 }
 
-impl Settings {
+impl ServerSettings {
     pub fn new(home: &Path) -> Self {
         Self { folder: home.join("server") }
     }
 
-    /// What is kept under this name; nothing if there is no such file.
+    /// The stored value of this name; none if there is no such file.
     pub fn read<T: DeserializeOwned + Default>(&self, name: &str) -> Result<T, ApiError> {
         let path = self.folder.join(name);
         match own_text(&path) {
@@ -57,7 +58,7 @@ pub(crate) fn good_name(name: &str) -> Result<(), ApiError> {
     Err(ApiError::unprocessable("A name has 1 to 64 letters, digits, spaces, dots, dashes or underscores."))
 }
 
-/// A request names something that is not kept here: it is told what is.
+/// A request names an entry that is not stored; the response lists those that are.
 pub(crate) fn unknown_setting<'a>(
     field: &str,
     name: &str,
@@ -86,7 +87,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         std::thread::scope(|scope| {
             for server in 0..4 {
-                let settings = Settings::new(home.path());
+                let settings = ServerSettings::new(home.path());
                 let host = Host::new(Home::at(home.path().to_owned()));
                 scope.spawn(move || {
                     for at in 0..15 {
@@ -102,7 +103,7 @@ mod tests {
                 });
             }
         });
-        let kept: BTreeMap<String, usize> = Settings::new(home.path()).read("models.json").ok().unwrap();
+        let kept: BTreeMap<String, usize> = ServerSettings::new(home.path()).read("models.json").ok().unwrap();
         assert_eq!(kept.len(), 60);
         let host = Host::new(Home::at(home.path().to_owned()));
         for (name, at) in kept {

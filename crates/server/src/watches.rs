@@ -14,9 +14,9 @@ use parking_lot::Mutex;
 use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 
-/// What waits for a client that reads slowly; one that falls behind is told to look at everything again.
+/// Notices that wait for a client that reads slowly; one that falls behind is asked to read everything again.
 const KEPT: usize = 256;
-/// What such a client is told.
+/// The notice that such a client gets.
 const MISSED: &str = r#"[{"path":"","kind":"unknown"}]"#;
 
 /// A folder by its path and by what it is: another may be put in its place.
@@ -44,7 +44,7 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// What happened next, as JSON; none when the folder cannot be watched any more.
+    /// The next notice as JSON; none when the folder can no longer be watched.
     pub async fn next(&mut self) -> Option<Arc<str>> {
         match self.told.recv().await {
             Ok(told) => Some(told),

@@ -1,4 +1,4 @@
-//! What the shell costs, beside what it is held against. Judges nothing: the table is for reading.
+//! Measures the cost of the shell next to that of its alternatives. Judges nothing: the table is for reading.
 //!
 //!   cargo run --release -p lathe-shell --example shell_bench [--quick]
 
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lathe_protocol::Boxed;
+use lathe_protocol::BoxFuture;
 use lathe_shell::{CommandCall, CommandHost, CommandIo, LineEnd, LineLimits, Shell, ShellOptions, place_ax};
 use lathe_workspace::LocalProcesses;
 use tokio_util::sync::CancellationToken;
@@ -20,7 +20,7 @@ impl CommandHost for Noop {
         ["noop", "view", "jobs"].map(str::to_owned).to_vec()
     }
 
-    fn run(&self, _call: CommandCall, mut io: CommandIo) -> Boxed<'static, u8> {
+    fn run(&self, _call: CommandCall, mut io: CommandIo) -> BoxFuture<'static, u8> {
         Box::pin(async move { io.out(b"ok\n".to_vec()).await.map_or(1, |()| 0) })
     }
 }

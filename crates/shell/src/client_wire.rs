@@ -1,8 +1,9 @@
 //! The frames between an agent command and the host: one type byte, a little-endian `u32` length, the payload.
 //! `crates/ax/src/client.rs` is the other end.
 //!
-//! The command begins with `C`, its request. The host says `O` and `E` for what to print, `R` when it wants the next piece
-//! of standard input, which comes as `I` and is empty at the end, and `X` with the exit code at last.
+//! The command begins with its request, `C`. The host sends `O` and `E` with output to print, `R` when it wants the
+//! next piece of standard input, and last `X` with the exit code. A piece of input is sent as `I`, empty at the end
+//! of the input.
 
 use std::ffi::OsString;
 use std::io;
@@ -11,29 +12,29 @@ use std::path::PathBuf;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use crate::{Input, Output};
+use crate::{InputSource, OutputTarget};
 
 const VERSION: u8 = 1;
-/// The largest payload of a frame, in both directions, but for the request.
+/// The largest payload of a frame, in both directions, except for the request.
 const PIECE_MAX: usize = 64 * 1024;
-/// More than the kernel lets a program have as arguments (6 MiB), and its folder.
+/// More than the kernel allows a program as arguments (6 MiB), and its folder.
 const REQUEST_MAX: usize = 8 * 1024 * 1024;
 const HEAD: usize = 5;
-/// Most requests fit into it.
+/// Most requests fit into this size.
 const READ_SIZE: usize = 4096;
 
-/// What an agent command is asked to do, and where.
+/// The request of an agent command, with its context.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Request {
+pub(crate) struct CommandRequest {
     pub(crate) argv: Vec<OsString>,
     /// None if its folder was deleted.
     pub(crate) cwd: Option<PathBuf>,
     pub(crate) umask: u32,
-    pub(crate) input: Input,
-    pub(crate) output: Output,
+    pub(crate) input: InputSource,
+    pub(crate) output: OutputTarget,
 }
 
-/// The frames of one connection as they come. A `next` that is dropped loses nothing.
+/// The incoming frames of one connection. Dropping a pending `next` loses nothing.
 pub(crate) struct Frames<R> {
     from: R,
     buffer: Vec<u8>,
@@ -44,15 +45,15 @@ impl<R: AsyncRead + Unpin> Frames<R> {
         Self { from, buffer: Vec::with_capacity(READ_SIZE) }
     }
 
-    /// None at the end, and for anything but a request.
-    pub(crate) async fn request(&mut self) -> Option<Request> {
+    /// None at the end, and for any frame except a request.
+    pub(crate) async fn request(&mut self) -> Option<CommandRequest> {
         match self.next(REQUEST_MAX).await? {
             (b'C', payload) => request(&payload),
             _ => None,
         }
     }
 
-    /// The next piece of standard input; none at the end of the connection.
+    /// The next piece of standard input. None at the end of the connection.
     pub(crate) async fn piece(&mut self) -> Option<Vec<u8>> {
         match self.next(PIECE_MAX).await? {
             (b'I', payload) => Some(payload),
@@ -82,7 +83,7 @@ impl<R: AsyncRead + Unpin> Frames<R> {
     }
 }
 
-fn request(payload: &[u8]) -> Option<Request> {
+fn request(payload: &[u8]) -> Option<CommandRequest> {
     let ([version, input, output], rest) = payload.split_first_chunk()?;
     if *version != VERSION {
         return None;
@@ -96,12 +97,12 @@ fn request(payload: &[u8]) -> Option<Request> {
         argv.push(OsString::from_vec(word.to_vec()));
         rest = more;
     }
-    Some(Request {
+    Some(CommandRequest {
         argv,
         cwd: (!rest.is_empty()).then(|| PathBuf::from(OsString::from_vec(rest.to_vec()))),
         umask,
-        input: if *input == 0 { Input::Nothing } else { Input::Stream },
-        output: if *output == 0 { Output::Elsewhere } else { Output::Session },
+        input: if *input == 0 { InputSource::Nothing } else { InputSource::Stream },
+        output: if *output == 0 { OutputTarget::Elsewhere } else { OutputTarget::Session },
     })
 }
 
@@ -109,7 +110,7 @@ fn number(bytes: &[u8]) -> Option<(u32, &[u8])> {
     bytes.split_first_chunk().map(|(number, rest)| (u32::from_le_bytes(*number), rest))
 }
 
-/// What the host sends.
+/// The frames that the host sends.
 pub(crate) enum Reply<'a> {
     Out(&'a [u8]),
     Err(&'a [u8]),
@@ -117,12 +118,12 @@ pub(crate) enum Reply<'a> {
     Exit(u8),
 }
 
-/// Replies on their way. They are held back until there is much of them or the caller has something to do with them,
-/// since every write wakes it up.
+/// The outgoing replies. They are buffered until they are large or the caller has to act on them, since every write
+/// wakes it up.
 pub(crate) struct Replies<W> {
     to: W,
     buffer: Vec<u8>,
-    /// Bytes of the buffer that have gone.
+    /// The number of bytes of the buffer that were sent.
     sent: usize,
 }
 
@@ -144,7 +145,7 @@ impl<W: AsyncWrite + Unpin> Replies<W> {
         self.buffer.is_empty()
     }
 
-    /// It may be dropped and called again.
+    /// A pending call may be dropped and repeated.
     pub(crate) async fn flush(&mut self) -> io::Result<()> {
         while self.sent < self.buffer.len() {
             match self.to.write(&self.buffer[self.sent..]).await? {
@@ -203,7 +204,7 @@ mod tests {
                 let request = frames.request().await.unwrap();
                 assert_eq!(request.argv, [OsString::from_vec(vec![0xff]), OsString::new()]);
                 assert_eq!((request.cwd, request.umask), (Some("/tmp".into()), 0o22));
-                assert_eq!((request.input, request.output), (Input::Stream, Output::Elsewhere));
+                assert_eq!((request.input, request.output), (InputSource::Stream, OutputTarget::Elsewhere));
                 assert_eq!(frames.piece().await.unwrap(), b"piece");
                 assert_eq!(frames.piece().await.unwrap(), b"");
                 assert_eq!(frames.piece().await, None);

@@ -1,4 +1,4 @@
-//! The clock of a line, which stands still while somebody is being asked.
+//! The clock of a line, which stops while a user is being asked.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,16 +6,16 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-/// What stands for "never" where a clock cannot reach it.
+/// Stands for "never", if the platform's clock cannot represent a later time.
 const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 
-/// Shared by a shell and the commands of its line.
+/// The clock shared by a shell and the commands of its line.
 #[derive(Debug, Clone)]
 pub struct LineClock {
     holds: Arc<watch::Sender<usize>>,
 }
 
-/// The clock stands still as long as one of these lives.
+/// The clock stands still while one of these exists.
 #[derive(Debug)]
 pub struct ClockHold {
     holds: Arc<watch::Sender<usize>>,
@@ -33,7 +33,7 @@ impl LineClock {
         ClockHold { holds: Arc::clone(&self.holds) }
     }
 
-    /// How many hold it, and every change of that.
+    /// The number of holds, and every change of it.
     pub fn watch(&self) -> watch::Receiver<usize> {
         self.holds.subscribe()
     }
@@ -45,10 +45,10 @@ impl Drop for ClockHold {
     }
 }
 
-/// A span of a line's clock.
+/// A span of time on a line's clock.
 pub struct Deadline {
     left: Duration,
-    /// Since when it runs; none while the clock stands still.
+    /// The time since which it runs. None while the clock stands still.
     running: Option<Instant>,
     holds: watch::Receiver<usize>,
 }
@@ -58,7 +58,7 @@ impl Deadline {
         Self { left: limit.min(FOREVER), running: Some(Instant::now()), holds: clock.watch() }
     }
 
-    /// Waits for its end. It may be dropped and called again.
+    /// Waits for the end of the span. A pending call may be dropped and repeated.
     pub async fn passed(&mut self) {
         loop {
             let is_held = *self.holds.borrow_and_update() > 0;
@@ -73,7 +73,7 @@ impl Deadline {
             let end = self.running.map(|since| since + self.left);
             tokio::select! {
                 () = until(end) => return,
-                // Without a clock nobody can hold it any more.
+                // Without a clock no hold is possible any more.
                 Ok(()) = self.holds.changed() => {}
             }
         }
@@ -115,7 +115,7 @@ mod tests {
         let mut deadline = Deadline::new(FOREVER, &LineClock::default());
         let (since, left) = (deadline.running, deadline.left);
         for _ in 0..3 {
-            // Looked at once and dropped.
+            // Polled once and dropped.
             tokio::select! {
                 biased;
                 () = deadline.passed() => panic!("forever has passed"),

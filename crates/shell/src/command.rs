@@ -1,33 +1,34 @@
-//! Agent commands: programs on the session's PATH that the host answers.
+//! Agent commands: programs on the session's PATH whose results come from the host.
 //!
-//! Each is a link to `ax`, which carries its words, standard streams and exit code over a socket of this shell alone and
-//! knows nothing of what they mean. Whoever owns the shell gives it a [`CommandHost`]; the same trait is called without a
-//! process for a line that is nothing but one such command, so both ways are one.
+//! Each is a link to `ax`, which carries its words, standard streams and exit code over a socket of this shell alone
+//! and does not interpret them. The owner of the shell supplies a [`CommandHost`]. A line that consists of one such
+//! command calls the same trait without a process, so both ways behave alike.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 
-use lathe_protocol::Boxed;
+use lathe_protocol::BoxFuture;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::LineClock;
 
-/// Pieces on their way in either direction; a slow reader slows the writer down.
+/// The capacity of the channels for pieces; a slow reader slows the writer down.
 const PIECES: usize = 8;
 
-/// Answers the agent commands of one shell.
+/// Runs the agent commands of one shell.
 pub trait CommandHost: Send + Sync {
-    /// The names that are programs on the session's PATH. Bash also asks for any other name with a colon in it, and for a
-    /// name it does not know.
+    /// The names of the programs on the session's PATH. Bash also requests any other name with a colon in it, and
+    /// unknown names.
     fn names(&self) -> Vec<String>;
 
-    /// Runs one command to its exit code. When the caller goes away, `call.cancel` is cancelled and the answer is dropped.
-    fn run(&self, call: CommandCall, io: CommandIo) -> Boxed<'static, u8>;
+    /// Runs one command to its exit code. When the caller goes away, `call.cancel` is cancelled and the result is
+    /// discarded.
+    fn run(&self, call: CommandCall, io: CommandIo) -> BoxFuture<'static, u8>;
 }
 
-/// The process of a command, which waits until its host has answered.
+/// The process of a command, which waits until the host has finished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Caller {
     pub pid: i32,
@@ -35,7 +36,7 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Its environment: what was exported, and what stood before its name. Empty if it is gone.
+    /// Its environment: the exported variables, and those set on the command. Empty if the process is gone.
     pub fn variables(self) -> Vec<(OsString, OsString)> {
         let bytes = std::fs::read(format!("/proc/{}/environ", self.pid)).unwrap_or_default();
         let part = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
@@ -50,64 +51,64 @@ impl Caller {
 /// One use of an agent command.
 #[derive(Debug, Clone)]
 pub struct CommandCall {
-    /// As bash expanded them; the first one is the name it was called by.
+    /// The words after expansion by bash; the first one is the name it was called by.
     pub argv: Vec<OsString>,
     /// The folder of the caller, which a subshell may have changed.
     pub cwd: PathBuf,
-    /// The process that called; none for a command that needs no process.
+    /// The calling process. None for a command that needs no process.
     pub caller: Option<Caller>,
-    pub output: Output,
-    pub input: Input,
-    /// The line it belongs to: the one that left its process in the background, else the one that runs. None for a process
-    /// between lines that has cut itself off from its line.
+    pub output: OutputTarget,
+    pub input: InputSource,
+    /// The line it belongs to: the line that left its process in the background, otherwise the running line. None for
+    /// a process between lines that has detached itself from its line.
     pub line: Option<u64>,
-    /// The clock of that line if it runs, to be stopped while somebody thinks about an answer.
+    /// The clock of that line if it runs. A host stops it while it waits for the user.
     pub clock: LineClock,
     pub cancel: CancellationToken,
 }
 
-/// Where standard output of a command goes.
+/// The destination of a command's standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Output {
-    /// To whoever gave the line: words for a model, numbered and capped.
+pub enum OutputTarget {
+    /// The output of the line: text for a model, numbered and capped.
     Session,
-    /// Into a pipe, a file or a substitution: the bytes themselves.
+    /// A pipe, a file or a substitution: the bytes themselves.
     Elsewhere,
 }
 
-/// What standard input of a command is.
+/// The source of a command's standard input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Input {
-    /// Nothing can come from there: /dev/null, or closed.
+pub enum InputSource {
+    /// No input can come: /dev/null, or closed.
     Nothing,
     /// A pipe, a file, a heredoc.
     Stream,
 }
 
-/// The standard streams of a running command, as its host has them.
+/// The standard streams of a running command, on the host's side.
 pub struct CommandIo {
-    said: mpsc::Sender<Said>,
+    said: mpsc::Sender<HostMessage>,
     given: mpsc::Receiver<Vec<u8>>,
     input_ended: bool,
 }
 
 /// The other end of a [`CommandIo`].
 pub struct CommandEnd {
-    said: mpsc::Receiver<Said>,
-    /// `None` once the input has ended.
+    said: mpsc::Receiver<HostMessage>,
+    /// None once the input has ended.
     given: Option<mpsc::Sender<Vec<u8>>>,
 }
 
-/// What a host says to its caller.
+/// A message of a host to its caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Said {
+pub enum HostMessage {
     Out(Vec<u8>),
     Err(Vec<u8>),
-    /// It wants the next piece of standard input. A command that never asks never takes anything from it.
+    /// The host wants the next piece of standard input. A command that never asks takes no input.
     WantsInput,
 }
 
-/// The caller is gone, or has closed the stream.
+/// The error if the caller is gone, or has closed the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallerGone;
 
@@ -120,19 +121,19 @@ impl CommandIo {
     }
 
     pub async fn out(&mut self, bytes: impl Into<Vec<u8>>) -> Result<(), CallerGone> {
-        self.said.send(Said::Out(bytes.into())).await.map_err(|_| CallerGone)
+        self.said.send(HostMessage::Out(bytes.into())).await.map_err(|_| CallerGone)
     }
 
     pub async fn err(&mut self, bytes: impl Into<Vec<u8>>) -> Result<(), CallerGone> {
-        self.said.send(Said::Err(bytes.into())).await.map_err(|_| CallerGone)
+        self.said.send(HostMessage::Err(bytes.into())).await.map_err(|_| CallerGone)
     }
 
-    /// The next piece of standard input; none at its end.
+    /// The next piece of standard input. None at its end.
     pub async fn read(&mut self) -> Result<Option<Vec<u8>>, CallerGone> {
         if self.input_ended {
             return Ok(None);
         }
-        self.said.send(Said::WantsInput).await.map_err(|_| CallerGone)?;
+        self.said.send(HostMessage::WantsInput).await.map_err(|_| CallerGone)?;
         let piece = self.given.recv().await.filter(|piece| !piece.is_empty());
         self.input_ended = piece.is_none();
         Ok(piece)
@@ -140,16 +141,16 @@ impl CommandIo {
 }
 
 impl CommandEnd {
-    /// What is said next; none when the host has finished.
-    pub async fn hear(&mut self) -> Option<Said> {
+    /// The next message. None when the host has finished.
+    pub async fn next_message(&mut self) -> Option<HostMessage> {
         self.said.recv().await
     }
 
-    /// Answers [`Said::WantsInput`]; an empty piece is the end.
-    pub async fn give(&mut self, piece: Vec<u8>) {
+    /// Replies to [`HostMessage::WantsInput`]; an empty piece is the end.
+    pub async fn send_input(&mut self, piece: Vec<u8>) {
         let ended = piece.is_empty();
         if let Some(given) = &self.given {
-            // A host that has gone wants nothing any more.
+            // A host that is gone wants no input any more.
             let _ = given.send(piece).await;
         }
         if ended {

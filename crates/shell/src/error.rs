@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use lathe_workspace::WorkspaceError;
 
-/// Why a line could not be run. After any of them the next line may be tried: the shell mends itself.
+/// The reasons why a line could not be run. After any of them the next line may be tried: the shell repairs itself.
 #[derive(Debug, thiserror::Error)]
 pub enum ShellError {
     #[error("the line holds a NUL byte, which bash cannot take")]

@@ -1,42 +1,41 @@
-//! Texts that bash is given where there are agent commands: functions for the session's own bash, and a file that every
-//! other bash below it reads first.
+//! Bash code for agent commands: functions for the session's own bash, and a file that every nested bash reads first.
 //!
-//! PATH cannot come before builtins, so two names need a function that tells which one is meant; nested shells do not get
-//! these two, so scripts are untouched. A line may give PATH another value and go on: names that other programs have too get
-//! a function for lines that speak of PATH, and no longer, since `command -v` would show it. The session's bash puts our
-//! folder back before the next line, and a nested one (`bash -lc`) when it starts. A function uses no variable of its own:
-//! `read` would set it instead of its caller's. Names with a colon are no files at all, and asked for when bash does not
-//! find them.
+//! PATH cannot take precedence over builtins, so two names need a function that decides which one is meant; nested
+//! shells do not get these two, so scripts are unaffected. A line may change PATH and continue: names that other
+//! programs have too get a function for lines that mention PATH, and only for those, since `command -v` would show
+//! it. The session's bash restores our folder before the next line, and a nested one (`bash -lc`) when it starts. A
+//! function uses no variable of its own: `read` would set it instead of its caller's. Names with a colon are not
+//! files, and are requested when bash does not find them.
 //!
-//! Bash empties its list of jobs for a function in a pipe, so `jobs` is one only in lines that use it without an option: a loop
-//! that waits while `$(jobs -rp | wc -l)` is large counts its children.
+//! Bash empties its list of jobs for a function in a pipe, so `jobs` is a function only in lines that use it without
+//! an option: a loop that waits while `$(jobs -rp | wc -l)` is large counts its children.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-/// The names of the agent commands, and where they are.
-pub(crate) struct Named<'a> {
+/// The names of the agent commands, and their folder.
+pub(crate) struct AgentCommandNames<'a> {
     /// The folder of the links.
     pub(crate) bin: &'a OsStr,
     pub(crate) names: &'a [String],
-    /// Those that PATH has elsewhere too.
+    /// The names that also exist elsewhere on PATH.
     pub(crate) shared: &'a [String],
 }
 
-impl Named<'_> {
+impl AgentCommandNames<'_> {
     /// The text that the session's bash evaluates.
     pub(crate) fn session(&self) -> Vec<u8> {
         let mut text = String::new();
         let has = |name: &str| self.names.iter().any(|known| known == name);
         if has("view") {
-            // In the first line, since messages of `read` tell the number of the line it stands in.
+            // On the first line, since messages of `read` include the line number.
             text.push_str(&READ.trim().replace('\n', " "));
         }
         text.push_str(&self.not_found());
         self.with_folder(&text)
     }
 
-    /// The functions for a line that may give PATH another value. `__ax_made` names those that were not there.
+    /// The functions for a line that may change PATH. `__ax_made` lists those that did not exist before.
     pub(crate) fn without_path(&self) -> Vec<u8> {
         let mut text = String::new();
         for name in self.shared.iter().filter(|name| is_plain(name)) {
@@ -51,7 +50,7 @@ impl Named<'_> {
         self.with_folder(&if has_jobs { for_one_line("jobs", JOBS.trim()) } else { String::new() })
     }
 
-    /// The file that other shells read: what BASH_ENV names. `before` is what it named.
+    /// The file for nested shells, named by BASH_ENV. `before` is the earlier value of BASH_ENV.
     pub(crate) fn nested(&self, before: Option<&OsStr>) -> Vec<u8> {
         let path = "case :$PATH: in *:BIN:*) ;; *) PATH=BIN:$PATH ;; esac\n";
         let mut text = self.with_folder(&format!("{path}{}", self.not_found()));
@@ -79,7 +78,7 @@ impl Named<'_> {
     }
 }
 
-/// A function that is taken away after the line, unless a line has made its own of that name.
+/// A function that is removed after the line, unless a line has defined its own with that name.
 fn for_one_line(name: &str, function: &str) -> String {
     format!("\\builtin declare -F {name} >/dev/null || {{ {function}; __ax_made+=({name}); }}\n")
 }
@@ -114,8 +113,8 @@ command_not_found_handle() {
 }
 "#;
 
-/// Bash's own options come first, are one dash and a letter, and never `-h`. A lone name of a file, where nothing can be
-/// read from standard input, is meant as one.
+/// Bash's own options come first, are one dash and a letter, and never `-h`. A single argument that is the name of a
+/// file, with no standard input to read, means the file.
 const READ: &str = r#"
 read() {
   case ${1-} in
@@ -150,7 +149,7 @@ mod tests {
     fn defined(names: &[&str]) -> Vec<&'static str> {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let shared: Vec<String> = names.iter().filter(|name| *name == "write").cloned().collect();
-        let named = Named { bin: OsStr::new("/a b/it's"), names: &names, shared: &shared };
+        let named = AgentCommandNames { bin: OsStr::new("/a b/it's"), names: &names, shared: &shared };
         let text = String::from_utf8([named.session(), named.without_path(), named.jobs()].concat()).unwrap();
         assert!(!text.contains("BIN") && !text.contains("NAMES"), "{text}");
         assert!(text.contains("exec '/a b/it'\\''s'/ax run \"$@\""), "{text}");
@@ -167,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_nested_shell_reads_what_it_would_have_read() {
-        let named = Named { bin: OsStr::new("/b"), names: &[], shared: &[] };
+        let named = AgentCommandNames { bin: OsStr::new("/b"), names: &[], shared: &[] };
         let text = String::from_utf8(named.nested(Some(OsStr::new("/my env")))).unwrap();
         assert!(text.starts_with("case :$PATH: in *:'/b':*) ;;"), "{text}");
         assert!(text.ends_with("\\builtin . '/my env'\n"), "{text}");

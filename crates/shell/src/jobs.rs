@@ -1,7 +1,7 @@
-//! What lines have left running.
+//! Processes that lines have left running.
 //!
-//! The supervisor knows the processes, so it is asked; what they print after the end of their line comes by itself and is
-//! kept here, head and tail. A line that left nothing is no job.
+//! The supervisor knows the processes, so it is queried. It forwards their output after the end of their line, which
+//! is kept here, head and tail. A line without remaining processes is not a job.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,25 +13,25 @@ use tokio::time::{sleep, timeout};
 
 use crate::{Spool, wire};
 
-/// Bytes kept of what one job prints.
+/// The number of bytes kept of a job's output.
 const KEEP: u64 = 256 * 1024;
-/// Jobs that have ended; beyond it the oldest are forgotten.
+/// The maximum number of ended jobs; beyond it the oldest are forgotten.
 const ENDED_MAX: usize = 64;
 const LINE_MAX: usize = 4096;
 const ANSWER_LIMIT: Duration = Duration::from_secs(2);
-/// Between TERM and KILL.
+/// The time between TERM and KILL.
 const GRACE_MS: u32 = 1000;
 const KILL_LIMIT: Duration = Duration::from_secs(4);
 const KILL_TICK: Duration = Duration::from_millis(10);
 
-/// The processes one line left behind.
+/// The processes that one line left in the background.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Job {
+pub struct BackgroundJob {
     /// The number of the line, which is the number of the job.
     pub id: u64,
     /// The line's text.
     pub line: String,
-    /// The processes that live; none when all have ended.
+    /// The processes that are alive. Empty when all have ended.
     pub pids: Vec<u32>,
     pub age: Duration,
     /// Bytes printed after the line's end.
@@ -49,7 +49,7 @@ pub struct Jobs {
 struct Table {
     supervisor: Option<mpsc::WeakSender<Vec<u8>>>,
     asked: u64,
-    /// The line that runs, or ran last.
+    /// The line that is running, or ran last.
     line: Option<(u64, String, Instant)>,
     jobs: BTreeMap<u64, Record>,
 }
@@ -62,11 +62,11 @@ struct Record {
 }
 
 impl Jobs {
-    /// All that are known, the oldest first.
-    pub async fn list(&self) -> Vec<Job> {
+    /// All known jobs, the oldest first.
+    pub async fn list(&self) -> Vec<BackgroundJob> {
         self.ask().await;
         let table = self.table.lock();
-        let job = |(id, record): (&u64, &Record)| Job {
+        let job = |(id, record): (&u64, &Record)| BackgroundJob {
             id: *id,
             line: record.line.clone(),
             pids: record.pids.clone(),
@@ -76,13 +76,13 @@ impl Jobs {
         table.jobs.iter().map(job).collect()
     }
 
-    /// What a job has printed since its line ended, stdout and stderr as they came. Where too much was printed, a line in
-    /// brackets stands for what is missing.
+    /// The output of a job since its line ended, stdout and stderr interleaved as they came. A line in brackets marks
+    /// omitted bytes.
     pub async fn read(&self, id: u64) -> Option<Vec<u8>> {
         self.ask().await;
         let table = self.table.lock();
         let output = &table.jobs.get(&id)?.output;
-        // A temporary file that cannot be read is as good as none.
+        // A temporary file that cannot be read counts as missing.
         let kept = output.head_tail(KEEP as usize).ok()?;
         if kept.omitted == 0 {
             return Some([kept.head, kept.tail].concat());
@@ -91,7 +91,8 @@ impl Jobs {
         Some([kept.head, mark.into_bytes(), kept.tail].concat())
     }
 
-    /// Ends all processes of a job: asks them, then kills them. False if there was none, or not all are gone.
+    /// Ends all processes of a job: with TERM first, then with KILL. Returns false if there was none, or not all are
+    /// gone.
     pub async fn kill(&self, id: u64) -> bool {
         if !self.is_alive(id).await || !self.send(wire::end_job(id, GRACE_MS)).await {
             return false;
@@ -104,7 +105,7 @@ impl Jobs {
         timeout(KILL_LIMIT, gone).await.is_ok()
     }
 
-    /// The line that left one of these processes in the background; none for those of the line that runs.
+    /// The line that left one of these processes in the background. None for those of the running line.
     pub(crate) async fn line_of(&self, processes: &[i32]) -> Option<u64> {
         let find = |table: &Table| {
             let holds = |record: &Record| {
@@ -114,14 +115,14 @@ impl Jobs {
         };
         let known = find(&self.table.lock());
         known?;
-        // A process that has ended may have given its number to another one.
+        // The number of an ended process may belong to another one by now.
         self.ask().await;
         let now = find(&self.table.lock());
         now.filter(|now| Some(*now) == known)
     }
 
-    /// A fresh shell has left nothing behind.
-    pub(crate) fn forget(&self) {
+    /// Forgets all jobs, because a fresh shell has none.
+    pub(crate) fn clear(&self) {
         self.table.lock().jobs.clear();
     }
 
@@ -130,7 +131,7 @@ impl Jobs {
         self.table.lock().jobs.get(&id).is_some_and(|record| !record.pids.is_empty())
     }
 
-    /// Brings the table up to date. Without a supervisor no job lives.
+    /// Updates the table. Without a supervisor no job is alive.
     async fn ask(&self) {
         let query = {
             let mut table = self.table.lock();
@@ -141,7 +142,7 @@ impl Jobs {
         if !self.send(wire::jobs(query)).await {
             return self.table.lock().update(Vec::new());
         }
-        // One that does not answer leaves us with what it said last.
+        // If it does not reply, its last reply stays valid.
         let _ = timeout(ANSWER_LIMIT, answered.wait_for(|answered| *answered >= query)).await;
     }
 
@@ -160,8 +161,8 @@ impl Jobs {
         self.table.lock().line = Some((id, text, Instant::now()));
     }
 
-    /// The supervisor has said what lives.
-    pub(crate) fn told(&self, query: u64, jobs: Vec<(u64, Vec<u32>)>) {
+    /// Handles the supervisor's list of processes that are alive.
+    pub(crate) fn update_from_supervisor(&self, query: u64, jobs: Vec<(u64, Vec<u32>)>) {
         self.table.lock().update(jobs);
         self.answered.send_if_modified(|answered| {
             let is_new = query > *answered;
@@ -170,7 +171,7 @@ impl Jobs {
         });
     }
 
-    /// A job has printed something. What it prints before it is known as one is not kept.
+    /// Handles output of a job. Output before the job is known is not kept.
     pub(crate) fn printed(&self, id: u64, bytes: &[u8]) {
         if let Some(record) = self.table.lock().jobs.get_mut(&id) {
             record.output.push(bytes);

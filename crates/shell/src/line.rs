@@ -1,18 +1,18 @@
-//! What one line is given and what it gives back.
+//! The limits and the result of one line.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::Spool;
 
-/// What a line may use.
+/// The limits of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineLimits {
-    /// After it the line's processes are ended.
+    /// The time after which the line's processes are ended.
     pub timeout: Duration,
-    /// The same if it prints nothing for so long; any output starts the time anew.
+    /// The maximum time without output; any output restarts it.
     pub silence: Option<Duration>,
-    /// Bytes kept of each stream: the first half and the last half.
+    /// The number of bytes kept of each stream: the first half and the last half.
     pub keep: u64,
 }
 
@@ -28,28 +28,28 @@ pub enum Stream {
     Stderr,
 }
 
-/// Output as it comes, for somebody who watches. Best effort: a slow receiver misses chunks.
+/// Live output, for a viewer. Best effort: a slow receiver misses chunks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveChunk {
     pub stream: Stream,
-    /// Bytes of the stream that came before it, by which one that was missed is noticed.
+    /// The number of earlier bytes of the stream, by which a missed chunk is noticed.
     pub at: u64,
     pub bytes: Vec<u8>,
 }
 
-/// How a line ended. The codes are those of bash: 128 and the number for a signal.
+/// The ways in which a line ends. The codes are those of bash: 128 and the number for a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineExit {
-    /// By itself. Also when it took bash with it: `exit 3`, `exec prog`, `set -e`.
+    /// The line ended by itself, or ended bash with it: `exit 3`, `exec prog`, `set -e`.
     Code(i32),
-    /// It got bash itself killed by a signal that was not ours.
+    /// The line got bash killed by a signal that was not ours.
     ShellKilled {
         signal: i32,
     },
     TimedOut {
         code: i32,
     },
-    /// It printed nothing for too long.
+    /// The line printed nothing for too long.
     Silent {
         code: i32,
         limit: Duration,
@@ -60,7 +60,7 @@ pub enum LineExit {
 }
 
 impl LineExit {
-    /// The exit code as a shell would tell it.
+    /// The exit code as a shell reports it.
     pub fn code(self) -> i32 {
         match self {
             Self::Code(code)
@@ -77,17 +77,17 @@ pub struct LineEnd {
     pub exit: LineExit,
     pub stdout: Spool,
     pub stderr: Spool,
-    /// The folder bash is really in, or its nearest parent if it was deleted.
+    /// The folder that bash is really in, or its nearest parent if it was deleted.
     pub cwd: PathBuf,
-    /// Bash was replaced by a new one, at the end of this line or before it. Options, aliases, traps, open
-    /// descriptors and the numbers of jobs are lost; background processes live on.
+    /// True if bash was replaced by a new one, at the end of this line or before it. Options, aliases, traps, open
+    /// descriptors and the numbers of jobs are lost; background processes stay alive.
     ///
-    /// If the line ended bash (`exit`, `set -e`, a signal), exported variables, functions and umask are those
-    /// of the end of the line before, and plain variables are lost. If it was stopped, variables, functions
-    /// and folder are as the line had made them; only where bash did not react they are those of the end of
-    /// the line before, except the folder.
+    /// If the line ended bash (`exit`, `set -e`, a signal), exported variables, functions and umask are those of the
+    /// end of the line before, and plain variables are lost. If the line was stopped, variables, functions and folder
+    /// are as the line had made them; only if bash did not react they are those of the end of the line before, except
+    /// the folder.
     pub respawned: bool,
-    /// Background processes alive, of this line and of earlier ones.
+    /// The number of living background processes, of this line and of earlier ones.
     pub jobs: usize,
     pub elapsed: Duration,
 }

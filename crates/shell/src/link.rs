@@ -13,30 +13,30 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use crate::session::Session;
+use crate::command_session::CommandSession;
 use crate::sweep;
-use crate::wire::{self, Event, Supervisor};
+use crate::wire::{self, SupervisorEvent, Supervisor};
 use crate::{Jobs, ShellError, ShellOptions};
 
 const START_LIMIT: Duration = Duration::from_secs(20);
-/// The supervisor needs 200 ms for processes that do not want to end, 2 s for those that cannot.
+/// The supervisor needs 200 ms for processes that resist their end, 2 s for those that cannot end.
 const END_LIMIT: Duration = Duration::from_secs(5);
 const SEND_LIMIT: Duration = Duration::from_secs(5);
 const EVENTS: usize = 16;
 const FRAMES: usize = 16;
 const READ_SIZE: usize = 256 * 1024;
 
-/// Dropping it lets the supervisor end everything and go.
+/// A connection. Dropping it makes the supervisor end everything and exit.
 pub(crate) struct Link {
-    /// To the task that writes; without it that ends, and with it the supervisor's stdin.
+    /// The channel to the writing task. Without it that task ends, and with it the supervisor's stdin.
     frames: Option<mpsc::Sender<Vec<u8>>>,
-    events: mpsc::Receiver<Event>,
-    /// The line whose output is wanted; that of all others is their job's.
+    events: mpsc::Receiver<SupervisorEvent>,
+    /// The line whose output is wanted; the output of other lines belongs to their jobs.
     wanted: Arc<AtomicU64>,
     /// `Child` kills when it is dropped, and a killed supervisor cannot end its tree. So it is never
-    /// dropped before the supervisor has gone: the end of its stdin is what ends it.
+    /// dropped before the supervisor has exited: closing its stdin ends it.
     child: Option<ManuallyDrop<Box<dyn Child>>>,
-    /// What every process below the supervisor has in its environment.
+    /// The mark in the environment of every process below the supervisor.
     mark: String,
 }
 
@@ -45,7 +45,7 @@ impl Link {
     pub(crate) async fn start(
         processes: &dyn Processes,
         options: &ShellOptions,
-        session: Option<&Session>,
+        session: Option<&CommandSession>,
         jobs: &Jobs,
     ) -> Result<Self, ShellError> {
         let mark = sweep::mark();
@@ -59,14 +59,14 @@ impl Link {
         };
         let (sender, events) = mpsc::channel(EVENTS);
         let wanted = Arc::new(AtomicU64::new(0));
-        // Both are owned by their pipes: they end when the supervisor does, which the drop of `frames` brings about.
+        // Both tasks are owned by their pipes: they end when the supervisor does, which the drop of `frames` causes.
         tokio::spawn(forward(pipes.stdout, pipes.stderr, sender, Arc::clone(&wanted), jobs.clone()));
         let (frames, queue) = mpsc::channel(FRAMES);
         jobs.supervised_by(frames.downgrade());
         tokio::spawn(write(pipes.stdin, queue));
         let child = Some(ManuallyDrop::new(child));
         let mut link = Self { frames: Some(frames), events, wanted, child, mark };
-        let folder = session.map_or(Path::new(""), Session::path);
+        let folder = session.map_or(Path::new(""), CommandSession::path);
         link.send(wire::start(&options.shell, &options.cwd, folder, &options.start.to_string())).await;
         let supervisor = link.ready().await?;
         if let Some(session) = session {
@@ -75,20 +75,20 @@ impl Link {
         Ok(link)
     }
 
-    /// What every process below this supervisor has in its environment.
+    /// The mark in the environment of every process below this supervisor.
     pub(crate) fn mark(&self) -> &str {
         &self.mark
     }
 
-    /// Waits until bash can take a line; gives its supervisor.
+    /// Waits until bash can take a line. Returns its supervisor.
     async fn ready(&mut self) -> Result<Supervisor, ShellError> {
         let wait = async {
             loop {
                 match self.next().await {
-                    Event::Ready(supervisor) => return Ok(supervisor),
-                    Event::Failed(text) => return Err(ShellError::Bash(text)),
-                    Event::Gone(text) => return Err(ShellError::SupervisorGone(text)),
-                    Event::Output { .. } | Event::Done(_) | Event::Jobs { .. } => {}
+                    SupervisorEvent::Ready(supervisor) => return Ok(supervisor),
+                    SupervisorEvent::Failed(text) => return Err(ShellError::Bash(text)),
+                    SupervisorEvent::Gone(text) => return Err(ShellError::SupervisorGone(text)),
+                    SupervisorEvent::Output { .. } | SupervisorEvent::Done(_) | SupervisorEvent::Jobs { .. } => {}
                 }
             }
         };
@@ -101,7 +101,7 @@ impl Link {
         self.ready().await.map(drop)
     }
 
-    /// A failure shows as the end of the events, or as their absence.
+    /// Sends a frame. A failure shows as the end of the events, or as their absence.
     pub(crate) async fn send(&mut self, frame: Vec<u8>) {
         if let Some(frames) = &self.frames
             && frames.send(frame).await.is_err()
@@ -110,27 +110,27 @@ impl Link {
         }
     }
 
-    /// Takes output of this line only, as long as the result lives.
-    pub(crate) fn want(&self, id: u64) -> Wanted {
+    /// Selects the line whose output is received, as long as the returned guard lives.
+    pub(crate) fn select_output(&self, id: u64) -> OutputGuard {
         self.wanted.store(id, Ordering::Relaxed);
-        Wanted(Arc::clone(&self.wanted))
+        OutputGuard(Arc::clone(&self.wanted))
     }
 
-    pub(crate) async fn next(&mut self) -> Event {
-        self.events.recv().await.unwrap_or(Event::Gone(String::new()))
+    pub(crate) async fn next(&mut self) -> SupervisorEvent {
+        self.events.recv().await.unwrap_or(SupervisorEvent::Gone(String::new()))
     }
 
     /// Ends bash and everything below it, and waits for that.
     pub(crate) async fn close(mut self) {
         self.send(wire::quit()).await;
-        let Some(child) = self.let_go() else { return };
-        // One that was killed has ended nothing.
+        let Some(child) = self.detach() else { return };
+        // A supervisor that was killed has ended nothing.
         if let Some(Ended::Signal(_)) = end(child).await {
             sweep::sweep(&self.mark).await;
         }
     }
 
-    fn let_go(&mut self) -> Option<ManuallyDrop<Box<dyn Child>>> {
+    fn detach(&mut self) -> Option<ManuallyDrop<Box<dyn Child>>> {
         self.frames = None;
         self.events.close();
         self.child.take()
@@ -139,8 +139,8 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        let Some(child) = self.let_go() else { return };
-        // Where no runtime is left to reap it, the supervisor goes all the same.
+        let Some(child) = self.detach() else { return };
+        // Without a runtime to reap it, the supervisor exits all the same.
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(async move {
                 end(child).await;
@@ -153,7 +153,7 @@ async fn end(mut child: ManuallyDrop<Box<dyn Child>>) -> Option<Ended> {
     let ended = match timeout(END_LIMIT, child.wait()).await {
         Ok(ended) => ended.ok(),
         Err(_) => {
-            // Bash dies with it; there is nobody left to tell about a failure.
+            // Bash dies with it; there is no caller left to report a failure to.
             let _ = child.kill_tree().await;
             Some(Ended::Signal(Signal::SIGKILL as i32))
         }
@@ -162,10 +162,10 @@ async fn end(mut child: ManuallyDrop<Box<dyn Child>>) -> Option<Ended> {
     ended
 }
 
-/// See [`Link::want`].
-pub(crate) struct Wanted(Arc<AtomicU64>);
+/// The guard of [`Link::select_output`].
+pub(crate) struct OutputGuard(Arc<AtomicU64>);
 
-impl Drop for Wanted {
+impl Drop for OutputGuard {
     fn drop(&mut self) {
         self.0.store(0, Ordering::Relaxed);
     }
@@ -186,23 +186,23 @@ async fn write(mut stdin: Box<dyn AsyncWrite + Send + Unpin>, mut frames: mpsc::
 async fn forward(
     stdout: Box<dyn AsyncRead + Send + Unpin>,
     stderr: Box<dyn AsyncRead + Send + Unpin>,
-    events: mpsc::Sender<Event>,
+    events: mpsc::Sender<SupervisorEvent>,
     wanted: Arc<AtomicU64>,
     jobs: Jobs,
 ) {
     let mut stdout = BufReader::with_capacity(READ_SIZE, stdout);
     while let Some(event) = wire::read_event(&mut stdout).await {
         match event {
-            Event::Output { id, bytes, .. } if id != wanted.load(Ordering::Relaxed) => {
+            SupervisorEvent::Output { id, bytes, .. } if id != wanted.load(Ordering::Relaxed) => {
                 jobs.printed(id, &bytes)
             }
-            Event::Jobs { query, jobs: list } => jobs.told(query, list),
+            SupervisorEvent::Jobs { query, jobs: list } => jobs.update_from_supervisor(query, list),
             event => {
-                // What the line's processes print from now on is no longer the line's.
-                if let Event::Done(done) = &event {
+                // From now on the output of the line's processes is no longer the line's.
+                if let SupervisorEvent::Done(done) = &event {
                     let _ = wanted.compare_exchange(done.id, 0, Ordering::Relaxed, Ordering::Relaxed);
                 }
-                // Reading goes on when nobody listens any more, so that the supervisor never waits for us.
+                // Reading continues even without a receiver, so that the supervisor never waits for us.
                 let _ = events.send(event).await;
             }
         }
@@ -211,5 +211,5 @@ async fn forward(
     let mut last_words = stderr.take(4096);
     let _ = timeout(Duration::from_secs(1), last_words.read_to_string(&mut said)).await;
     let said = if said.is_empty() { said } else { format!(": {}", said.trim_end()) };
-    let _ = events.send(Event::Gone(said)).await;
+    let _ = events.send(SupervisorEvent::Gone(said)).await;
 }

@@ -1,7 +1,7 @@
-//! Answers the agent commands of one shell.
+//! Serves the agent commands of one shell.
 //!
-//! One connection is one command and one task; the accept loop owns these tasks, and the session owns the loop. A panic in
-//! the host's answer is caught and becomes an exit code.
+//! One connection is one command and one task; the accept loop owns these tasks, and the session owns the loop. A
+//! panic in the host's code is caught and becomes an exit code.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -18,23 +18,23 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::client_wire::{Frames, Replies, Reply, Request};
+use crate::client_wire::{Frames, Replies, Reply, CommandRequest};
 use crate::peer::{self, Peer};
-use crate::session::Shared;
-use crate::{Caller, CommandCall, CommandEnd, CommandHost, CommandIo, LineClock, Said};
+use crate::command_session::Shared;
+use crate::{Caller, CommandCall, CommandEnd, CommandHost, CommandIo, LineClock, HostMessage};
 
-/// Commands at once; more of them wait to be accepted.
+/// The maximum number of concurrent commands; further ones wait to be accepted.
 const CONNECTIONS: usize = 512;
 const REQUEST_LIMIT: Duration = Duration::from_secs(10);
-/// What a command has to wind up when its caller has gone.
+/// The time that a command has to finish after its caller has gone.
 const WIND_UP: Duration = Duration::from_secs(5);
-/// What all of them have when the shell is closed.
+/// The time that all of them have when the shell is closed.
 const CLOSE_LIMIT: Duration = Duration::from_secs(1);
 
 const INTERNAL: u8 = 125;
 const DENIED: u8 = 126;
 
-/// Accepts until the session ends.
+/// Accepts connections until the session ends.
 pub(crate) async fn accept(listener: UnixListener, shared: Arc<Shared>) {
     let slots = Arc::new(Semaphore::new(CONNECTIONS));
     let mut calls = JoinSet::new();
@@ -48,12 +48,12 @@ pub(crate) async fn accept(listener: UnixListener, shared: Arc<Shared>) {
                 Ok((stream, _)) => {
                     let shared = Arc::clone(&shared);
                     calls.spawn(async move {
-                        // The caller has gone; there is nobody to tell.
+                        // The caller has gone; there is no recipient for an error.
                         let _ = serve(stream, &shared).await;
                         drop(slot);
                     });
                 }
-                // No descriptors left: some will be when a command ends.
+                // No descriptors are left: some will be when a command ends.
                 Err(_) => sleep(Duration::from_millis(10)).await,
             },
             Some(_) = calls.join_next() => {}
@@ -66,7 +66,7 @@ pub(crate) async fn accept(listener: UnixListener, shared: Arc<Shared>) {
 }
 
 async fn serve(stream: UnixStream, shared: &Shared) -> io::Result<()> {
-    let peer = peer::look_at(&stream, shared.supervisor(), shared.view.as_ref());
+    let peer = peer::identify(&stream, shared.supervisor(), shared.view.as_ref());
     let (reader, writer) = stream.into_split();
     let (mut frames, mut replies) = (Frames::new(reader), Replies::new(writer));
     let Ok(Some(request)) = timeout(REQUEST_LIMIT, frames.request()).await else {
@@ -103,10 +103,10 @@ async fn serve(stream: UnixStream, shared: &Shared) -> io::Result<()> {
         }
         Ok(None) => refuse(&mut replies, &name, INTERNAL, "it failed inside; this is a bug").await,
         Err(error) => {
-            // Without its other end the host learns that nobody hears it.
+            // Without its other end the host learns that its output is not read.
             drop(end);
             cancel.cancel();
-            // One that has answered must not be asked again.
+            // A host that has finished must not be polled again.
             if answered.is_none() {
                 let _ = timeout(WIND_UP, answer).await;
             }
@@ -115,7 +115,7 @@ async fn serve(stream: UnixStream, shared: &Shared) -> io::Result<()> {
     }
 }
 
-/// The host's answer; none if it panics. It is not a task of its own, since that would wake up another thread.
+/// The host's exit code. None if it panics. Not a task of its own, since that would wake up another thread.
 async fn caught(host: &Arc<dyn CommandHost>, call: CommandCall, io: CommandIo) -> Option<u8> {
     let mut answer = catch_unwind(AssertUnwindSafe(|| host.run(call, io))).ok()?;
     poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| answer.as_mut().poll(context))) {
@@ -125,9 +125,9 @@ async fn caught(host: &Arc<dyn CommandHost>, call: CommandCall, io: CommandIo) -
     .await
 }
 
-/// The command as its host sees it. What an earlier line left in the background belongs to that line.
+/// The command as its host sees it. A process that an earlier line left in the background belongs to that line.
 fn call(
-    request: Request,
+    request: CommandRequest,
     caller: Option<Caller>,
     shared: &Shared,
     left_by: Option<u64>,
@@ -149,7 +149,8 @@ fn call(
     })
 }
 
-/// Carries the streams until the host has answered and said all; an error when the caller went before.
+/// Carries the streams until the host has finished and everything is sent. Returns an error if the caller goes
+/// before.
 async fn carry(
     frames: &mut Frames<OwnedReadHalf>,
     replies: &mut Replies<OwnedWriteHalf>,
@@ -160,19 +161,19 @@ async fn carry(
     let mut is_asked = false;
     loop {
         tokio::select! {
-            // First what the host does, then what it says, and what it said only when it has nothing to add.
+            // First poll the host, then read its messages, and flush only when it has no more.
             biased;
             code = &mut answer, if answered.is_none() => *answered = Some(code),
-            said = end.hear() => match said {
-                Some(Said::Out(bytes)) => replies.put(Reply::Out(&bytes)).await?,
-                Some(Said::Err(bytes)) => replies.put(Reply::Err(&bytes)).await?,
-                Some(Said::WantsInput) => {
+            said = end.next_message() => match said {
+                Some(HostMessage::Out(bytes)) => replies.put(Reply::Out(&bytes)).await?,
+                Some(HostMessage::Err(bytes)) => replies.put(Reply::Err(&bytes)).await?,
+                Some(HostMessage::WantsInput) => {
                     is_asked = true;
                     replies.put(Reply::WantsInput).await?;
                 }
                 None => match *answered {
                     Some(code) => return Ok(code),
-                    // It has given up its streams and still thinks about its code.
+                    // It has dropped its streams and still computes its code.
                     None => {
                         replies.flush().await?;
                         tokio::select! {
@@ -189,7 +190,7 @@ async fn carry(
             piece = frames.piece() => match piece {
                 Some(piece) if is_asked => {
                     is_asked = false;
-                    end.give(piece).await;
+                    end.send_input(piece).await;
                 }
                 _ => return Err(io::ErrorKind::BrokenPipe.into()),
             },

@@ -1,10 +1,10 @@
-//! The shells of Lathe that this process runs below.
+//! Detection of outer Lathe shells, below which this process runs.
 //!
-//! A program that a line starts may be Lathe itself. It finds out here, by its ancestors: each shell's supervisor, and the
-//! keeper above it, is a child subreaper, so whatever a line starts stays below both, also with `setsid`, `nohup` and a
-//! cleared environment. The variable that every process of a line has is a second mark, for systems without `/proc`.
-//! A line that makes a process namespace of its own, or asks a service of the machine to start something, is not below its
-//! shell any more; only a sandbox can keep that.
+//! A program that a line starts may be Lathe itself. It detects that here, by its ancestors: each shell's supervisor,
+//! and the keeper above it, is a child subreaper, so every process that a line starts stays below both, even with
+//! `setsid`, `nohup` and a cleared environment. The variable that every process of a line has is a second mark, for
+//! systems without `/proc`. A line that makes a process namespace of its own, or asks a service of the machine to
+//! start something, is not below its shell any more; only a sandbox can prevent that.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use crate::sweep;
 
-/// Looks at the ancestors before they are given up. A parent may end while we look, and its child has another one then.
+/// The number of attempts to read the ancestors. A parent may end meanwhile, and its child has another one then.
 const TRIES: usize = 50;
 
 /// The shells of Lathe above this process, as far as they are known.
@@ -27,7 +27,7 @@ pub enum OuterShells {
 }
 
 impl OuterShells {
-    /// Looks at the ancestors of this process.
+    /// Inspects the ancestors of this process.
     pub fn find() -> Self {
         let has_mark = std::env::var_os(sweep::VARIABLE).is_some();
         match ancestors() {
@@ -63,8 +63,8 @@ fn ancestors() -> Ancestors {
     }
 }
 
-/// The ancestors of a process, up to the first process or one of another user that `/proc` hides. None if they changed
-/// meanwhile.
+/// The ancestors of a process, up to the first process or one of another user that `/proc` hides. None if they
+/// changed meanwhile.
 fn chain(from: i32) -> Option<Vec<i32>> {
     let (mut pids, mut child) = (Vec::new(), from);
     loop {
@@ -87,14 +87,14 @@ pub(crate) fn parent(pid: i32) -> Option<i32> {
     let mut stat = [0; 512];
     let count = fs::File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut stat).ok()?;
     let stat = stat.get(..count)?;
-    // The name before it may hold any byte.
+    // The name before it may contain any byte.
     let end = stat.iter().rposition(|byte| *byte == b')')?;
     let fields = std::str::from_utf8(stat.get(end + 1..)?).ok()?;
     fields.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// The home of the Lathe whose supervisor or keeper a process is; None inside if that cannot be told. None if the process is
-/// something else.
+/// The home of the Lathe whose supervisor or keeper a process is. None inside if that is unknown. None if the process
+/// is something else.
 fn supervisor_home(pid: i32) -> Option<Option<PathBuf>> {
     let words = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
     let mut words = words.split(|byte| *byte == 0);
@@ -102,7 +102,7 @@ fn supervisor_home(pid: i32) -> Option<Option<PathBuf>> {
     if program.file_name() != Some(OsStr::new("ax")) || words.next() != Some(b"supervise") {
         return None;
     }
-    // The program stands at `HOME/ax/HASH/ax`: see `place_ax`.
+    // The path of the program is `HOME/ax/HASH/ax`: see `place_ax`.
     let real = fs::read_link(format!("/proc/{pid}/exe"));
     let real = real.unwrap_or_else(|_| program.to_owned());
     let folder = real.ancestors().nth(2).filter(|folder| folder.file_name() == Some(OsStr::new("ax")));

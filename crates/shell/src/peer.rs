@@ -1,8 +1,8 @@
-//! Who is at the other end of the socket.
+//! Identification of the process at the other end of the socket.
 //!
-//! The folder of the socket keeps other users out. A process of the same user that does not descend from the supervisor is
-//! refused as well: the session's rights are for its own commands. One that sees other files than the host does is told so:
-//! the host acts on files by their names.
+//! The folder of the socket keeps other users out. A process of the same user that does not descend from the
+//! supervisor is refused as well: the session's rights are for its own commands. A process that sees other files than
+//! the host is refused with that reason: the host acts on files by their names.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -13,27 +13,27 @@ use tokio::net::UnixStream;
 
 use crate::outer::parent;
 
-/// Deeper trees are not looked through.
+/// The maximum depth of a searched process tree.
 const DEPTH_MAX: usize = 256;
-/// A parent may end while we look, and its child has another one then.
+/// The number of attempts. A parent may end meanwhile, and its child has another one then.
 const TRIES: usize = 3;
 
 pub(crate) enum Peer {
-    /// A process of the session, with those it descends from, itself first.
+    /// A process of the session, with its ancestors, itself first.
     Ours(Vec<i32>),
     Stranger,
-    /// It lives in another mount namespace, or has another root.
+    /// It runs in another mount namespace, or has another root.
     Elsewhere,
 }
 
-/// Where the names of files mean what they mean to us.
+/// The mount namespace and root of a process, which decide the meaning of file names.
 #[derive(PartialEq, Eq)]
 pub(crate) struct View {
     mounts: PathBuf,
     root: (u64, u64),
 }
 
-pub(crate) fn look_at(stream: &UnixStream, supervisor: Option<i32>, ours: Option<&View>) -> Peer {
+pub(crate) fn identify(stream: &UnixStream, supervisor: Option<i32>, ours: Option<&View>) -> Peer {
     let Ok(credentials) = stream.peer_cred() else {
         return Peer::Stranger;
     };
@@ -48,7 +48,7 @@ pub(crate) fn look_at(stream: &UnixStream, supervisor: Option<i32>, ours: Option
     }
 }
 
-/// The processes from one up to, and without, another that it descends from.
+/// The chain of processes from `pid` up to its ancestor `from`, without the latter.
 fn chain(pid: i32, from: i32) -> Option<Vec<i32>> {
     let parents = std::iter::successors(Some(pid), |pid| parent(*pid).filter(|above| *above > 0));
     let mut chain: Vec<i32> = Vec::new();

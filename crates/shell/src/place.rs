@@ -13,8 +13,8 @@ const AX: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/ax"));
 
 /// Places the embedded `ax` at `home/ax/<hash>/ax`, unless it is there already, and returns that path.
 ///
-/// It is written under another name and renamed, so whoever finds the file finds all of it. Call it once
-/// before anything is spawned: a file that was written while other threads fork can be "busy" for a moment.
+/// It is written under another name and renamed, so the file is complete for every reader. Call this once before any
+/// process is spawned: a file that was written while other threads fork can be "busy" for a moment.
 pub fn place_ax(home: &Path) -> Result<PathBuf, ShellError> {
     let folder = home.join("ax").join(env!("AX_HASH"));
     let path = folder.join("ax");
@@ -32,7 +32,7 @@ pub fn place_ax(home: &Path) -> Result<PathBuf, ShellError> {
 fn write_whole(folder: &Path, path: &Path) -> io::Result<()> {
     let mut file = tempfile::Builder::new().permissions(Permissions::from_mode(0o700)).tempfile_in(folder)?;
     file.write_all(AX)?;
-    // A folder in its place cannot be replaced by a file.
+    // A folder at its path cannot be replaced by a file.
     if path.symlink_metadata().is_ok_and(|found| found.is_dir()) {
         fs::remove_dir_all(path)?;
     }
@@ -40,7 +40,7 @@ fn write_whole(folder: &Path, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the file has all of its content and may be run.
+/// Tells whether the file has all of its content and is executable.
 fn is_whole(path: &Path) -> bool {
     let may_run = |found: fs::Metadata| found.is_file() && found.permissions().mode() & 0o700 == 0o700;
     path.symlink_metadata().is_ok_and(may_run) && fs::read(path).ok().as_deref() == Some(AX)
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_placed_once_and_mended_when_damaged() {
+    fn it_is_placed_once_and_repaired_when_damaged() {
         let home = tempfile::tempdir().unwrap();
         let path = place_ax(home.path()).unwrap();
         assert_eq!(fs::read(&path).unwrap(), AX);
@@ -63,7 +63,7 @@ mod tests {
         place_ax(home.path()).unwrap();
         assert_eq!(fs::read(&path).unwrap(), AX);
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
-        // Without leave to be run, a folder in its place, and a link to something else.
+        // Without execute permission, a folder at its path, and a link to something else.
         let is_placed = || {
             place_ax(home.path()).unwrap();
             let found = fs::symlink_metadata(&path).unwrap();

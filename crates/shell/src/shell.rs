@@ -1,4 +1,4 @@
-//! The shell of an agent session, as the host sees it.
+//! The shell of an agent session, on the host side.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -18,9 +18,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::Deadline;
 use crate::link::Link;
-use crate::session::Session;
+use crate::command_session::CommandSession;
 use crate::sweep::sweep;
-use crate::wire::{self, Done, Event, How};
+use crate::wire::{self, LineDone, SupervisorEvent, WireExit};
 use crate::{
     CommandHost, Jobs, LineClock, LineEnd, LineExit, LineLimits, LiveChunk, ShellError, Spool, Stream,
 };
@@ -33,13 +33,13 @@ const STUCK_LIMIT: Duration = Duration::from_secs(10);
 const CANCELLED: i32 = 130;
 const LINE_MAX: usize = 64 * 1024 * 1024;
 
-/// The folder that bash must be in before it gets a line: its name may lead elsewhere by then.
+/// The requirement on bash's folder before it gets a line: the folder's name may lead elsewhere by then.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum StartFolder {
     /// Any folder that has the name.
     #[default]
     Any,
-    /// The folder of exactly this path, without links on the way.
+    /// The folder at exactly this path, without links on the way.
     Exact,
     /// This very folder.
     Is(FolderIdentity),
@@ -55,7 +55,7 @@ impl fmt::Display for StartFolder {
     }
 }
 
-/// Where and how a shell runs.
+/// The folder, environment and programs of a shell.
 #[derive(Clone)]
 pub struct ShellOptions {
     pub cwd: PathBuf,
@@ -65,7 +65,7 @@ pub struct ShellOptions {
     /// The supervisor, see [`place_ax`](crate::place_ax).
     pub ax: PathBuf,
     pub shell: PathBuf,
-    /// Who answers agent commands, if there are any.
+    /// The host of the agent commands, if there are any.
     pub commands: Option<Arc<dyn CommandHost>>,
 }
 
@@ -87,28 +87,28 @@ impl fmt::Debug for ShellOptions {
 pub struct Shell {
     processes: Arc<dyn Processes>,
     options: ShellOptions,
-    /// `None` after the supervisor was lost, until the next line.
+    /// None after the supervisor was lost, until the next line.
     link: Option<Link>,
-    /// After the link, so that the supervisor goes first.
-    session: Option<Session>,
+    /// After the link, so that the supervisor exits first.
+    session: Option<CommandSession>,
     cwd: PathBuf,
-    /// The folder of that name as it was at the end of the last line.
+    /// A handle of the folder with that name at the end of the last line.
     held: Option<File>,
     jobs: Jobs,
-    /// Background processes at the end of the last line.
+    /// The number of background processes at the end of the last line.
     left: usize,
     last_id: u64,
     /// A line whose `run` was dropped before its end.
     unfinished: Option<u64>,
-    /// The supervisor was replaced since the last line's end.
+    /// True if the supervisor was replaced since the last line's end.
     replaced: bool,
-    /// What `$?` is for the next line, if something else came to an end since the last one.
+    /// The value of `$?` for the next line, if something else ended since the last one.
     code: Option<i32>,
 }
 
-/// Why a line was told to end.
+/// The reasons for stopping a line.
 #[derive(Clone, Copy)]
-enum Stop {
+enum LineStopReason {
     Timeout,
     Silence(Duration),
     Cancel,
@@ -117,7 +117,7 @@ enum Stop {
 impl Shell {
     pub async fn start(processes: Arc<dyn Processes>, options: ShellOptions) -> Result<Self, ShellError> {
         let jobs = Jobs::default();
-        let make = |host| Session::make(host, &options.ax, &options.env, jobs.clone());
+        let make = |host| CommandSession::make(host, &options.ax, &options.env, jobs.clone());
         let session = options.commands.clone().map(make).transpose()?;
         let link = Link::start(&*processes, &options, session.as_ref(), &jobs).await?;
         let cwd = options.cwd.clone();
@@ -142,33 +142,33 @@ impl Shell {
         self.last_id + 1
     }
 
-    /// Says how something ended that the next line takes for the line before it: `$?` tells of it.
+    /// Sets the exit code that the next line sees as `$?`, of something that ended in place of a line.
     pub fn set_code(&mut self, code: i32) {
         self.code = Some(code);
     }
 
-    /// Background processes that lived at the end of the last line.
+    /// The number of background processes that lived at the end of the last line.
     pub fn job_count(&self) -> usize {
         self.left
     }
 
-    /// The folder bash was in at the end of the last line.
+    /// The folder of bash at the end of the last line.
     pub fn cwd(&self) -> &Path {
         &self.cwd
     }
 
-    /// What lines have left running. It may be asked while a line runs.
+    /// The processes that lines have left running. May be called while a line runs.
     pub fn jobs(&self) -> Jobs {
         self.jobs.clone()
     }
 
-    /// Runs one line, which may be many lines of script. It ends by itself, by its time-out or by `cancel`;
-    /// what it printed until then is in the result. `live` gets a copy of the output as it comes. Time in which
-    /// a command of the line holds its clock does not count.
+    /// Runs one line, which may be many lines of script. It ends by itself, by its time-out or by `cancel`; its
+    /// output until then is in the result. `live` gets a copy of the output as it comes. Time in which a command of
+    /// the line holds its clock does not count.
     ///
-    /// A text whose line ends are all CR LF is taken as if they were LF.
+    /// A text whose line ends are all CR LF is treated as if they were LF.
     ///
-    /// An error says that the shell itself failed; the next call starts a new one in the same folder.
+    /// An error means that the shell itself failed; the next call starts a new one in the same folder.
     pub async fn run(
         &mut self,
         line: &[u8],
@@ -217,7 +217,7 @@ impl Shell {
         })
     }
 
-    /// What a line comes to that was cancelled before it began.
+    /// The result of a line that was cancelled before it began.
     fn not_run(&self) -> LineEnd {
         LineEnd {
             exit: LineExit::Cancelled { code: CANCELLED },
@@ -238,12 +238,12 @@ impl Shell {
         live: Option<&mpsc::Sender<LiveChunk>>,
         cancel: &CancellationToken,
         outputs: &mut [Spool; 2],
-    ) -> Result<(LineExit, Done), ShellError> {
+    ) -> Result<(LineExit, LineDone), ShellError> {
         let unfinished = self.unfinished.replace(id);
         let clock = LineClock::default();
         self.jobs.line_begins(id, line);
         if let Some(session) = &mut self.session {
-            session.mend();
+            session.repair();
             session.shared().line_begins(id, clock.clone());
         }
         let link = match &mut self.link {
@@ -252,7 +252,7 @@ impl Shell {
                 let cwd = nearest(&self.cwd);
                 let start = match self.options.start {
                     StartFolder::Is(_) if cwd == self.options.cwd => self.options.start,
-                    // A folder that was removed may be made again by anybody; one that is still there is the one.
+                    // A removed folder may be made again by other processes; one that still exists is the right one.
                     StartFolder::Is(_) => {
                         let held = self.held.as_ref().filter(|_| cwd == self.cwd);
                         held.and_then(identity).map_or(StartFolder::Exact, StartFolder::Is)
@@ -263,11 +263,11 @@ impl Shell {
                 none.insert(Link::start(&*self.processes, &options, self.session.as_ref(), &self.jobs).await?)
             }
         };
-        let _wanted = link.want(id);
+        let _wanted = link.select_output(id);
         if let Some(old) = unfinished {
             link.send(wire::stop(old, 0)).await;
         }
-        // An unfinished line ends first: the supervisor keeps the next one until then.
+        // An unfinished line ends first: the supervisor holds the next one until then.
         if let Some(code) = self.code.take() {
             link.send(wire::code(code)).await;
         }
@@ -279,25 +279,25 @@ impl Shell {
         loop {
             let why = tokio::select! {
                 event = link.next() => match event {
-                    Event::Output { id: of, stream, bytes } if of == id => {
+                    SupervisorEvent::Output { id: of, stream, bytes } if of == id => {
                         take_output(outputs, stream, bytes, live);
                         silent = limits.silence.map(silence);
                         continue;
                     }
-                    Event::Done(done) if done.id == id => {
+                    SupervisorEvent::Done(done) if done.id == id => {
                         self.unfinished = None;
                         return Ok((exit(&done.how, stop), done));
                     }
-                    Event::Failed(text) => return Err(ShellError::Bash(text)),
-                    Event::Gone(text) => return Err(ShellError::SupervisorGone(text)),
-                    Event::Output { .. } | Event::Done(_) | Event::Ready(_) | Event::Jobs { .. } => continue,
+                    SupervisorEvent::Failed(text) => return Err(ShellError::Bash(text)),
+                    SupervisorEvent::Gone(text) => return Err(ShellError::SupervisorGone(text)),
+                    SupervisorEvent::Output { .. } | SupervisorEvent::Done(_) | SupervisorEvent::Ready(_) | SupervisorEvent::Jobs { .. } => continue,
                 },
                 () = deadline.passed() => match stop {
-                    None => Stop::Timeout,
+                    None => LineStopReason::Timeout,
                     Some(_) => return Err(ShellError::SupervisorStuck),
                 },
-                limit = passed(&mut silent), if stop.is_none() => Stop::Silence(limit),
-                () = cancel.cancelled(), if stop.is_none() => Stop::Cancel,
+                limit = passed(&mut silent), if stop.is_none() => LineStopReason::Silence(limit),
+                () = cancel.cancelled(), if stop.is_none() => LineStopReason::Cancel,
             };
             stop = Some(why);
             deadline = Deadline::new(STUCK_LIMIT, &LineClock::default());
@@ -305,7 +305,7 @@ impl Shell {
         }
     }
 
-    /// A fresh bash in the folder and with the environment of the start; all old processes are ended.
+    /// Starts a fresh bash in the folder and with the environment of the start; all old processes are ended.
     pub async fn restart(&mut self) -> Result<(), ShellError> {
         self.unfinished = None;
         self.code = None;
@@ -321,7 +321,7 @@ impl Shell {
         if result.is_err() {
             self.link = None;
         }
-        self.jobs.forget();
+        self.jobs.clear();
         result
     }
 
@@ -350,12 +350,12 @@ fn take_output(
     let at = spool.total();
     spool.push(&bytes);
     if let Some(live) = live {
-        // Best effort: a slow watcher must not slow down the command.
+        // Best effort: a slow viewer must not slow down the command.
         let _ = live.try_send(LiveChunk { stream, at, bytes });
     }
 }
 
-/// Waits until a line has been silent for too long; for ever if it may be.
+/// Waits until a line has been silent for too long; without end if there is no limit.
 async fn passed(silent: &mut Option<(Duration, Deadline)>) -> Duration {
     match silent {
         Some((limit, deadline)) => {
@@ -366,28 +366,28 @@ async fn passed(silent: &mut Option<(Duration, Deadline)>) -> Duration {
     }
 }
 
-fn exit(how: &How, stop: Option<Stop>) -> LineExit {
+fn exit(how: &WireExit, stop: Option<LineStopReason>) -> LineExit {
     match (how, stop) {
-        (How::Code(code), None) => LineExit::Code(*code),
-        (How::ShellSignal(signal), None) => LineExit::ShellKilled { signal: *signal },
-        (How::Code(code), Some(Stop::Timeout)) => LineExit::TimedOut { code: *code },
-        (How::Code(code), Some(Stop::Silence(limit))) => LineExit::Silent { code: *code, limit },
-        (How::Code(code), Some(Stop::Cancel)) => LineExit::Cancelled { code: *code },
-        (How::ShellSignal(signal), Some(Stop::Timeout)) => LineExit::TimedOut { code: 128 + signal },
-        (How::ShellSignal(signal), Some(Stop::Silence(limit))) => {
+        (WireExit::Code(code), None) => LineExit::Code(*code),
+        (WireExit::ShellSignal(signal), None) => LineExit::ShellKilled { signal: *signal },
+        (WireExit::Code(code), Some(LineStopReason::Timeout)) => LineExit::TimedOut { code: *code },
+        (WireExit::Code(code), Some(LineStopReason::Silence(limit))) => LineExit::Silent { code: *code, limit },
+        (WireExit::Code(code), Some(LineStopReason::Cancel)) => LineExit::Cancelled { code: *code },
+        (WireExit::ShellSignal(signal), Some(LineStopReason::Timeout)) => LineExit::TimedOut { code: 128 + signal },
+        (WireExit::ShellSignal(signal), Some(LineStopReason::Silence(limit))) => {
             LineExit::Silent { code: 128 + signal, limit }
         }
-        (How::ShellSignal(signal), Some(Stop::Cancel)) => LineExit::Cancelled { code: 128 + signal },
+        (WireExit::ShellSignal(signal), Some(LineStopReason::Cancel)) => LineExit::Cancelled { code: 128 + signal },
     }
 }
 
-/// A handle of a folder by exactly its name.
+/// A handle of the folder with exactly this name.
 fn hold(folder: &Path) -> Option<File> {
     let flags = libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW;
     File::options().read(true).custom_flags(flags).open(folder).ok()
 }
 
-/// The identity of a folder; none once it was removed.
+/// The identity of a folder. None once it was removed.
 fn identity(held: &File) -> Option<FolderIdentity> {
     let found = held.metadata().ok().filter(|found| found.nlink() > 0)?;
     Some(FolderIdentity { device: found.dev(), inode: found.ino() })
@@ -397,8 +397,8 @@ fn nearest(cwd: &Path) -> PathBuf {
     cwd.ancestors().find(|dir| dir.is_dir()).unwrap_or(Path::new("/")).to_owned()
 }
 
-/// Text from a CR LF client would make every word at a line's end wrong. Mixed text is left as it is: a
-/// carriage return in it is probably meant.
+/// Converts CR LF line ends, which would make every word at a line's end wrong. Mixed text is not changed: a carriage
+/// return in it is probably intended.
 fn without_cr(line: &[u8]) -> Cow<'_, [u8]> {
     let ends = line.iter().filter(|byte| **byte == b'\n').count();
     let crlf = line.windows(2).filter(|pair| pair == b"\r\n").count();

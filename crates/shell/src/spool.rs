@@ -1,16 +1,16 @@
-//! Output kept at its head and at its tail.
+//! Output of which the head and the tail are kept.
 //!
-//! The kept bytes live in one space of `keep` bytes: the head in the first half, a ring for the tail in the
-//! second. As long as nothing is left out the two halves simply follow each other. The space is memory
-//! while it is small and becomes an unnamed temporary file when it grows, so memory is flat whatever a
-//! command prints. When no file can be had, the space shrinks to the memory; nothing fails.
+//! The kept bytes are stored in one space of `keep` bytes: the head in the first half, a ring for the tail in the
+//! second. As long as nothing is omitted the two halves simply follow each other. The space is memory while it is
+//! small and becomes an unnamed temporary file when it grows, so memory is bounded for any amount of output. If no
+//! file can be created, the space shrinks to the memory; nothing fails.
 
 use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Up to here output stays in memory.
+/// Output stays in memory up to this size.
 const IN_MEMORY: u64 = 64 * 1024;
 
 enum Space {
@@ -22,9 +22,9 @@ enum Space {
 pub struct Spool {
     space: Space,
     keep: u64,
-    /// All bytes that came.
+    /// The number of all bytes received.
     total: u64,
-    /// Those that were offered to the space; fewer than all only when the disk failed.
+    /// The number of bytes offered to the space; smaller than `total` only if the disk failed.
     stored: u64,
 }
 
@@ -33,7 +33,7 @@ pub struct Spool {
 pub struct HeadTail {
     pub head: Vec<u8>,
     pub tail: Vec<u8>,
-    /// Bytes of the whole output between the two.
+    /// The number of bytes of the whole output between the two.
     pub omitted: u64,
 }
 
@@ -42,12 +42,12 @@ impl Spool {
         Self { space: Space::Memory(Vec::new()), keep, total: 0, stored: 0 }
     }
 
-    /// Bytes that came.
+    /// The number of bytes received.
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// Bytes that were not kept; they are missing between head and tail.
+    /// The number of bytes not kept; they are missing between head and tail.
     pub fn omitted(&self) -> u64 {
         self.total - self.kept()
     }
@@ -61,7 +61,7 @@ impl Spool {
         self.read(0, self.kept())
     }
 
-    /// Both ends, at most `cap` bytes together. An output that fits is all in the head.
+    /// Both ends, at most `cap` bytes together. An output that fits is entirely in the head.
     pub fn head_tail(&self, cap: usize) -> io::Result<HeadTail> {
         let kept = self.kept();
         let cap = cap as u64;
@@ -107,7 +107,7 @@ impl Spool {
         self.keep - self.keep / 2
     }
 
-    /// Where the byte `index` of the stream goes, and how many may follow it in one piece.
+    /// The position of the byte `index` of the stream, and the number of bytes that may follow it in one piece.
     fn place(&self, index: u64) -> (u64, u64) {
         let head = self.head_size();
         let ring = self.keep / 2;
@@ -137,7 +137,7 @@ impl Spool {
         }
     }
 
-    /// Kept bytes by their position among the kept ones.
+    /// Reads kept bytes by their position among the kept ones.
     fn read(&self, from: u64, size: u64) -> io::Result<Vec<u8>> {
         let lost = self.stored - self.kept();
         let mut bytes = vec![0; size as usize];

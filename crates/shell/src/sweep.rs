@@ -1,8 +1,8 @@
-//! What is done when the supervisor itself was killed: its tree is found by a mark in the environment.
+//! Cleanup if the supervisor itself was killed: its tree is found by a mark in the environment.
 //!
-//! The supervisor ends everything below it, also when the host dies. Nobody does that for it if a line kills it (`kill -9
-//! $PPID`). Its descendants have no common ancestor then, but every one of them inherited one variable with a value of its
-//! own; only a program started with a cleared environment escapes this.
+//! The supervisor ends everything below it, also when the host dies. If a line kills it (`kill -9 $PPID`), no process
+//! does that. Its descendants have no common ancestor then, but every one of them inherited one variable with a
+//! unique value; only a program started with a cleared environment escapes this.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use nix::unistd::Pid;
 
 pub(crate) const VARIABLE: &str = "LATHE_SHELL";
 
-/// A value no other shell has.
+/// A value that no other shell has.
 pub(crate) fn mark() -> String {
-    format!("{}-{:016x}", std::process::id(), lathe_protocol::chance())
+    format!("{}-{:016x}", std::process::id(), lathe_protocol::random_number())
 }
 
 /// Kills every process that carries the mark, until none is left.

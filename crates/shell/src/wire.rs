@@ -12,7 +12,7 @@ use crate::Stream;
 /// Larger frames do not come from our supervisor.
 const FRAME_MAX: usize = 1024 * 1024;
 
-pub(crate) enum Event {
+pub(crate) enum SupervisorEvent {
     /// Bash can take a line.
     Ready(Supervisor),
     Output {
@@ -20,38 +20,39 @@ pub(crate) enum Event {
         stream: Stream,
         bytes: Vec<u8>,
     },
-    Done(Done),
-    /// What lines have left running, each by its line with the processes that live.
+    Done(LineDone),
+    /// The processes that lines have left running and that are alive, by line.
     Jobs {
         query: u64,
         jobs: Vec<(u64, Vec<u32>)>,
     },
     Failed(String),
-    /// No more frames will come, with what the supervisor had to say about it.
+    /// No more frames will come. The text is the supervisor's explanation.
     Gone(String),
 }
 
 #[derive(Clone)]
 pub(crate) struct Supervisor {
     pub(crate) pid: i32,
-    /// Where the outputs of its lines are.
+    /// The folder of its lines' outputs.
     pub(crate) folder: PathBuf,
 }
 
-pub(crate) struct Done {
+pub(crate) struct LineDone {
     pub(crate) id: u64,
-    pub(crate) how: How,
+    pub(crate) how: WireExit,
     pub(crate) respawned: bool,
     pub(crate) jobs: usize,
     pub(crate) cwd: PathBuf,
 }
 
-pub(crate) enum How {
+pub(crate) enum WireExit {
     Code(i32),
     ShellSignal(i32),
 }
 
-/// `session` is the folder of the agent commands; none if it is empty. `expected` says which folder bash must be in.
+/// `session` is the folder of the agent commands; empty if there are none. `expected` is the requirement on bash's
+/// folder.
 pub(crate) fn start(shell: &Path, cwd: &Path, session: &Path, expected: &str) -> Vec<u8> {
     let [shell, cwd, session] = [shell, cwd, session].map(|path| path.as_os_str().as_bytes());
     frame(b'S', &[shell, b"\0", cwd, b"\0", session, b"\0", expected.as_bytes()])
@@ -61,7 +62,7 @@ pub(crate) fn run(id: u64, line: &[u8]) -> Vec<u8> {
     frame(b'R', &[&id.to_le_bytes(), line])
 }
 
-/// What `$?` is for the next line.
+/// Sets `$?` for the next line.
 pub(crate) fn code(code: i32) -> Vec<u8> {
     frame(b'C', &[&code.to_le_bytes()])
 }
@@ -74,7 +75,7 @@ pub(crate) fn fresh() -> Vec<u8> {
     frame(b'F', &[])
 }
 
-/// Asks for [`Event::Jobs`].
+/// Requests [`SupervisorEvent::Jobs`].
 pub(crate) fn jobs(query: u64) -> Vec<u8> {
     frame(b'J', &[&query.to_le_bytes()])
 }
@@ -96,8 +97,8 @@ fn frame(kind: u8, parts: &[&[u8]]) -> Vec<u8> {
     frame
 }
 
-/// The next event; `None` at the end of the stream, or where it stops making sense.
-pub(crate) async fn read_event(from: &mut (impl AsyncRead + Unpin)) -> Option<Event> {
+/// The next event. None at the end of the stream, or if it is malformed.
+pub(crate) async fn read_event(from: &mut (impl AsyncRead + Unpin)) -> Option<SupervisorEvent> {
     let mut head = [0; 5];
     from.read_exact(&mut head).await.ok()?;
     let [kind, size @ ..] = head;
@@ -108,12 +109,12 @@ pub(crate) async fn read_event(from: &mut (impl AsyncRead + Unpin)) -> Option<Ev
     let mut payload = vec![0; size];
     from.read_exact(&mut payload).await.ok()?;
     match kind {
-        b'r' => ready(&payload).map(Event::Ready),
+        b'r' => ready(&payload).map(SupervisorEvent::Ready),
         b'o' => output(Stream::Stdout, payload),
         b'e' => output(Stream::Stderr, payload),
-        b'd' => done(&payload).map(Event::Done),
+        b'd' => done(&payload).map(SupervisorEvent::Done),
         b'j' => jobs_of(&payload),
-        b'f' => Some(Event::Failed(String::from_utf8_lossy(&payload).into_owned())),
+        b'f' => Some(SupervisorEvent::Failed(String::from_utf8_lossy(&payload).into_owned())),
         _ => None,
     }
 }
@@ -126,13 +127,13 @@ fn ready(payload: &[u8]) -> Option<Supervisor> {
     })
 }
 
-fn output(stream: Stream, mut bytes: Vec<u8>) -> Option<Event> {
+fn output(stream: Stream, mut bytes: Vec<u8>) -> Option<SupervisorEvent> {
     let id = u64::from_le_bytes(*bytes.first_chunk()?);
     bytes.drain(..8);
-    Some(Event::Output { id, stream, bytes })
+    Some(SupervisorEvent::Output { id, stream, bytes })
 }
 
-fn jobs_of(payload: &[u8]) -> Option<Event> {
+fn jobs_of(payload: &[u8]) -> Option<SupervisorEvent> {
     let (query, mut rest) = payload.split_first_chunk()?;
     let mut jobs = Vec::new();
     while !rest.is_empty() {
@@ -143,20 +144,20 @@ fn jobs_of(payload: &[u8]) -> Option<Event> {
         jobs.push((u64::from_le_bytes(*id), pids.iter().map(|pid| u32::from_le_bytes(*pid)).collect()));
         rest = more;
     }
-    Some(Event::Jobs { query: u64::from_le_bytes(*query), jobs })
+    Some(SupervisorEvent::Jobs { query: u64::from_le_bytes(*query), jobs })
 }
 
-fn done(payload: &[u8]) -> Option<Done> {
+fn done(payload: &[u8]) -> Option<LineDone> {
     let (id, rest) = payload.split_first_chunk()?;
     let ([kind, respawned], rest) = rest.split_first_chunk()?;
     let (value, rest) = rest.split_first_chunk()?;
     let (jobs, cwd) = rest.split_first_chunk()?;
     let value = i32::from_le_bytes(*value);
-    Some(Done {
+    Some(LineDone {
         id: u64::from_le_bytes(*id),
         how: match kind {
-            2 => How::ShellSignal(value),
-            _ => How::Code(value),
+            2 => WireExit::ShellSignal(value),
+            _ => WireExit::Code(value),
         },
         respawned: *respawned != 0,
         jobs: u32::from_le_bytes(*jobs) as usize,

@@ -8,9 +8,9 @@ use std::process::Command;
 pub struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    /// Mounts a disk of this size (`4m`) over a folder, which is made.
+    /// Mounts a disk of this size (`4m`) over a folder, which is created.
     ///
-    /// A test that cannot have its disk has shown nothing, so it fails. On a machine where nobody may mount,
+    /// A test that cannot have its disk has shown nothing, so it fails. On a machine where mounting is not allowed,
     /// `LATHE_TEST_WITHOUT_MOUNTS=1` lets such tests pass without trying: then there is no disk.
     pub fn mount(at: &Path, size: &str) -> Option<Self> {
         if std::env::var("LATHE_TEST_WITHOUT_MOUNTS").is_ok_and(|value| value == "1") {

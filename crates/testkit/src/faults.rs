@@ -9,12 +9,12 @@ use serde_json::json;
 use crate::lathe::Lathe;
 use crate::options::{Chop, LineEnd, Options};
 use crate::repo::TempRepo;
-use crate::script::{Answer, Fault, Script, Where, call, done, say};
+use crate::script::{FakeAnswer, Fault, Script, Where, call, done, say};
 use crate::server::FakeModel;
 use crate::wires::Wire;
 
-/// No case may take longer: less than what stalls here, far more than a busy machine needs.
-const LIMIT: Duration = Duration::from_secs(120);
+/// The limit of one case: less than the stalls here last, far more than a busy machine needs.
+const LIMIT: Duration = Duration::from_secs(500);
 
 /// Patience of a test: a second where a user has minutes.
 const PATIENCE: &str = "[model]\nmax_retries = 3\nstall_seconds = 1\nlongest_wait_seconds = 1\n";
@@ -25,12 +25,12 @@ pub struct FaultCase {
     script: Script,
     options: Options,
     target: Target,
-    /// How long a whole answer may take.
+    /// The time a whole answer may take.
     answer_seconds: u32,
     expected: Expected,
 }
 
-/// What must come of it.
+/// The expected result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
     /// Exit 0, and the call has run exactly this often.
@@ -39,11 +39,11 @@ pub enum Expected {
     Error(i32, &'static str),
 }
 
-/// Where the program is sent.
+/// The address that the program gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Target {
     Server,
-    /// A port nobody listens on.
+    /// A port without a listener.
     Nobody,
     /// A name that is none.
     NoName,
@@ -51,21 +51,21 @@ enum Target {
     PlainAsTls,
 }
 
-/// What came of it.
+/// The result of a case.
 #[derive(Debug, Clone)]
-pub struct Outcome {
+pub struct FaultOutcome {
     pub code: i32,
     pub elapsed: Duration,
     pub requests: usize,
-    /// What was not as expected.
+    /// The differences from what was expected.
     pub wrong: Vec<String>,
 }
 
-fn good_call() -> Answer {
+fn good_call() -> FakeAnswer {
     call("c1", "bash", json!({ "command": "echo x >> count" }))
 }
 
-fn case(name: &'static str, first: Answer, expected: Expected) -> FaultCase {
+fn case(name: &'static str, first: FakeAnswer, expected: Expected) -> FaultCase {
     FaultCase {
         name,
         script: Script::new().answer(first).answer(done("ok")),
@@ -86,7 +86,7 @@ fn hopeless(name: &'static str, fault: Fault, code: i32, words: &'static str) ->
 }
 
 /// An odd answer first, then the good call.
-fn odd(name: &'static str, answer: Answer) -> FaultCase {
+fn odd(name: &'static str, answer: FakeAnswer) -> FaultCase {
     let script = Script::new().answer(answer).answer(good_call()).answer(done("ok"));
     FaultCase { script, ..case(name, good_call(), Expected::Success(1)) }
 }
@@ -245,7 +245,7 @@ pub fn fault_cases(wire: Wire) -> Vec<FaultCase> {
 
 impl FaultCase {
     /// Runs it with the real binary.
-    pub fn run(&self, binary: &Path, wire: Wire) -> Outcome {
+    pub fn run(&self, binary: &Path, wire: Wire) -> FaultOutcome {
         let repo = TempRepo::new(&[]);
         let model = FakeModel::start(self.script.clone(), self.options.clone());
         let lathe = Lathe::new(binary).in_dir(repo.path()).timeout(LIMIT * 2);
@@ -281,6 +281,6 @@ impl FaultCase {
         if ran.elapsed > LIMIT {
             wrong.push(format!("took {:?}", ran.elapsed));
         }
-        Outcome { code: ran.code, elapsed: ran.elapsed, requests: model.requests().len(), wrong }
+        FaultOutcome { code: ran.code, elapsed: ran.elapsed, requests: model.requests().len(), wrong }
     }
 }

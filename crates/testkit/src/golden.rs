@@ -1,4 +1,4 @@
-//! Golden files: what a test saw when a person last looked at it and found it right.
+//! Golden files: a test's output when a developer last read it and found it right.
 
 use std::path::Path;
 

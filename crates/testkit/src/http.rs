@@ -13,13 +13,13 @@ const HEAD_LIMIT: usize = 64 * 1024;
 
 /// The head of a request; header names are in lower case.
 #[derive(Debug, Clone)]
-pub(crate) struct Head {
+pub(crate) struct RequestHead {
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) headers: Vec<(String, String)>,
 }
 
-impl Head {
+impl RequestHead {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         header(&self.headers, name)
     }
@@ -30,7 +30,7 @@ pub(crate) fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<
 }
 
 /// Reads a head and takes it out of `buffer`, where the beginning of the body stays. `None`: the client is gone.
-pub(crate) async fn read_head(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Result<Option<Head>> {
+pub(crate) async fn read_head(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Result<Option<RequestHead>> {
     let end = loop {
         if let Some(at) = buffer.windows(4).position(|four| four == b"\r\n\r\n") {
             break at + 4;
@@ -41,7 +41,7 @@ pub(crate) async fn read_head(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> i
         if stream.read_buf(buffer).await? == 0 {
             return Ok(None);
         }
-        // Somebody tries TLS: there is none here, and nothing to wait for.
+        // The client tries TLS: there is none here, and nothing to wait for.
         if buffer.first() == Some(&0x16) {
             return Ok(None);
         }
@@ -50,7 +50,7 @@ pub(crate) async fn read_head(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> i
     buffer.drain(..end);
     let mut lines = text.split("\r\n");
     let mut first = lines.next().unwrap_or_default().split(' ');
-    Ok(Some(Head {
+    Ok(Some(RequestHead {
         method: first.next().unwrap_or_default().to_owned(),
         path: first.next().unwrap_or_default().to_owned(),
         headers: lines
@@ -71,7 +71,7 @@ pub(crate) async fn fill_body(stream: &mut TcpStream, buffer: &mut Vec<u8>, leng
     Ok(())
 }
 
-/// An answer that is no stream.
+/// A response that is not a stream.
 #[derive(Debug, Clone)]
 pub(crate) struct Plain {
     pub(crate) code: u16,

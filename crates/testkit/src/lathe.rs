@@ -17,7 +17,7 @@ use crate::eventually;
 use crate::server::FakeModel;
 use crate::wires::Wire;
 
-/// How long a dead program's pipes may stay open. If they do, it left a process behind.
+/// The time for which a dead program's pipes may stay open. If they stay open longer, it left a process.
 const PIPES_CLOSE: Duration = Duration::from_secs(60);
 
 /// A command line of `lathe`. Clones share one home, so a later command finds the sessions of an earlier one.
@@ -50,7 +50,7 @@ impl Lathe {
         }
     }
 
-    /// What the program gets as `LATHE_HOME`.
+    /// The program's `LATHE_HOME`.
     pub fn home(&self) -> PathBuf {
         self.homes.path().join("lathe")
     }
@@ -97,7 +97,7 @@ impl Lathe {
         ])
     }
 
-    /// What it reads; nothing unless told.
+    /// The program's standard input; empty by default.
     #[must_use]
     pub fn stdin(mut self, input: impl Into<Vec<u8>>) -> Self {
         self.input = Some(input.into());
@@ -191,7 +191,8 @@ impl Running {
         self.child.id()
     }
 
-    /// Kills this process, and waits until it holds nothing any more. A busy machine takes its time for that.
+    /// Kills this process, and waits until it has released its files and locks. A busy machine takes its time for
+    /// that.
     pub fn kill9(&self) {
         self.kill(Signal::Kill);
         let process = PathBuf::from(format!("/proc/{}", self.pid()));
@@ -215,8 +216,8 @@ impl Running {
             Signal::Hangup => "HUP",
             Signal::Quit => "QUIT",
         };
-        // The shell's own `kill` is everywhere, and this crate stays without a dependency for signals. A process
-        // that has already ended makes it fail, which is no news.
+        // The shell's own `kill` is everywhere, and this crate stays without a dependency for signals. A process that
+        // has already ended makes it fail, which is fine.
         let _ = Command::new("sh")
             .args(["-c", &format!("kill -{name} {}", self.pid())])
             .stderr(Stdio::null())
@@ -243,7 +244,7 @@ impl Running {
         });
     }
 
-    /// Whether the program has ended and was not waited for yet.
+    /// Tells whether the program has ended and was not waited for yet.
     fn is_zombie(&self) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
         stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('Z'))
@@ -334,7 +335,7 @@ pub fn events(stdout: &str) -> Vec<Value> {
         .collect()
 }
 
-/// What a pipe has brought so far.
+/// The bytes a pipe has brought so far.
 #[derive(Debug)]
 struct Capture {
     bytes: Arc<Mutex<Vec<u8>>>,

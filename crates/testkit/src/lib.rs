@@ -1,10 +1,10 @@
-//! What the tests of Lathe stand on: a fake model server, temporary repositories, the real binary on a leash.
+//! The test kit of Lathe: a fake model server, temporary repositories, the real binary on a leash.
 //!
-//! The fake is only the model. It speaks a provider's wire over real TCP and refuses every request that a strict
+//! Only the model is fake. The server speaks a provider's wire over real TCP and refuses every request that a strict
 //! provider would refuse, so a test that ends well has also shown that the conversation was well formed. This crate
-//! knows the protocol and nothing else of Lathe: it sees the program as a user and a provider see it.
+//! knows the protocol and no other part of Lathe: it sees the program as a user and a provider see it.
 
-// Everything here runs inside tests, where a panic with a good text is how a failure is told.
+// All code here runs inside tests, where a panic with a good text is how a failure is reported.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod disk;
@@ -27,7 +27,7 @@ mod wires;
 
 pub use disk::SmallDisk;
 pub use eventually::eventually;
-pub use faults::{Expected, FaultCase, Outcome, fault_cases};
+pub use faults::{Expected, FaultCase, FaultOutcome, fault_cases};
 pub use golden::golden;
 pub use lathe::{Lathe, Ran, Running, Signal, events};
 pub use listing::{Listed, differing, listing};
@@ -36,8 +36,8 @@ pub use prefix::{check_prefix, check_prefix_on};
 pub use processes::{descendants_of, no_process_with, processes_with};
 pub use programs::{PROGRAM_SETTINGS, plant};
 pub use repo::TempRepo;
-pub use script::{Answer, Fault, Script, Where, call, done, say};
-pub use server::{FakeModel, Request};
+pub use script::{FakeAnswer, Fault, Script, Where, call, done, say};
+pub use server::{FakeModel, ReceivedRequest};
 pub use sizes::{is_full, sample, size};
 pub use stream::recorded;
 pub use wires::{Thoughts, Wire, check_pairing};

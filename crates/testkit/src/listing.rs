@@ -1,4 +1,4 @@
-//! Everything that can be told of the files of a tree, to compare it before and after.
+//! A complete listing of the files of a tree, to compare it before and after.
 
 use std::collections::{BTreeMap, HashMap};
 use std::os::unix::ffi::OsStrExt as _;

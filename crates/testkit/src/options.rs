@@ -1,4 +1,4 @@
-//! How the fake model writes what its script says.
+//! The fake model's way of writing the answers of its script.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -13,13 +13,13 @@ pub struct Options {
     pub comments: bool,
     /// Data of events over several lines, as the standard allows it.
     pub multiline: bool,
-    /// Whether what a model signed must come back as it was.
+    /// Signed parts must come back as they were sent.
     pub thoughts: Thoughts,
-    /// How long the model thinks before the first byte of an answer.
+    /// The delay before the first byte of an answer.
     pub delay: Duration,
     /// The bearer token without which every request is answered with 401.
     pub require_key: Option<String>,
-    /// Whether the log keeps request bodies. A long benchmark turns it off: its bodies add up to gigabytes.
+    /// Keep request bodies in the log. A long benchmark turns it off: its bodies add up to gigabytes.
     pub keep_bodies: bool,
 }
 
@@ -38,7 +38,7 @@ impl Default for Options {
     }
 }
 
-/// How an answer is cut into writes. Cuts fall anywhere, inside events and inside UTF-8 characters too.
+/// The cuts of an answer into writes. They fall anywhere, inside events and inside UTF-8 characters too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Chop {
     Whole,
@@ -49,7 +49,7 @@ pub enum Chop {
 }
 
 impl Chop {
-    /// Where `length` bytes of answer number `answer` are cut.
+    /// The places at which `length` bytes of answer number `answer` are cut.
     pub(crate) fn cuts(self, length: usize, answer: usize) -> Vec<Range<usize>> {
         let mut random = match self {
             Self::Whole | Self::Bytes(_) => XorShift::new(0),

@@ -1,8 +1,8 @@
-//! Whether requests only ever append, which is what provider caches live on.
+//! A check that requests only ever append, on which provider caches depend.
 
 use crate::wires::Wire;
 
-/// What tells Anthropic where to cache; it moves forward and is no part of the conversation.
+/// Anthropic's cache marks; they move forward and are not part of the conversation.
 const MARK: &str = r#","cache_control":{"type":"ephemeral"}"#;
 
 /// Each body without its closing `]}` must be a prefix of the next; the error shows where two part.

@@ -1,4 +1,4 @@
-//! Which processes are there, from `/proc`.
+//! Running processes, from `/proc`.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ pub fn processes_with(marker: &str) -> Vec<(u32, String)> {
         .collect()
 }
 
-/// Whether no process has `marker` in its command line.
+/// Tells whether no process has `marker` in its command line.
 pub fn no_process_with(marker: &str) -> bool {
     processes_with(marker).is_empty()
 }

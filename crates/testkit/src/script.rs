@@ -1,4 +1,4 @@
-//! What a fake model says, answer by answer.
+//! The script of a fake model: its answers, in order.
 //!
 //! ```
 //! use lathe_testkit::{Fault, Script, call, done, say};
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 /// The answers of a fake model, in order.
 #[derive(Debug, Clone, Default)]
 pub struct Script {
-    answers: Vec<Answer>,
+    answers: Vec<FakeAnswer>,
 }
 
 impl Script {
@@ -29,14 +29,14 @@ impl Script {
     }
 
     /// `count` answers made by their number, from 0.
-    pub fn repeat(count: usize, answer: impl FnMut(usize) -> Answer) -> Self {
+    pub fn repeat(count: usize, answer: impl FnMut(usize) -> FakeAnswer) -> Self {
         Self { answers: (0..count).map(answer).collect() }
     }
 
-    /// The answers of a cassette, whatever lane they belong to.
+    /// The answers of a cassette, of all lanes.
     pub fn from_cassette(text: &str) -> Self {
         #[derive(Deserialize)]
-        struct Entry {
+        struct CassetteLine {
             answer: Recorded,
         }
         #[derive(Deserialize)]
@@ -52,9 +52,9 @@ impl Script {
         let header: Value = serde_json::from_str(header).expect("the first line of a cassette is JSON");
         assert_eq!(header["cassette"], 1, "not a cassette of format 1: {header}");
         let answers = lines.map(|(line, number)| {
-            let entry: Entry = serde_json::from_str(line)
+            let entry: CassetteLine = serde_json::from_str(line)
                 .unwrap_or_else(|error| panic!("line {number} of the cassette: {error}"));
-            Answer {
+            FakeAnswer {
                 blocks: entry.answer.blocks,
                 usage: entry.answer.usage,
                 said_usage: None,
@@ -66,7 +66,7 @@ impl Script {
     }
 
     #[must_use]
-    pub fn answer(mut self, answer: Answer) -> Self {
+    pub fn answer(mut self, answer: FakeAnswer) -> Self {
         self.answers.push(answer);
         self
     }
@@ -86,14 +86,14 @@ impl Script {
         self.answers.is_empty()
     }
 
-    pub(crate) fn get(&self, number: usize) -> Option<&Answer> {
+    pub(crate) fn get(&self, number: usize) -> Option<&FakeAnswer> {
         self.answers.get(number)
     }
 }
 
 /// One answer: text and calls in the order they were added, and what goes wrong before it comes through.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct FakeAnswer {
     pub(crate) blocks: Vec<Block>,
     pub(crate) usage: Usage,
     pub(crate) said_usage: Option<Value>,
@@ -102,21 +102,21 @@ pub struct Answer {
 }
 
 /// An answer that begins with text.
-pub fn say(text: &str) -> Answer {
-    Answer::new(Vec::new()).say(text)
+pub fn say(text: &str) -> FakeAnswer {
+    FakeAnswer::new(Vec::new()).say(text)
 }
 
 /// An answer that begins with a call.
-pub fn call(id: &str, name: &str, arguments: Value) -> Answer {
-    Answer::new(Vec::new()).call(id, name, arguments)
+pub fn call(id: &str, name: &str, arguments: Value) -> FakeAnswer {
+    FakeAnswer::new(Vec::new()).call(id, name, arguments)
 }
 
 /// An answer that ends the task with `task_done`.
-pub fn done(summary: &str) -> Answer {
+pub fn done(summary: &str) -> FakeAnswer {
     call("call_done", "task_done", json!({ "summary": summary }))
 }
 
-impl Answer {
+impl FakeAnswer {
     pub fn new(blocks: Vec<Block>) -> Self {
         Self {
             blocks,
@@ -183,7 +183,7 @@ impl Answer {
         self
     }
 
-    /// Why the model says it stopped; unless told, that follows from the calls.
+    /// The stop reason that the model gives; by default it follows from the calls.
     #[must_use]
     pub fn stop(mut self, stop: StopReason) -> Self {
         self.stop = Some(stop);
@@ -202,7 +202,7 @@ impl Answer {
         self.fails(usize::MAX, fault)
     }
 
-    /// What happens to the request number `asked` (from 0) for this answer.
+    /// The fault of the request number `asked` (from 0) for this answer.
     pub(crate) fn fault(&self, asked: usize) -> Option<&Fault> {
         let mut upto = 0_usize;
         self.faults.iter().find_map(|(times, fault)| {
@@ -212,7 +212,7 @@ impl Answer {
     }
 }
 
-/// What goes wrong with an answer.
+/// The faults of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
     /// An HTTP error instead of the answer.
@@ -237,11 +237,11 @@ pub enum Fault {
     ErrorEvent(Where),
     /// The stream ends as HTTP wants it, inside an event.
     CutMidEvent,
-    /// An event nobody has heard of, in the middle of an answer that is whole otherwise.
+    /// An unknown event, in the middle of an answer that is otherwise whole.
     UnknownEvent,
-    /// An event whose data is no JSON.
+    /// An event whose data is not JSON.
     BrokenJson,
-    /// Half of the answer, then only signs of life, for ever.
+    /// Half of the answer, then only signs of life, without end.
     NeverEnds,
     /// Says it is compressed and is cut short.
     GzipCut,
@@ -249,7 +249,7 @@ pub enum Fault {
     Huge,
 }
 
-/// Where in an answer.
+/// A position in an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Where {
     AtStart,

@@ -18,16 +18,16 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use crate::eventually;
-use crate::http::{self, Head, Plain};
+use crate::http::{self, RequestHead, Plain};
 use crate::options::Options;
 use crate::script::{Fault, Script, Where, say};
 use crate::stream;
-use crate::wires::{Asked, Event, Shape, Wire};
+use crate::wires::{RequestEcho, StreamEvent, AnswerShape, Wire};
 
-/// How long the client gets to read the first half before a reset throws away what it has not read.
+/// The time in which the client reads the first half before a reset discards what it has not read.
 const BEFORE_RESET: Duration = Duration::from_millis(20);
 
-/// How often an answer that never ends shows that it lives.
+/// The interval of signs of life of an answer that never ends.
 const BETWEEN_SIGNS: Duration = Duration::from_millis(50);
 
 /// A running fake model. Dropping it stops it.
@@ -40,8 +40,8 @@ pub struct FakeModel {
 
 /// One request as it arrived.
 #[derive(Debug, Clone)]
-pub struct Request {
-    /// Which connection it came on, from 0.
+pub struct ReceivedRequest {
+    /// The connection it came on, counted from 0.
     pub connection: usize,
     pub method: String,
     pub path: String,
@@ -51,13 +51,13 @@ pub struct Request {
     pub body: Arc<Vec<u8>>,
     pub body_length: usize,
     pub head_at: Instant,
-    /// When the last byte of the body had been read.
+    /// The time at which the last byte of the body had been read.
     pub body_at: Instant,
     /// Taken just before the last write of the answer, so a step measured from here is never flattered.
     pub answered_at: Option<Instant>,
 }
 
-impl Request {
+impl ReceivedRequest {
     pub fn header(&self, name: &str) -> Option<&str> {
         http::header(&self.headers, name)
     }
@@ -71,7 +71,7 @@ impl Request {
         Wire::of_path(&self.path)
     }
 
-    /// The conversation, whatever the wire calls it.
+    /// The conversation, by the name that the wire gives it.
     pub fn messages(&self) -> Vec<Value> {
         let member = self.wire().map_or("messages", Wire::conversation);
         match self.json()[member].take() {
@@ -117,7 +117,7 @@ impl FakeModel {
     }
 
     /// Every request so far, refused and broken ones too.
-    pub fn requests(&self) -> Vec<Request> {
+    pub fn requests(&self) -> Vec<ReceivedRequest> {
         self.shared.log.lock().requests.clone()
     }
 
@@ -127,7 +127,7 @@ impl FakeModel {
         requests.iter().map(|request| request.body.to_vec()).collect()
     }
 
-    /// What was wrong with requests: each of these was answered with 400.
+    /// The faults of requests: each of these was answered with 400.
     pub fn violations(&self) -> Vec<String> {
         self.shared.log.lock().violations.clone()
     }
@@ -184,13 +184,13 @@ struct Shared {
 
 #[derive(Default)]
 struct Log {
-    requests: Vec<Request>,
+    requests: Vec<ReceivedRequest>,
     violations: Vec<String>,
-    /// How often each answer was asked for.
+    /// The number of requests for each answer.
     asked: HashMap<usize, usize>,
 }
 
-/// What the server does about a request.
+/// The server's reaction to a request.
 enum Reply {
     Plain(Plain),
     Close,
@@ -198,7 +198,7 @@ enum Reply {
     Stream { writes: Vec<Vec<u8>>, halfway: Halfway },
 }
 
-/// What happens after half of the writes.
+/// The event after half of the writes.
 enum Halfway {
     Nothing,
     Stall(Duration),
@@ -214,7 +214,7 @@ async fn accept(listener: std::net::TcpListener, shared: Arc<Shared>) {
         let Ok((stream, _)) = listener.accept().await else {
             return;
         };
-        // A client that goes away is no failure: kill tests do nothing else.
+        // A client that disconnects is not a failure: kill tests cause nothing else.
         connections.spawn(serve(stream, Arc::clone(&shared), number));
         while connections.try_join_next().is_some() {}
     }
@@ -235,7 +235,7 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>, connection: usize) ->
         };
         http::fill_body(&mut stream, &mut buffer, length).await?;
         if head.method == "GET" {
-            // Somebody looks whether anyone is here. That is no request of the conversation.
+            // A probe for a server here. It is not a request of the conversation.
             buffer.drain(..length);
             let body = r#"{"object":"list","data":[{"id":"fake","object":"model"}]}"#.to_owned();
             let plain = Plain { code: 200, headers: Vec::new(), body };
@@ -244,7 +244,7 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>, connection: usize) ->
             return Ok(());
         }
         let body_at = Instant::now();
-        let number = shared.note(Request {
+        let number = shared.note(ReceivedRequest {
             connection,
             method: head.method.clone(),
             path: head.path.clone(),
@@ -300,7 +300,7 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>, connection: usize) ->
 }
 
 impl Shared {
-    fn note(&self, request: Request) -> usize {
+    fn note(&self, request: ReceivedRequest) -> usize {
         let mut log = self.log.lock();
         log.requests.push(request);
         log.requests.len() - 1
@@ -316,7 +316,7 @@ impl Shared {
         plain
     }
 
-    fn reply(&self, head: &Head, body: &[u8]) -> Reply {
+    fn reply(&self, head: &RequestHead, body: &[u8]) -> Reply {
         let Some(wire) = Wire::of_path(&head.path).filter(|_| head.method == "POST") else {
             let path = format!("there is no {} {}", head.method, head.path);
             return Reply::Plain(self.refuse(404, path));
@@ -345,17 +345,17 @@ impl Shared {
             *count += 1;
             *count - 1
         };
-        let asked = Asked {
+        let asked = RequestEcho {
             answer: number,
             model: request["model"].as_str().unwrap_or("fake"),
             include_usage: request["stream_options"]["include_usage"] == true,
         };
         let fault = answer.fault(asked_before);
         let shape = match fault {
-            Some(Fault::TruncateCleanly) => Shape::WithoutEnd,
-            Some(Fault::EmptyAnswer) => Shape::Empty,
-            Some(Fault::MalformedArguments) => Shape::MalformedArguments,
-            Some(_) | None => Shape::Whole,
+            Some(Fault::TruncateCleanly) => AnswerShape::WithoutEnd,
+            Some(Fault::EmptyAnswer) => AnswerShape::Empty,
+            Some(Fault::MalformedArguments) => AnswerShape::MalformedArguments,
+            Some(_) | None => AnswerShape::Whole,
         };
         let mut events = wire.events(answer, &asked, shape);
         let half = events.len() / 2;
@@ -369,14 +369,14 @@ impl Shared {
             }
             Some(Fault::UnknownEvent) => events.insert(half, wire.unknown_event()),
             Some(Fault::BrokenJson) => {
-                events.insert(half, Event { name: None, data: "{\"broken\":".to_owned() })
+                events.insert(half, StreamEvent { name: None, data: "{\"broken\":".to_owned() })
             }
             Some(_) | None => {}
         }
         let frames = stream::frames(wire, &events, &self.options);
         let mut body = frames.concat();
         if let Some(Fault::Huge) = fault {
-            let much = wire.events(&say(&"x".repeat(1 << 20)), &asked, Shape::WithoutEnd);
+            let much = wire.events(&say(&"x".repeat(1 << 20)), &asked, AnswerShape::WithoutEnd);
             let much = stream::frames(wire, &much, &self.options).concat();
             body = much.repeat((50 << 20) / much.len() + 1);
         }
@@ -388,7 +388,7 @@ impl Shared {
         let stream = |halfway: Halfway| {
             let mut cuts = self.options.chop.cuts(body.len(), number);
             if cuts.len() == 1 && !matches!(halfway, Halfway::Nothing) {
-                // There is no halfway in one piece. Signs of life come between events, else they would be part of one.
+                // One piece has no middle. Signs of life come between events; inside they would be part of one.
                 let between: usize = frames.iter().take(half).map(Vec::len).sum();
                 let middle = match halfway {
                     Halfway::SignsOfLife(_) => between.clamp(1, body.len() - 1),

@@ -1,21 +1,21 @@
 //! Events as bytes: server-sent events, or lines of JSON.
 
 use crate::options::Options;
-use crate::script::Answer;
-use crate::wires::{Asked, Event, Shape, Wire};
+use crate::script::FakeAnswer;
+use crate::wires::{RequestEcho, StreamEvent, AnswerShape, Wire};
 
 /// The bytes a server on this wire would send for an answer, HTTP left aside.
-pub fn recorded(wire: Wire, answer: &Answer, options: &Options) -> Vec<u8> {
-    let asked = Asked { answer: 0, model: "fake", include_usage: true };
-    frames(wire, &wire.events(answer, &asked, Shape::Whole), options).concat()
+pub fn recorded(wire: Wire, answer: &FakeAnswer, options: &Options) -> Vec<u8> {
+    let asked = RequestEcho { answer: 0, model: "fake", include_usage: true };
+    frames(wire, &wire.events(answer, &asked, AnswerShape::Whole), options).concat()
 }
 
 /// The bytes of each event, in order.
-pub(crate) fn frames(wire: Wire, events: &[Event], options: &Options) -> Vec<Vec<u8>> {
+pub(crate) fn frames(wire: Wire, events: &[StreamEvent], options: &Options) -> Vec<Vec<u8>> {
     events.iter().enumerate().map(|(number, event)| frame(wire, event, number, options)).collect()
 }
 
-pub(crate) fn frame(wire: Wire, event: &Event, number: usize, options: &Options) -> Vec<u8> {
+pub(crate) fn frame(wire: Wire, event: &StreamEvent, number: usize, options: &Options) -> Vec<u8> {
     let end = options.line_end.as_str();
     if wire.is_lines() {
         return format!("{}{end}", event.data).into_bytes();
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn line_ends_comments_and_many_lines_are_as_asked() {
-        let event = Event::named("x", json!({"a": 1}));
+        let event = StreamEvent::named("x", json!({"a": 1}));
         let options =
             Options { line_end: LineEnd::Cr, comments: true, multiline: true, ..Options::default() };
         let bytes = frame(Wire::Messages, &event, 0, &options);

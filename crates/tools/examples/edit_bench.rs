@@ -1,6 +1,6 @@
-//! What an edit of a file of 1 MB costs, beside a plain write of the same bytes: to another name, synced, renamed; and beside
-//! one that syncs the folder too, which is what makes the rename survive a loss of power. `scripts/bench --edit` runs it.
-//! All are timed to the microsecond, in turns, each on a disk that has nothing left to do.
+//! Measures the cost of an edit of a file of 1 MB, compared with a plain write of the same bytes: to another name,
+//! synced, renamed; and with one that syncs the folder too, which makes the rename survive a loss of power.
+//! `scripts/bench --edit` runs it. All are timed to the microsecond, in turns, each on an idle disk.
 
 #![allow(clippy::print_stdout)]
 
@@ -13,7 +13,7 @@ use lathe_blobs::Blobs;
 use lathe_policy::{Gate, Rulebook};
 use lathe_protocol::{Actor, Arguments, CallId, Digest, Mode, Raw, SeenFile, ToolCall, Toolset};
 use lathe_redact::Redactor;
-use lathe_tools::{Judge, Notebook, RunContext, Services, ShellPlan, Toolbox};
+use lathe_tools::{CallGate, LocalLedger, RunContext, Services, ShellPlan, Toolbox};
 use lathe_workspace::Workspace;
 
 const ROUNDS: usize = 60;
@@ -49,7 +49,7 @@ async fn main() -> Result<(), Failure> {
         outputs: None,
         headless: true,
         disk: lathe_policy::OnDisk::default(),
-        switched: lathe_policy::Switched::default(),
+        switched: lathe_policy::ShellSwitches::default(),
     };
     let mut text: String =
         (0..20_000).map(|n| format!("line {n:06} of a file that is edited, and edited again\n")).collect();
@@ -119,14 +119,14 @@ fn context(toolbox: &Toolbox, gate: &Gate, seen: Vec<SeenFile>) -> RunContext {
         umask: None,
         handle: None,
         asker: None,
-        judge: Judge {
+        call_gate: CallGate {
             gate: gate.clone(),
             rules: Arc::new(Rulebook::builtin()),
             actor: Actor::Model,
             mode: Mode::FullAuto,
             fresh: None,
         },
-        ledger: Arc::new(Notebook::default()),
+        ledger: Arc::new(LocalLedger::default()),
     }
 }
 
@@ -149,7 +149,7 @@ fn plain(path: &Path, content: &[u8], folder: Folder) -> Result<Duration, Failur
     Ok(began.elapsed())
 }
 
-/// Lets the disk finish what it was left to do, so that nobody pays for it.
+/// Lets the disk finish its pending work, so that it is not counted in a measurement.
 fn settle() -> Result<(), Failure> {
     std::process::Command::new("sync").status()?;
     Ok(())

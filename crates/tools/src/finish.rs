@@ -1,4 +1,4 @@
-//! From what a run came to, to the one result that is written down.
+//! Turns the outcome of a run into the one result that the journal records.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,22 +13,22 @@ use lathe_protocol::{
 use lathe_redact::Redactor;
 use serde_json::Value;
 
-use crate::bash::shares;
-use crate::disk::LocalDisk;
-use crate::face::Voice;
-use crate::outcome::{Attached, Data, Outcome, ShellData};
-use crate::outputs::Handle;
+use crate::bash::split_cap;
+use crate::line::LocalDisk;
+use crate::faces::Voice;
+use crate::outcome::{AttachedContent, Data, Outcome, ShellData};
+use crate::outputs::OutputHandle;
 use crate::services::Services;
-use crate::syntax;
+use crate::files::syntax;
 
-/// Words the outcome for the model and stores what the journal names.
+/// Words the outcome for the model and stores the content that the journal names.
 pub(crate) async fn finish(
     services: &Arc<Services>,
     name: &str,
     voice: Voice,
     outcome: Outcome,
     by: CallId,
-    handle: Option<Handle>,
+    handle: Option<OutputHandle>,
 ) -> CallFinished {
     let Outcome {
         mut data,
@@ -53,9 +53,9 @@ pub(crate) async fn finish(
     let mut finished = match &data {
         Ok(data) => CallFinished {
             name: name.to_owned(),
-            text: redactor.text(&(voice.render)(data, voice.cap)).into_owned(),
+            text: redactor.redact_text(&(voice.render)(data, voice.cap)).into_owned(),
             error: data.failure(),
-            data: Raw::from_serialize(&clean(data.summary(), services)).ok(),
+            data: Raw::from_serialize(&redact_value(data.summary(), services)).ok(),
             truncated: None,
             changes: Vec::new(),
             not_undoable: Vec::new(),
@@ -73,7 +73,7 @@ pub(crate) async fn finish(
         Err(problem) => CallFinished {
             seen,
             memory,
-            ..CallFinished::failed(name, problem.kind(), redactor.text(&(voice.words)(problem)))
+            ..CallFinished::failed(name, problem.kind(), redactor.redact_text(&(voice.words)(problem)))
         },
     };
     if let Ok(Data::Text(text)) = &data
@@ -88,7 +88,7 @@ pub(crate) async fn finish(
     }
     if let Ok(Data::Shell(shell)) = data {
         let file = shell.whole.as_ref().map(|file| file.display().to_string());
-        finished.truncated = keep_whole(services, shell, voice.cap).await;
+        finished.truncated = store_whole_output(services, shell, voice.cap).await;
         if let (Some(_), Some(handle), Some(file)) = (&finished.truncated, handle, file)
             && !finished.text.contains(&file)
         {
@@ -99,11 +99,11 @@ pub(crate) async fn finish(
     for attached in attached {
         attach(services, &mut finished, attached).await;
     }
-    finished.not_undoable = not_undoable.iter().map(|text| redactor.text(text).into_owned()).collect();
+    finished.not_undoable = not_undoable.iter().map(|text| redactor.redact_text(text).into_owned()).collect();
     for words in &finished.not_undoable {
         finished.text += &format!("\n[Cannot be taken back: {words}]");
     }
-    finished.others = others.iter().map(|path| redactor.text(path).into_owned()).collect();
+    finished.others = others.iter().map(|path| redactor.redact_text(path).into_owned()).collect();
     if !finished.others.is_empty() {
         let (count, named) = (finished.others.len(), finished.others.iter().take(NAMED));
         let mut named = named.map(String::as_str).collect::<Vec<_>>().join(", ");
@@ -112,19 +112,19 @@ pub(crate) async fn finish(
         }
         finished.text += &format!("\n{CHANGED_BY_OTHERS} {named}. Leave it as it is.]");
     }
-    finished.changes = recorded(changes, &by, redactor);
-    finished.text += &syntax::told(services, &files).await;
+    finished.changes = journal_changes(changes, &by, redactor);
+    finished.text += &syntax::new_error_lines(services, &files).await;
     if left_out > 0 {
-        finished.text += &format!("\n({})", crate::hidden::note(left_out));
+        finished.text += &format!("\n({})", crate::files::hidden::left_out_note(left_out));
     }
     for note in notes {
         finished.text += &format!("\n({note})");
     }
     let root = services.workspace.local().map(|tree| LocalDisk.real(tree.root()));
-    for words in services.unread.untold(&root.unwrap_or_else(|| services.workspace.root().to_owned())) {
-        finished.text += &format!("\n({})", redactor.text(&words));
+    for words in services.unread.take_unreported(&root.unwrap_or_else(|| services.workspace.root().to_owned())) {
+        finished.text += &format!("\n({})", redactor.redact_text(&words));
     }
-    finished.broken = broken.iter().map(|words| redactor.text(words).into_owned()).collect();
+    finished.broken = broken.iter().map(|words| redactor.redact_text(words).into_owned()).collect();
     for words in &finished.broken {
         finished.text += &format!("\n[{words}]");
     }
@@ -133,19 +133,19 @@ pub(crate) async fn finish(
             &format!("\n[What it took away is kept: `lathe quarantine restore {id}` brings it back.]");
     }
     if let Some(error) = unrecorded {
-        not_recorded(&mut finished, &error);
+        report_unrecorded(&mut finished, &error);
     }
     finished
 }
 
-/// Paths of others that are named.
+/// The number of paths changed by others that a result names.
 const NAMED: usize = 20;
 
-/// Changes as the journal has them. A secret in a path is there for the way back only.
-pub fn recorded(changes: Vec<TreeChange>, by: &CallId, redactor: &Redactor) -> Vec<Change> {
+/// Changes as the journal records them. A secret in a path is kept for undo only; the shown path is redacted.
+pub fn journal_changes(changes: Vec<TreeChange>, by: &CallId, redactor: &Redactor) -> Vec<Change> {
     let record = |change: TreeChange| {
         let change = change.into_change(by.clone());
-        match redactor.text(&change.path) {
+        match redactor.redact_text(&change.path) {
             Cow::Owned(clean) => change.shown_as(clean),
             Cow::Borrowed(_) => change,
         }
@@ -153,22 +153,22 @@ pub fn recorded(changes: Vec<TreeChange>, by: &CallId, redactor: &Redactor) -> V
     changes.into_iter().map(record).collect()
 }
 
-/// The summary goes into the journal, so it is cleaned as the text is: string by string, because escapes of JSON would
-/// hide a secret.
-fn clean(value: Value, services: &Services) -> Value {
+/// Redacts the summary, which goes into the journal as the text does. This happens string by string, because the
+/// escapes of JSON would hide a secret.
+fn redact_value(value: Value, services: &Services) -> Value {
     match value {
-        Value::String(text) => Value::String(services.redactor.text(&text).into_owned()),
-        Value::Array(values) => values.into_iter().map(|value| clean(value, services)).collect(),
+        Value::String(text) => Value::String(services.redactor.redact_text(&text).into_owned()),
+        Value::Array(values) => values.into_iter().map(|value| redact_value(value, services)).collect(),
         Value::Object(object) => {
-            let cleaned = object.into_iter().map(|(key, value)| (key, clean(value, services)));
+            let cleaned = object.into_iter().map(|(key, value)| (key, redact_value(value, services)));
             Value::Object(cleaned.collect())
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => value,
     }
 }
 
-/// The change is made but cannot be undone from the journal: said, never silent.
-fn not_recorded(finished: &mut CallFinished, error: &BlobError) {
+/// Reports that a change was made but cannot be undone from the journal.
+fn report_unrecorded(finished: &mut CallFinished, error: &BlobError) {
     let message =
         format!("The change was made, but its content could not be recorded (not undoable): {error}");
     finished.text = format!("{}\n{message}", finished.text);
@@ -185,9 +185,9 @@ fn not_recorded(finished: &mut CallFinished, error: &BlobError) {
     });
 }
 
-/// What cannot be stored is said to be missing: the text alone would promise it.
-async fn attach(services: &Arc<Services>, finished: &mut CallFinished, attached: Attached) {
-    let Attached { mime, content, name } = attached;
+/// Stores an attachment. If that fails, the text says that it is missing; otherwise the text alone would promise it.
+async fn attach(services: &Arc<Services>, finished: &mut CallFinished, attached: AttachedContent) {
+    let AttachedContent { mime, content, name } = attached;
     match store(services, Some(content)).await {
         Ok(Some(blob)) => finished.attachments.push(Attachment { mime: mime.to_owned(), blob, name }),
         Ok(None) => {}
@@ -195,18 +195,18 @@ async fn attach(services: &Arc<Services>, finished: &mut CallFinished, attached:
     }
 }
 
-/// Output that was cut for the model is kept in a blob, stderr after stdout. If that fails, the run goes on without it:
-/// the text says that it was cut.
-async fn keep_whole(services: &Arc<Services>, shell: ShellData, cap: usize) -> Option<Truncation> {
+/// Keeps output that was cut for the model in a blob, stderr after stdout. If that fails, the call succeeds without
+/// the blob: the text says that the output was cut.
+async fn store_whole_output(services: &Arc<Services>, shell: ShellData, cap: usize) -> Option<Truncation> {
     let ShellData { stdout, stderr, .. } = shell;
-    let (out, err) = shares(&stdout, &stderr, cap);
+    let (out, err) = split_cap(&stdout, &stderr, cap);
     let shown = stdout.cut(out).shown + stderr.cut(err).shown;
     let total = stdout.total + stderr.total;
     if shown == total {
         return None;
     }
     let mut whole = stdout.bytes;
-    // Not twice the memory for a few bytes of stderr after 64 MiB of stdout.
+    // Exact, so that a few bytes of stderr after 64 MiB of stdout do not double the memory.
     whole.reserve_exact(stderr.bytes.len());
     whole.extend(stderr.bytes);
     let kept = whole.len() as u64;
@@ -214,7 +214,7 @@ async fn keep_whole(services: &Arc<Services>, shell: ShellData, cap: usize) -> O
     Some(Truncation { blob, shown, total, kept })
 }
 
-/// Storing hashes, packs and syncs, which must not hold up whoever else runs on this thread.
+/// Stores bytes on a blocking thread: hashing, packing and syncing must not hold up other tasks of this thread.
 async fn store(services: &Arc<Services>, bytes: Option<Vec<u8>>) -> Result<Option<Digest>, BlobError> {
     let Some(bytes) = bytes else { return Ok(None) };
     let held = Arc::clone(services);

@@ -1,28 +1,19 @@
-//! Tools: what the model can do, implemented once and spoken in the words of each toolset.
+//! Tools: the actions of a model, implemented once and worded for each toolset.
 //!
-//! The parameters of a tool become an `Invocation`, which knows its effects before it runs and returns data, not prose. A
-//! `Face` gives it the name, schema and words of one toolset. The [`Toolbox`] joins both: it prepares a call so that the
-//! gate can look at it, and runs it with the permit the gate gave.
+//! The parameters of a tool become an `Invocation`, which knows its effects before it runs and returns data, not
+//! prose. A `Face` gives it the name, schema and words of one toolset. The [`Toolbox`] joins both: it prepares a call
+//! so that the gate can inspect it, and runs it with the permit that the gate made.
 //!
-//! Invariant: foreign text loses its secrets before it is cut, because half a secret is no longer recognised.
+//! Invariant: foreign text is redacted before it is cut, because half a secret is no longer recognised.
 
 mod built_in;
 mod call;
-mod caller;
-mod check;
 mod commands;
-mod commit;
-mod disk;
-mod entry;
-mod face;
+mod faces;
+mod files;
 mod filters;
 mod finish;
-mod gemini;
-mod git_leads;
-mod git_runs;
-mod hidden;
-mod known;
-mod modify;
+mod line;
 mod outcome;
 mod outputs;
 mod outside;
@@ -30,42 +21,32 @@ mod placeholder;
 mod preview;
 mod problem;
 mod schedule;
-mod schema;
-mod secure;
-mod selection;
 mod services;
-mod soft;
-mod syntax;
 mod tool;
 mod toolbox;
-mod tracking;
-mod trae;
-mod unseen;
-mod validate;
 
 use built_in::{
     ask, bash, ckg, code, data, done, edit, glob, list, many, memory, online, patch, review, search, think,
     todo, view, write,
 };
 
-pub use bash::{LateChanges, PersonLine, ran_in_background, run_line, writes_only_what_it_names};
-pub use check::{CheckRule, Checks};
+pub use bash::{LateChanges, UserLineOutcome, background_event, run_line, writes_only_what_it_names};
 pub use commands::{
-    ANSWERS, CommandCheck, Fresh, Judge, Judged, Ledger, Notebook, Recalled, built_in_commands,
+    APPROVALS_FILE, CommandCheck, FreshnessCheck, CallGate, GateDecision, Ledger, LocalLedger, Recalled, built_in_commands,
 };
-pub use disk::LocalDisk;
-pub use entry::ToolAbout;
-pub use finish::recorded;
-pub use online::{DocumentAnswer, DocumentAsk, Documents};
-pub use outputs::{Handle, Output, Outputs};
-pub use outside::{Domain, Layer, OutsideTool, Provider, ProviderRan};
+pub use faces::{
+    ToolAbout, check_entry, every_tool_name, known_names, narrow_choice, transient_entries,
+};
+pub use files::{CheckRule, Checks};
+pub use finish::journal_changes;
+pub use line::{Keeper, LocalDisk, AsideNote, Tracking, aside_note, aside_notes};
+pub use online::{DocumentReply, DocumentRequest, Documents};
+pub use outputs::{OutputHandle, RecordedOutput, OutputFiles};
+pub use outside::{Domain, Layer, OutsideTool, ToolProvider, ProviderOutput};
 pub use preview::Preview;
-pub use review::{ID as REVIEW_TOOL, Review, ReviewAsk, Reviewer, ReviewsLeft};
+pub use review::{ID as REVIEW_TOOL, ReviewRole, ReviewRequest, Reviewer, ReviewsLeft};
 pub use schedule::{Stage, startable};
-pub use secure::{Keeper, ToldAside, told_aside, told_aside_in};
-pub use selection::{check_entry, every_tool_name, known_names, narrowed, passing_entries};
 pub use services::{LiveOutput, Services, ShellPlan};
-pub use tool::{Asker, RunContext, ShellLine, Wanted};
-pub use toolbox::{Prepared, Toolbox, allow, exclude};
-pub use tracking::Tracking;
-pub use view::{MEDIA as LARGEST_IMAGE, image_type};
+pub use tool::{Asker, RunContext, ShellLine, CommandApproval};
+pub use toolbox::{PreparedCall, Toolbox, allow_listed, exclude_listed};
+pub use view::{LARGEST_MEDIA as LARGEST_IMAGE, image_type};

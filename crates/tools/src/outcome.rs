@@ -1,4 +1,4 @@
-//! What a run of a tool came to: data, from which each toolset makes its own words.
+//! The outcome of a tool's run: data, which each toolset puts into its own words.
 
 use std::path::PathBuf;
 
@@ -7,43 +7,43 @@ use lathe_changes::TreeChange;
 use lathe_edit::MatchKind;
 use lathe_protocol::{Raw, Reviewed, SeenFile, ToolError, ToolErrorKind};
 use lathe_redact::Redactor;
-use lathe_search::{Found, FoundFiles, TextQuery};
+use lathe_search::{TextFindings, FoundFiles, TextQuery};
 use lathe_shell::LineExit;
 use lathe_workspace::Applied;
 use serde_json::{Value, json};
 
-use crate::bash::{Printed, category};
+use crate::bash::{CapturedStream, category};
 use crate::problem::Problem;
 use crate::todo::Todo;
 
 pub(crate) struct Outcome {
     pub(crate) data: Result<Data, Problem>,
-    /// What is another in the tree.
+    /// The changes to the tree.
     pub(crate) changes: Vec<TreeChange>,
-    /// What a file tool wrote, with what was there before.
+    /// The files that a file tool wrote, with their content before.
     pub(crate) files: Vec<Applied>,
-    /// The files were written while no line ran.
+    /// True if the files were written while no line ran.
     pub(crate) between_lines: bool,
-    /// Why a change that was made is not among them.
+    /// The reason why a change that was made is not in `changes`.
     pub(crate) unrecorded: Option<BlobError>,
     pub(crate) not_undoable: Vec<String>,
-    /// Paths that somebody else changed while it ran.
+    /// Paths that others changed while it ran.
     pub(crate) others: Vec<String>,
-    /// The entry of the quarantine that holds what the line took away.
+    /// The quarantine entry that holds what the line removed.
     pub(crate) kept: Option<String>,
-    /// Repositories that are no longer whole, with what can be done.
+    /// Repositories that are no longer intact, each with what can be done.
     pub(crate) broken: Vec<String>,
     pub(crate) seen: Vec<SeenFile>,
     pub(crate) memory: Option<Raw>,
-    pub(crate) attached: Vec<Attached>,
-    /// Files that a rule keeps out of the result.
+    pub(crate) attached: Vec<AttachedContent>,
+    /// The number of files that a rule keeps out of the result.
     pub(crate) left_out: usize,
-    /// What else has to be said of it.
+    /// Further notes for the text.
     pub(crate) notes: Vec<&'static str>,
 }
 
-/// Content that goes beside the text.
-pub(crate) struct Attached {
+/// Content that accompanies the text, such as an image.
+pub(crate) struct AttachedContent {
     pub(crate) mime: &'static str,
     pub(crate) content: Vec<u8>,
     pub(crate) name: String,
@@ -83,7 +83,7 @@ pub(crate) enum Data {
     Done {
         summary: String,
     },
-    /// What a tool that is not ours answered.
+    /// The text that an outside tool returned.
     Text(String),
     Found(FoundData),
     Files(FilesData),
@@ -91,14 +91,14 @@ pub(crate) enum Data {
     Many(ManyData),
     Todos(Vec<Todo>),
     Remembered(RememberedData),
-    /// In the order of the questions.
+    /// The user's replies, in the order of the questions.
     Answers(Vec<String>),
-    Values(DataData),
-    /// What the code graph answered, in words and within its budget.
+    Values(ValuesData),
+    /// The reply of the code graph, in words and within its budget.
     Code(String),
     Patched(PatchedData),
     Reviewed(Reviewed),
-    /// What became of a document, in the words of the server fork.
+    /// The outcome for a document, in the words of the server fork.
     Online {
         text: String,
         id: String,
@@ -119,13 +119,13 @@ pub(crate) struct PatchedFile {
     pub(crate) notes: Vec<String>,
 }
 
-pub(crate) struct DataData {
+pub(crate) struct ValuesData {
     pub(crate) path: String,
     pub(crate) json_path: Option<String>,
-    pub(crate) done: DataDone,
+    pub(crate) done: ValuesResult,
 }
 
-pub(crate) enum DataDone {
+pub(crate) enum ValuesResult {
     Whole { text: String },
     Found { count: usize, text: String },
     Set { count: usize, value: String },
@@ -134,13 +134,13 @@ pub(crate) enum DataDone {
 }
 
 pub(crate) struct FoundData {
-    /// Where it was looked for, as the model said it.
+    /// The path that was searched, as the model gave it.
     pub(crate) start: String,
-    /// Names are shown from here on.
+    /// The folder that shown names are relative to.
     pub(crate) base: PathBuf,
     pub(crate) filter: Option<String>,
     pub(crate) query: TextQuery,
-    pub(crate) found: Found,
+    pub(crate) found: TextFindings,
 }
 
 pub(crate) struct FilesData {
@@ -152,12 +152,12 @@ pub(crate) struct FilesData {
 
 pub(crate) struct ListingData {
     pub(crate) path: String,
-    pub(crate) entries: Vec<Listed>,
-    /// Names that were to be ignored.
+    pub(crate) entries: Vec<ListedName>,
+    /// The number of names that were to be ignored.
     pub(crate) left_out: usize,
 }
 
-pub(crate) struct Listed {
+pub(crate) struct ListedName {
     pub(crate) name: String,
     pub(crate) folder: bool,
     pub(crate) bytes: u64,
@@ -166,9 +166,9 @@ pub(crate) struct Listed {
 #[derive(Default)]
 pub(crate) struct ManyData {
     pub(crate) files: Vec<ManyFile>,
-    /// Paths that were not read, with the reason.
+    /// Paths that were not read, each with the reason.
     pub(crate) skipped: Vec<(String, String)>,
-    /// Files for which there was no room.
+    /// The number of files for which there was no room.
     pub(crate) unread: usize,
 }
 
@@ -180,35 +180,35 @@ pub(crate) struct ManyFile {
 pub(crate) struct RememberedData {
     pub(crate) fact: String,
     pub(crate) path: String,
-    /// Set if a person changed the whole file instead.
+    /// True if the user changed the whole file instead.
     pub(crate) modified: bool,
 }
 
 pub(crate) struct ShellData {
     pub(crate) command: String,
     pub(crate) exit: LineExit,
-    pub(crate) stdout: Printed,
-    pub(crate) stderr: Printed,
+    pub(crate) stdout: CapturedStream,
+    pub(crate) stderr: CapturedStream,
     /// The shell's folder afterwards.
     pub(crate) cwd: String,
-    /// Where the line was run, if the call named a folder.
+    /// The folder that the line ran in, if the call named one.
     pub(crate) ran_in: Option<String>,
-    /// Set when the line ended in another folder than it began in.
+    /// True if the line ended in another folder than it began in.
     pub(crate) moved: bool,
     pub(crate) respawned: bool,
     pub(crate) jobs: usize,
-    /// The processes that this line left behind.
+    /// The processes that this line left running.
     pub(crate) left: Vec<u32>,
     /// The number by which `jobs` knows them.
     pub(crate) job: Option<u64>,
     /// Their process group.
     pub(crate) group: Option<i32>,
     pub(crate) seconds: u32,
-    /// Commands of the agent in the line that were not written down one by one.
+    /// The number of agent commands in the line that were not recorded one by one.
     pub(crate) untraced: usize,
     /// The seconds the call asked for.
     pub(crate) asked: Option<u32>,
-    /// The file by which all of the output can be read, whatever is shown of it.
+    /// The file from which the whole output can be read, whatever is shown of it.
     pub(crate) whole: Option<PathBuf>,
 }
 
@@ -222,15 +222,15 @@ pub(crate) struct FileData {
     pub(crate) lines: usize,
     /// Lines as `split('\n')` counts them: a final newline opens one more, empty, line.
     pub(crate) pieces: usize,
-    /// Whether the model said where to stop.
+    /// True if the model gave a limit.
     pub(crate) limited: bool,
-    /// The file goes on after the lines that were counted.
+    /// True if the file continues after the lines that were counted.
     pub(crate) open: bool,
-    /// Where it is not UTF-8.
+    /// The encoding, if it is not UTF-8.
     pub(crate) encoding: Option<&'static str>,
 }
 
-/// A file that is shown as something else than its lines.
+/// A file that is shown as something other than its lines.
 pub(crate) struct DocumentData {
     pub(crate) path: String,
     pub(crate) kind: DocumentKind,
@@ -249,7 +249,7 @@ pub(crate) enum DocumentKind {
 
 pub(crate) struct ImageData {
     pub(crate) path: String,
-    /// Of the format.
+    /// The name of the format.
     pub(crate) name: &'static str,
     pub(crate) pixels: Option<(u32, u32)>,
     pub(crate) bytes: u64,
@@ -259,7 +259,7 @@ pub(crate) struct ImageData {
 pub(crate) struct FolderData {
     pub(crate) path: String,
     pub(crate) entries: Vec<String>,
-    /// Entries that ignore files leave out; what lies in such a folder is not counted.
+    /// The number of entries that ignore files leave out. The content of such a folder is not counted.
     pub(crate) ignored: usize,
 }
 
@@ -275,7 +275,7 @@ pub(crate) struct EditedData {
     pub(crate) matched: MatchKind,
     pub(crate) places: usize,
     pub(crate) snippets: Vec<Snippet>,
-    /// Changed stretches that are not among the snippets.
+    /// The number of changed stretches that are not among the snippets.
     pub(crate) more: usize,
 }
 
@@ -289,7 +289,7 @@ pub(crate) enum EditKind {
 pub(crate) struct Snippet {
     pub(crate) first: usize,
     pub(crate) text: String,
-    /// The last line break of `text` is the last of the file.
+    /// True if the last line break of `text` is the last of the file.
     pub(crate) final_newline: bool,
 }
 
@@ -302,11 +302,11 @@ pub(crate) struct ThoughtData {
 }
 
 impl Data {
-    /// Takes secrets out of the content of files: before a face cuts it, because half a secret is not recognised.
-    /// Output of commands came without them.
+    /// Redacts the content of files, before a face cuts it, because half a secret is not recognised. The output of
+    /// commands is redacted already.
     pub(crate) fn redact(&mut self, redactor: &Redactor) {
         let clean = |text: &mut String| {
-            if let std::borrow::Cow::Owned(clean) = redactor.text(text) {
+            if let std::borrow::Cow::Owned(clean) = redactor.redact_text(text) {
                 *text = clean;
             }
         };
@@ -322,9 +322,9 @@ impl Data {
             Data::Listing(listing) => listing.entries.iter_mut().for_each(|entry| clean(&mut entry.name)),
             Data::Answers(answers) => answers.iter_mut().for_each(clean),
             Data::Values(data) => match &mut data.done {
-                DataDone::Whole { text } | DataDone::Found { text, .. } => clean(text),
-                DataDone::Set { value, .. } => clean(value),
-                DataDone::Added | DataDone::Removed { .. } => {}
+                ValuesResult::Whole { text } | ValuesResult::Found { text, .. } => clean(text),
+                ValuesResult::Set { value, .. } => clean(value),
+                ValuesResult::Added | ValuesResult::Removed { .. } => {}
             },
             Data::Folder(folder) => folder.entries.iter_mut().for_each(clean),
             Data::Online { text, .. } => clean(text),
@@ -343,7 +343,7 @@ impl Data {
         }
     }
 
-    /// The data as the journal keeps it: what a view may want to know and the text does not say plainly.
+    /// The data as the journal keeps it: details that a view may need and that the text does not state plainly.
     pub(crate) fn summary(&self) -> Value {
         match self {
             Data::Shell(shell) => {
@@ -405,7 +405,7 @@ impl Data {
         }
     }
 
-    /// A run that gave data and failed all the same.
+    /// The error of a run that returned data and failed nevertheless.
     pub(crate) fn failure(&self) -> Option<ToolError> {
         if let Data::Reviewed(Reviewed { verdict: None, failure, .. }) = self {
             let message = failure.clone().unwrap_or_default();

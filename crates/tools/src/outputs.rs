@@ -1,8 +1,9 @@
 //! Outputs of earlier calls, by their handles.
 //!
-//! `@3.2` is what the second call of step 3 gave, all of it, however much of it the model was shown. Whatever reads a file
-//! takes a handle for one: it stands for a file of that name in a folder of the session, which is written from the journal
-//! when it is first asked for. So nothing is written that nobody wants, and a session that is gone on with has them too.
+//! `@3.2` is the whole output of the second call of step 3, however much of it the model was shown. Everything that
+//! reads a file accepts a handle: it stands for a file of that name in a folder of the session. The file is written
+//! from the journal when it is first asked for, so nothing is written without need, and a resumed session has the
+//! outputs too.
 
 use std::fmt::{Display, Formatter, Result as Shown};
 use std::io;
@@ -18,18 +19,18 @@ use crate::tool::RunContext;
 
 /// The name of an output: a step, and the number of the call in it, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Handle {
+pub struct OutputHandle {
     pub step: u32,
     pub call: u32,
 }
 
-impl Display for Handle {
+impl Display for OutputHandle {
     fn fmt(&self, f: &mut Formatter<'_>) -> Shown {
         write!(f, "@{}.{}", self.step, self.call)
     }
 }
 
-impl FromStr for Handle {
+impl FromStr for OutputHandle {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
@@ -44,7 +45,7 @@ impl FromStr for Handle {
 
 /// An output as the journal has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Output {
+pub enum RecordedOutput {
     Text(String),
     Blob(Digest),
 }
@@ -55,30 +56,30 @@ const PATHS: [&str; 8] =
 
 /// The folder of a session's outputs. It is made with the first of them.
 #[derive(Debug, Clone)]
-pub struct Outputs {
+pub struct OutputFiles {
     folder: PathBuf,
 }
 
-impl Outputs {
+impl OutputFiles {
     pub fn in_folder(folder: PathBuf) -> Self {
         Self { folder }
     }
 
     /// The file that a handle stands for.
-    pub(crate) fn file(&self, handle: Handle) -> PathBuf {
+    pub(crate) fn file(&self, handle: OutputHandle) -> PathBuf {
         self.folder.join(handle.to_string())
     }
 
-    fn handle(&self, path: &Path) -> Option<Handle> {
+    fn handle(&self, path: &Path) -> Option<OutputHandle> {
         let name = path.strip_prefix(&self.folder).ok()?.to_str()?;
         name.parse().ok()
     }
 
-    /// Puts files in the place of handles among the arguments of a call. A file of that name in the caller's folder is meant
-    /// by its name.
-    pub(crate) fn place(&self, arguments: &mut Map<String, Value>, here: Option<&Path>) {
+    /// Replaces handles in the arguments of a call by the paths of their files. A handle stays if the caller's folder
+    /// has a file of that name.
+    pub(crate) fn replace_handles(&self, arguments: &mut Map<String, Value>, here: Option<&Path>) {
         let place = |text: &mut String| {
-            if let Ok(handle) = text.parse::<Handle>()
+            if let Ok(handle) = text.parse::<OutputHandle>()
                 && here.is_none_or(|here| here.join(&*text).symlink_metadata().is_err())
             {
                 *text = self.file(handle).display().to_string();
@@ -97,21 +98,21 @@ impl Outputs {
         }
     }
 
-    /// Takes the folder away.
+    /// Removes the folder.
     pub(crate) fn discard(&self) {
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 
-    fn write(&self, handle: Handle, output: Output, blobs: &Blobs) -> io::Result<()> {
+    fn write(&self, handle: OutputHandle, output: RecordedOutput, blobs: &Blobs) -> io::Result<()> {
         let content = match output {
-            Output::Text(text) => text.into_bytes(),
-            Output::Blob(digest) => {
+            RecordedOutput::Text(text) => text.into_bytes(),
+            RecordedOutput::Blob(digest) => {
                 blobs.get(&digest).map_err(io::Error::other)?.ok_or(io::ErrorKind::NotFound)?
             }
         };
         std::fs::DirBuilder::new().mode(0o700).recursive(true).create(&self.folder)?;
         let found = std::fs::symlink_metadata(&self.folder)?;
-        // Others may write where it lies, and make a folder of this name first.
+        // Other users may have write access to the parent folder, and could create a folder of this name first.
         if !found.is_dir() || found.uid() != nix::unistd::geteuid().as_raw() || found.mode() & 0o077 != 0 {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
@@ -119,47 +120,47 @@ impl Outputs {
     }
 }
 
-/// Writes the files of those handles that a call is about to read. One that there is no output for is left to whoever reads:
-/// it is a file that does not exist.
-pub(crate) async fn provide(context: &RunContext, reads: &[String]) {
+/// Writes the files of the handles that a call is about to read. A handle without an output is skipped: the reader
+/// finds that the file does not exist.
+pub(crate) async fn provide_outputs(context: &RunContext, reads: &[String]) {
     let Some(outputs) = &context.services.outputs else { return };
     for handle in reads.iter().filter_map(|path| outputs.handle(Path::new(path))) {
         provide_one(context, outputs, handle).await;
     }
 }
 
-/// The same for the handles that a shell line names.
-pub(crate) async fn provide_named(context: &RunContext, line: &str) {
+/// Writes the files of the handles that a shell line names.
+pub(crate) async fn provide_outputs_of_line(context: &RunContext, line: &str) {
     let Some(outputs) = &context.services.outputs else { return };
-    for handle in named(line) {
+    for handle in handles_in(line) {
         provide_one(context, outputs, handle).await;
     }
 }
 
-async fn provide_one(context: &RunContext, outputs: &Outputs, handle: Handle) {
+async fn provide_one(context: &RunContext, outputs: &OutputFiles, handle: OutputHandle) {
     if outputs.file(handle).exists() {
         return;
     }
     let Some(output) = context.ledger.output(handle).await else { return };
     let (outputs, blobs) = (outputs.clone(), context.services.blobs.clone());
-    // Where it cannot be written, the reader says that it is not there.
+    // If the file cannot be written, the reader reports that it does not exist.
     let _ = tokio::task::spawn_blocking(move || outputs.write(handle, output, &blobs)).await;
 }
 
-/// The file by which the output of a call will be read.
-pub(crate) fn file_of(context: &RunContext) -> Option<PathBuf> {
+/// The file from which the output of this call will be read.
+pub(crate) fn output_file(context: &RunContext) -> Option<PathBuf> {
     context.services.outputs.as_ref().zip(context.handle).map(|(outputs, handle)| outputs.file(handle))
 }
 
 /// Handles in a text, each once.
-fn named(text: &str) -> Vec<Handle> {
+fn handles_in(text: &str) -> Vec<OutputHandle> {
     let mut found = Vec::new();
     let is_part = |c: char| c.is_ascii_digit() || c == '.';
     for (at, _) in text.match_indices('@') {
         let rest = text.get(at + 1..).unwrap_or_default();
         let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
         let word = rest.get(..end).unwrap_or_default().trim_end_matches('.');
-        if let Ok(handle) = format!("@{word}").parse::<Handle>()
+        if let Ok(handle) = format!("@{word}").parse::<OutputHandle>()
             && !found.contains(&handle)
         {
             found.push(handle);
@@ -186,7 +187,7 @@ mod tests {
             ("@3.", None),
             ("@99999999999.1", None),
         ] {
-            let parsed = text.parse::<Handle>().ok().map(|handle| (handle.step, handle.call));
+            let parsed = text.parse::<OutputHandle>().ok().map(|handle| (handle.step, handle.call));
             assert_eq!(parsed, expected, "{text}");
         }
     }
@@ -194,7 +195,7 @@ mod tests {
     #[test]
     fn handles_of_a_line_are_found_wherever_they_stand() {
         let line = "grep x /tmp/o/@3.2; view @3.2 | wc; cat \"$d/@4.1\". me@example.org pkg@1.2.3";
-        let names: Vec<String> = named(line).iter().map(Handle::to_string).collect();
+        let names: Vec<String> = handles_in(line).iter().map(OutputHandle::to_string).collect();
         assert_eq!(names, ["@3.2", "@4.1"]);
     }
 
@@ -202,11 +203,11 @@ mod tests {
     fn a_file_of_that_name_is_meant_by_its_name() {
         let here = tempfile::tempdir().unwrap();
         std::fs::write(here.path().join("@1.1"), "").unwrap();
-        let outputs = Outputs::in_folder("/outputs".into());
+        let outputs = OutputFiles::in_folder("/outputs".into());
         let mut arguments = serde_json::json!({
             "path": "@1.2", "paths": ["@1.1", "@2.1", "x"], "pattern": "@1.2",
         });
-        outputs.place(arguments.as_object_mut().unwrap(), Some(here.path()));
+        outputs.replace_handles(arguments.as_object_mut().unwrap(), Some(here.path()));
         let expected = serde_json::json!({
             "path": "/outputs/@1.2", "paths": ["@1.1", "/outputs/@2.1", "x"], "pattern": "@1.2",
         });

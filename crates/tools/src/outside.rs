@@ -1,10 +1,10 @@
-//! Tools that are not Lathe's own: discovered by a command, or offered by a server. They join the toolset after the built-in
-//! ones, pass the same gate, and answer with text.
+//! Outside tools, which are not Lathe's own: discovered by a command, or offered by a server. They join the toolset
+//! after the built-in ones, pass the same gate, and return text.
 
 use std::sync::Arc;
 
 use lathe_policy::{OwnCommand, Permit};
-use lathe_protocol::{Boxed, Effects, Kind, Raw, ToolErrorKind};
+use lathe_protocol::{BoxFuture, Effects, ToolKind, Raw, ToolErrorKind};
 use lathe_workspace::Surroundings;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -13,28 +13,29 @@ use crate::outcome::{Data, Outcome};
 use crate::problem::Problem;
 use crate::tool::{Invocation, RunContext};
 
-/// Whoever runs tools that are not ours.
-pub trait Provider: Send + Sync {
-    /// Calls the tool by the name its owner gave it. The error is what the model is told.
+/// A program or server that runs outside tools.
+pub trait ToolProvider: Send + Sync {
+    /// Calls the tool by the name its owner gave it. The error is the text for the model.
     fn call<'a>(
         &'a self,
         name: &'a str,
         arguments: Raw,
         cancel: &'a CancellationToken,
-    ) -> Boxed<'a, Result<String, String>>;
+    ) -> BoxFuture<'a, Result<String, String>>;
 
-    /// Calls it as a command: its own bytes on both streams, and its exit code. Whoever has no streams answers with text.
+    /// Runs the tool as a command, with its own bytes on both streams and its exit code. A provider without streams
+    /// prints its text.
     fn run<'a>(
         &'a self,
         name: &'a str,
         arguments: Raw,
         _caller: &'a Surroundings,
         cancel: &'a CancellationToken,
-    ) -> Boxed<'a, Result<ProviderRan, String>> {
+    ) -> BoxFuture<'a, Result<ProviderOutput, String>> {
         Box::pin(async move {
             let text = self.call(name, arguments, cancel).await?;
             let ended = if text.is_empty() || text.ends_with('\n') { text } else { format!("{text}\n") };
-            Ok(ProviderRan { stdout: ended.into_bytes(), stderr: Vec::new(), code: 0 })
+            Ok(ProviderOutput { stdout: ended.into_bytes(), stderr: Vec::new(), code: 0 })
         })
     }
 
@@ -42,32 +43,32 @@ pub trait Provider: Send + Sync {
     fn program(&self) -> String;
 }
 
-/// What a command of somebody else's came to.
+/// The result of an outside tool that ran as a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProviderRan {
+pub struct ProviderOutput {
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
     pub code: u8,
 }
 
-/// One tool that joins.
+/// An outside tool.
 #[derive(Clone)]
 pub struct OutsideTool {
     /// The name the model calls.
     pub name: String,
-    /// The name its owner knows.
+    /// The name that its owner gave it.
     pub original: String,
     pub description: String,
     pub schema: Raw,
-    pub kind: Kind,
-    /// What a failure is called.
+    pub kind: ToolKind,
+    /// The error kind of a failure.
     pub failure: ToolErrorKind,
-    pub provider: Arc<dyn Provider>,
-    /// Where it stands among the commands of the shell.
+    pub provider: Arc<dyn ToolProvider>,
+    /// Its domain among the commands of the shell.
     pub domain: Domain,
 }
 
-/// The domains of a session as its one tool tells them; empty if there are none.
+/// The domains of a session, for the description of the one tool. Empty if there are none.
 pub(crate) fn domains(tools: &[OutsideTool]) -> String {
     let mut rows: Vec<String> = Vec::new();
     for domain in tools.iter().map(|tool| &tool.domain) {
@@ -91,11 +92,11 @@ pub(crate) fn domains(tools: &[OutsideTool]) -> String {
 pub struct Domain {
     pub layer: Layer,
     pub name: String,
-    /// What it is for.
+    /// The purpose of the domain.
     pub about: String,
 }
 
-/// Where the tools of a domain come from.
+/// The origins of a domain's tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layer {
     /// Configured, or found by a program.
@@ -116,11 +117,11 @@ impl Layer {
 }
 
 impl OutsideTool {
-    /// Every name that a rule may give it: the model's, its owner's, and those in the shell.
+    /// Every name by which a rule may call it: the model's, its owner's, and those in the shell.
     pub(crate) fn names(&self) -> Vec<String> {
         let any_layer = format!("{}:{}:{}", Layer::Field.as_str(), self.domain.name, self.original);
         let mut names = vec![self.name.clone(), self.original.clone(), self.command(), any_layer];
-        // As other programs write the names of servers' tools.
+        // The form in which other programs write the names of servers' tools.
         names.push(format!("{}__{}__{}", self.domain.layer.as_str(), self.domain.name, self.original));
         names.push(format!("{}__{}", self.domain.name, self.original));
         names.dedup();
@@ -139,7 +140,7 @@ impl OutsideTool {
 }
 
 impl OutsideTool {
-    /// The canonical name of every tool that is not Lathe's own.
+    /// The canonical name of every outside tool.
     pub(crate) fn id(&self) -> &'static str {
         "outside"
     }
@@ -147,26 +148,26 @@ impl OutsideTool {
     pub(crate) fn build(&self, arguments: &Value) -> Result<Box<dyn Invocation>, Problem> {
         let arguments =
             Raw::from_serialize(arguments).map_err(|error| Problem::Arguments(error.to_string()))?;
-        Ok(Box::new(Call { tool: self.clone(), arguments }))
+        Ok(Box::new(OutsideCall { tool: self.clone(), arguments }))
     }
 }
 
-struct Call {
+struct OutsideCall {
     tool: OutsideTool,
     arguments: Raw,
 }
 
-impl Invocation for Call {
+impl Invocation for OutsideCall {
     fn describe(&self) -> String {
         format!("{} {}", self.tool.original, self.arguments.get())
     }
 
-    /// What somebody else's program does is not known.
+    /// The effects of a foreign program are not known.
     fn effects(&self) -> Effects {
         Effects { programs: vec![self.tool.provider.program()], opaque: true, ..Effects::default() }
     }
 
-    fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
+    fn run(self: Box<Self>, _: Permit, context: RunContext) -> BoxFuture<'static, Outcome> {
         Box::pin(async move {
             let Self { tool, arguments } = *self;
             let called = tool.provider.call(&tool.original, arguments, &context.cancel).await;

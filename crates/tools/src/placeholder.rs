@@ -9,11 +9,11 @@ const OPEN: &str = "«secret:";
 const CLOSE: char = '»';
 
 /// The first placeholder in any string of the arguments.
-pub(crate) fn find(arguments: &Value) -> Option<String> {
+pub(crate) fn find_placeholder(arguments: &Value) -> Option<String> {
     match arguments {
         Value::String(text) => in_text(text),
-        Value::Array(values) => values.iter().find_map(find),
-        Value::Object(object) => object.values().find_map(find),
+        Value::Array(values) => values.iter().find_map(find_placeholder),
+        Value::Object(object) => object.values().find_map(find_placeholder),
         Value::Null | Value::Bool(_) | Value::Number(_) => None,
     }
 }

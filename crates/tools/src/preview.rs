@@ -1,12 +1,12 @@
-//! What a call would do, shown before it is done.
+//! The preview of a call: its effect, shown before it runs.
 //!
-//! A person who looks at a proposed text may change it. The contract has three parts, as in Gemini CLI: the current text, the
-//! proposed text, and the arguments that the model would have had to give for what the person made of it.
+//! The user may edit a proposed text. The contract has three parts, as in Gemini CLI: the current text, the proposed
+//! text, and the arguments that the model would have had to give for the text that the user made of it.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use lathe_edit::{Text, unified_diff};
+use lathe_edit::{TextContent, unified_diff};
 use lathe_protocol::Digest;
 use serde::Serialize;
 
@@ -18,16 +18,16 @@ pub enum Preview {
         path: String,
         current: String,
         proposed: String,
-        /// Unified.
+        /// Unified diff.
         diff: String,
-        /// The hash of the file as it is; that of nothing if there is none.
+        /// The digest of the file as it is; that of empty content if there is no file.
         #[serde(skip)]
         before: Digest,
     },
     /// Several files, as they would be changed together.
     Patch {
         paths: Vec<String>,
-        /// Unified, one file after the other.
+        /// Unified diffs, one file after the other.
         diff: String,
         /// The same paths, absolute.
         #[serde(skip)]
@@ -35,13 +35,13 @@ pub enum Preview {
     },
     /// A command that would run.
     Exec { command: String },
-    /// Anything else: in words.
+    /// Any other call, in words.
     Info { text: String },
 }
 
 impl Preview {
-    /// The digest of all that is shown, and of where the files that would be changed really are: an answer can be tied to it,
-    /// and is worth nothing once a name leads elsewhere.
+    /// The digest of everything that is shown, and of the real paths of the files that would be changed. An approval
+    /// is tied to it, and becomes void once a name leads elsewhere.
     pub fn digest(&self) -> Digest {
         let mut shown = serde_json::to_vec(self).unwrap_or_default();
         let places: Vec<&Path> = match self {
@@ -61,10 +61,10 @@ impl Preview {
         unified_diff(Some(from.as_bytes()), Some(to.as_bytes()), path)
     }
 
-    /// A file as it is, none if there is none, and as it would be.
+    /// The preview of an edit: the file as it is, none if there is no file, and as it would be.
     pub(crate) fn edit(path: &str, current: Option<&[u8]>, proposed: &[u8]) -> Self {
         let text =
-            |bytes: &[u8]| Text::decode(bytes).map(|text| text.lossy().into_owned()).unwrap_or_default();
+            |bytes: &[u8]| TextContent::decode(bytes).map(|text| text.lossy().into_owned()).unwrap_or_default();
         Self::Edit {
             path: path.to_owned(),
             current: current.map(text).unwrap_or_default(),
@@ -75,7 +75,8 @@ impl Preview {
     }
 }
 
-/// Where a path leads. Of one that is not there yet, where the nearest folder above it does.
+/// The real path. For a path that does not exist yet, the rest is appended to the real path of the nearest folder
+/// above it.
 fn real(path: &Path) -> PathBuf {
     let above = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
     let Some((above, real)) = above else { return path.to_owned() };

@@ -1,4 +1,4 @@
-//! Why a call failed, as data: each toolset has its own words for it.
+//! The reason why a call failed, as data. Each toolset has its own words for it.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use lathe_edit::data::DataError;
 use lathe_protocol::ToolErrorKind;
 use lathe_workspace::WorkspaceError;
 
-/// Places that are named when a text stands in many.
+/// The number of line numbers that a message names.
 const PLACES: usize = 20;
 
 #[derive(Debug)]
@@ -16,11 +16,11 @@ pub(crate) enum Problem {
     Arguments(String),
     /// They do not fit the schema, in the words of a validator.
     Schema(String),
-    /// They hold this placeholder of a secret.
+    /// They contain this placeholder of a secret.
     Placeholder(String),
     NoCommand,
     NotFound(PathBuf),
-    /// Not there, with paths that may have been meant.
+    /// The path does not exist; `near` holds paths that may have been meant.
     Missing {
         path: PathBuf,
         near: Vec<String>,
@@ -30,11 +30,11 @@ pub(crate) enum Problem {
     /// `.latheignore` names it.
     Unseen(PathBuf),
     Exists(PathBuf),
-    /// It exists, and the model has not looked at it.
+    /// The file exists, and the model has not viewed it.
     NotSeen(PathBuf),
     IsFolder(PathBuf),
     RangeOnFolder,
-    /// The first line wanted is not in the file.
+    /// The first line asked for is not in the file.
     Range {
         first: i64,
         last: Option<i64>,
@@ -48,7 +48,7 @@ pub(crate) enum Problem {
         last: i64,
     },
     Binary(PathBuf),
-    /// Binary, with its path from the workspace on, and its type where it is known.
+    /// Binary, with its path relative to the workspace, and its type if it is known.
     NotText {
         path: PathBuf,
         shown: String,
@@ -63,12 +63,12 @@ pub(crate) enum Problem {
         old: String,
         nearest: Option<Nearest>,
     },
-    /// The text stands at the place with other whitespace, and the new text cannot be indented for it.
+    /// The text occurs at the place with other whitespace, and the new text cannot be indented for it.
     Unclear {
         path: PathBuf,
         place: Nearest,
     },
-    /// The new text holds this line, which only says that code was left out.
+    /// The new text contains this line, which only says that code was left out.
     LeftOut {
         path: PathBuf,
         line: String,
@@ -77,7 +77,7 @@ pub(crate) enum Problem {
         path: PathBuf,
         old: String,
         lines: Vec<usize>,
-        /// How often it was meant to be there.
+        /// The number of occurrences that the model expected.
         expected: usize,
     },
     EmptyOld,
@@ -88,11 +88,11 @@ pub(crate) enum Problem {
     },
     /// The file is no longer what the model saw.
     Stale(PathBuf),
-    /// One of these files changed while a person looked at what would be done to them.
+    /// One of these files changed while the user was looking at the preview.
     NotAsShown(Vec<PathBuf>),
     Denied {
         path: PathBuf,
-        doing: Doing,
+        doing: FileAccess,
     },
     NoSpace(PathBuf),
     Read {
@@ -104,30 +104,30 @@ pub(crate) enum Problem {
         reason: String,
     },
     Thinking(&'static str),
-    /// A tool that is not ours failed.
+    /// An outside tool failed.
     Foreign {
         kind: ToolErrorKind,
         message: String,
     },
     Cancelled(String),
-    /// The tool of this canonical name reads a folder of this machine by itself, and the workspace is none.
+    /// The tool of this canonical name reads a folder of this machine directly, and the workspace is not one.
     NoLocalTree(&'static str),
     /// The path leads out of the workspace.
     Outside(PathBuf),
-    /// No tool writes it.
+    /// The path is protected: no tool writes it.
     Protected(PathBuf),
-    /// A path to look in does not exist.
+    /// A path to search does not exist.
     SearchNotFound(PathBuf),
-    /// A path to look in is no folder.
+    /// A path to search is not a folder.
     SearchNotFolder(PathBuf),
-    /// A path to list is no folder.
+    /// A path to list is not a folder.
     NotFolder(PathBuf),
-    /// The change could not be worked out.
+    /// The change could not be computed.
     Prepare {
         path: PathBuf,
         reason: String,
     },
-    /// A value by its path in a file.
+    /// An error about the value at a path in a data file.
     Data {
         path: PathBuf,
         json_path: String,
@@ -139,23 +139,23 @@ pub(crate) enum Problem {
     List(String),
     ManySearch(String),
     Memory(String),
-    /// There is nobody to ask.
+    /// No user is present to be asked.
     Nobody,
     Dismissed,
-    /// There is no shell.
+    /// The shell could not be started.
     ShellStart(String),
     Shell(String),
 }
 
-/// What was being done when the workspace said no.
+/// The kinds of access that the workspace can refuse.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Doing {
+pub(crate) enum FileAccess {
     Reading,
     Writing,
 }
 
 impl Problem {
-    /// The file whose state is in the way of a call that could be done before.
+    /// The file whose state prevents a call that could be done before.
     pub(crate) fn changed_file(&self) -> Option<&Path> {
         match self {
             Self::NotFound(path)
@@ -172,12 +172,12 @@ impl Problem {
             | Self::Ambiguous { path, .. }
             | Self::Prepare { path, .. }
             | Self::Data { path, .. } => Some(path),
-            // Faults of the arguments, of the machine and of places: they are told as they are.
+            // Faults of the arguments, of the machine and of places are reported as they are.
             _ => None,
         }
     }
 
-    pub(crate) fn from_workspace(error: WorkspaceError, path: &Path, doing: Doing) -> Self {
+    pub(crate) fn from_workspace(error: WorkspaceError, path: &Path, doing: FileAccess) -> Self {
         let reason = match error {
             WorkspaceError::NotFound(path) => return Self::NotFound(path),
             WorkspaceError::Exists(path) => return Self::Exists(path),
@@ -196,15 +196,15 @@ impl Problem {
     }
 
     /// A FIFO, socket or device.
-    pub(crate) fn special(path: &Path, doing: Doing) -> Self {
+    pub(crate) fn special(path: &Path, doing: FileAccess) -> Self {
         Self::failed(path, doing, "a FIFO, socket or device".to_owned())
     }
 
-    fn failed(path: &Path, doing: Doing, reason: String) -> Self {
+    fn failed(path: &Path, doing: FileAccess, reason: String) -> Self {
         let path = path.to_owned();
         match doing {
-            Doing::Reading => Self::Read { path, reason },
-            Doing::Writing => Self::Write { path, reason },
+            FileAccess::Reading => Self::Read { path, reason },
+            FileAccess::Writing => Self::Write { path, reason },
         }
     }
 
@@ -266,11 +266,11 @@ impl Problem {
         }
     }
 
-    /// In Lathe's own words: what happened, and what to do.
+    /// The problem in Lathe's own words: what happened, and what to do.
     pub(crate) fn words(&self) -> String {
         match self {
             Self::Arguments(reason) | Self::Schema(reason) => {
-                // Some reasons are worded as another toolset's.
+                // Some reasons have the wording of another toolset.
                 let reason = reason.strip_prefix("Invalid parameters: ").unwrap_or(reason);
                 format!("The arguments are wrong: {}.", reason.trim_end_matches('.'))
             }
@@ -313,7 +313,7 @@ impl Problem {
             ),
             Self::NoCommand => "The arguments are wrong: give a command, or restart.".to_owned(),
             Self::NotFound(path) => format!("{} does not exist.", path.display()),
-            Self::Missing { path, near } => format!("{} does not exist.{}", path.display(), meant(near)),
+            Self::Missing { path, near } => format!("{} does not exist.{}", path.display(), did_you_mean(near)),
             Self::Unseen(path) => {
                 format!("{} is named by .latheignore: no tool shows or changes it.", path.display())
             }
@@ -369,12 +369,12 @@ impl Problem {
                 "old_str stands {} times in {}, not as often as you said: at lines {}.",
                 lines.len(),
                 path.display(),
-                places(lines)
+                line_list(lines)
             ),
             Self::Ambiguous { path, lines, .. } => format!(
                 "old_str is not unique in {}: it stands at lines {}. Add lines around it, or set replace_all.",
                 path.display(),
-                places(lines)
+                line_list(lines)
             ),
             Self::EmptyOld => "old_str is empty. To add text, give insert_line instead.".to_owned(),
             Self::NoChange(path) => format!("The edit would leave {} as it is.", path.display()),
@@ -402,8 +402,8 @@ impl Problem {
     }
 }
 
-/// What may have been meant, as a question.
-pub(crate) fn meant(near: &[String]) -> String {
+/// The names that may have been meant, as a question.
+pub(crate) fn did_you_mean(near: &[String]) -> String {
     match near {
         [] => String::new(),
         [only] => format!(" Did you mean {only}?"),
@@ -411,8 +411,8 @@ pub(crate) fn meant(near: &[String]) -> String {
     }
 }
 
-/// Line numbers with commas, not more than can be of use.
-pub(crate) fn places(lines: &[usize]) -> String {
+/// Line numbers with commas, at most `PLACES` of them.
+pub(crate) fn line_list(lines: &[usize]) -> String {
     let mut named: Vec<String> = lines.iter().take(PLACES).map(usize::to_string).collect();
     if lines.len() > PLACES {
         named.push("...".to_owned());

@@ -1,12 +1,12 @@
-//! Which calls of one answer may start now. Pure.
+//! Selects the calls of one answer that may start now. Pure.
 //!
-//! Calls start in their order. Readers next to each other run together; a call that may change something runs alone, after
-//! all before it and before all after it, so every reader sees what it would have seen had the calls been made one by one.
-//! `Last` calls run alone after everything else, wherever they stand.
+//! Calls start in their order. Readers next to each other run together; a call that may change something runs alone,
+//! after all before it and before all after it, so every reader sees what it would have seen had the calls been made
+//! one by one. `Last` calls run alone after everything else, wherever they stand.
 
 use lathe_protocol::Lane;
 
-/// How far a call is.
+/// The stages of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     Waiting(Lane),
@@ -14,7 +14,7 @@ pub enum Stage {
     Finished,
 }
 
-/// Places of the calls to start.
+/// Indices of the calls to start.
 pub fn startable(calls: &[Stage]) -> Vec<usize> {
     let mut start = Vec::new();
     for (at, stage) in calls.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What tools work with: the workspace, the one shell, the blobs, the secrets.
+//! The services of a session that its tools share: the workspace, the one shell, the blobs, the secrets.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use lathe_blobs::Blobs;
 use lathe_changes::Pledges;
 use lathe_edit::syntax::SyntaxCache;
-use lathe_policy::Switched;
+use lathe_policy::ShellSwitches;
 use lathe_protocol::{CallId, OutputStream, Toolset};
 use lathe_redact::Redactor;
 use lathe_search::UnreadRules;
@@ -17,23 +17,23 @@ use lathe_shell::{CommandHost, Jobs, Shell, ShellError, ShellOptions, StartFolde
 use lathe_workspace::Workspace;
 use parking_lot::Mutex;
 
-use crate::bash::{LateChanges, LeftLine};
+use crate::bash::{LateChanges, LineWithProcesses};
 use crate::built_in::special_faces;
-use crate::check::Checks;
+use crate::files::Checks;
 use crate::commands::{AgentCommands, LineContext};
-use crate::face::Face;
-use crate::known::Known;
+use crate::faces::Face;
+use crate::files::LastWritten;
 use crate::online::Documents;
-use crate::outputs::Outputs;
+use crate::outputs::OutputFiles;
 use crate::review::Reviewer;
-use crate::secure::Keeper;
-use crate::tracking::Tracking;
-use crate::unseen::without_unseen;
+use crate::line::secure::Keeper;
+use crate::line::Tracking;
+use crate::files::without_unseen;
 
-/// Where live output goes.
+/// The receiver of live output.
 pub type LiveOutput = Arc<dyn Fn(OutputStream, &str) + Send + Sync>;
 
-/// How the session's shell is started, when it is first needed.
+/// The options with which the session's shell is started when it is first needed.
 #[derive(Debug, Clone)]
 pub struct ShellPlan {
     /// Lathe's folder, where the supervisor program is placed.
@@ -46,58 +46,58 @@ pub struct ShellPlan {
     pub memory: Option<PathBuf>,
 }
 
-/// Lines that are known by their number.
+/// The number of lines that are kept by their number.
 const LINES: usize = 64;
 
 /// The calls whose lines have run.
 #[derive(Default)]
-struct Lines {
+struct LineHistory {
     last: Option<Arc<LineContext>>,
     numbered: BTreeMap<u64, Arc<LineContext>>,
 }
 
 pub struct Services {
-    /// The place that is worked in, without the files that no model is to see.
+    /// The workspace, without the files that no model may see.
     pub workspace: Workspace,
     pub blobs: Blobs,
     pub redactor: Arc<Redactor>,
     pub plan: ShellPlan,
-    /// What shell lines change.
+    /// The tracker of changes that shell lines make.
     pub tracking: Tracking,
-    /// Outputs of earlier calls. None where there is no session that has them.
-    pub outputs: Option<Outputs>,
-    /// Where things are kept that a line takes away; none where nothing is.
+    /// Outputs of earlier calls. None if there is no session that has them.
+    pub outputs: Option<OutputFiles>,
+    /// The quarantine for what a line removes. None if nothing is kept.
     pub keeper: Option<Keeper>,
-    /// Where file tools write down what they are about to change; none where no session would look there.
+    /// The place where file tools record a change before they make it. None if no session would look there.
     pub pledges: Option<Pledges>,
-    /// What looks at files after they were changed.
+    /// The user's checks, which inspect files after they were changed.
     pub checks: Checks,
-    /// Who judges edits, in a session with rules for that.
+    /// The judge of edits, in a session with review rules.
     pub reviewer: Option<Arc<dyn Reviewer>>,
-    /// Where documents are kept, in a session that has them.
+    /// The store of documents, in a session that has them.
     pub documents: Option<Arc<dyn Documents>>,
-    /// Unusable ignore files that calls met; the model is told of each once.
+    /// Unusable ignore files that calls met. Each is reported to the model once.
     pub unread: UnreadRules,
-    /// What was written last.
-    pub(crate) known: Known,
-    /// Trees of files that were changed lately.
+    /// The content that was written last.
+    pub(crate) last_written: LastWritten,
+    /// Syntax trees of recently changed files.
     pub(crate) syntax: Arc<Mutex<SyntaxCache>>,
-    /// The code graph that was asked last; opened when it is first asked.
+    /// The code graph that was queried last; opened on first use.
     pub(crate) graph: Arc<Mutex<Option<lathe_graph::Graph>>>,
     shell: Mutex<Option<Shell>>,
-    /// What the shell's own commands are; set once, before it starts.
+    /// The agent commands of the shell; set once, before it starts.
     commands: OnceLock<AgentCommands>,
-    /// What the shell has left running; it can be asked while a line runs.
+    /// The background jobs of the shell, which can be queried while a line runs.
     jobs: Mutex<Option<Jobs>>,
     code: Mutex<Option<i32>>,
-    /// Whether a line may have changed what the names of commands mean.
+    /// True if a line may have changed the meaning of command names.
     renamed: AtomicBool,
     /// Options that lines may have switched on in the shell.
-    switched: Mutex<Switched>,
-    /// The call whose line ran last, or runs.
-    lines: Mutex<Lines>,
-    /// Lines whose processes run on, the oldest first.
-    pub(crate) left: Mutex<Vec<LeftLine>>,
+    switched: Mutex<ShellSwitches>,
+    /// The calls whose lines have run or run now.
+    lines: Mutex<LineHistory>,
+    /// Lines whose processes still run, the oldest first.
+    pub(crate) background_lines: Mutex<Vec<LineWithProcesses>>,
 }
 
 impl Services {
@@ -117,7 +117,7 @@ impl Services {
             checks: Checks::default(),
             reviewer: None,
             documents: None,
-            known: Known::default(),
+            last_written: LastWritten::default(),
             syntax: Arc::default(),
             graph: Arc::default(),
             shell: Mutex::new(None),
@@ -127,40 +127,42 @@ impl Services {
             renamed: AtomicBool::new(false),
             switched: Mutex::default(),
             lines: Mutex::default(),
-            left: Mutex::default(),
+            background_lines: Mutex::default(),
         }
     }
 
-    /// Lets changes of shell lines be known and taken back. A tree that is not of this machine is not tracked, and the result
-    /// of each line says so.
-    pub fn tracked(self, tracking: Tracking) -> Self {
+    /// Turns on tracking: changes of shell lines become known and can be undone. A tree that is not on this machine
+    /// is not tracked, and the result of each line says so.
+    pub fn with_tracking(self, tracking: Tracking) -> Self {
         let is_local = self.workspace.local().is_some();
         Self { tracking: if is_local { tracking } else { Tracking::absent() }, ..self }
     }
 
-    /// Lets things be kept that lines take away. They are kept by their real paths, which only a tree of this machine has.
-    pub fn keeping(self, keeper: Keeper) -> Self {
+    /// Turns on the quarantine for what lines remove. Files are kept by their real paths, which only a tree of this
+    /// machine has.
+    pub fn with_keeper(self, keeper: Keeper) -> Self {
         Self { keeper: self.workspace.local().is_some().then_some(keeper), ..self }
     }
 
-    /// Lets what file tools are about to change outlive the process, where it could be put back.
-    pub fn pledging(self, pledges: Pledges) -> Self {
+    /// Turns on pledges: a record of what file tools are about to change outlives the process. This is done only
+    /// where the content could be restored.
+    pub fn with_pledges(self, pledges: Pledges) -> Self {
         Self { pledges: self.workspace.local().is_some().then_some(pledges), ..self }
     }
 
-    /// The journal has the result of a call: nothing has to be kept for it any more.
-    pub fn settled(&self, call: &CallId) {
+    /// Discards what is kept for a call, because the journal has its result.
+    pub fn discard_pledges(&self, call: &CallId) {
         if let Some(pledges) = &self.pledges {
-            pledges.settled(call.as_str());
+            pledges.settle(call.as_str());
         }
     }
 
-    /// The folder the next line runs in, as far as that is known. None: it is none of the host's.
+    /// The folder the next line runs in, as far as that is known. None if it is not a folder of the host.
     pub fn cwd(&self) -> Option<PathBuf> {
         self.workspace.host(&self.inside_cwd()?)
     }
 
-    /// The same as processes of the workspace know it. None: they do not know its root.
+    /// The same folder as processes of the workspace know it. None if they have no path for the root.
     pub fn inside_cwd(&self) -> Option<PathBuf> {
         let held = self.shell.lock();
         match &*held {
@@ -169,12 +171,12 @@ impl Services {
         }
     }
 
-    /// Lets files be looked at after they were changed.
-    pub fn checked(self, checks: Checks) -> Self {
+    /// Sets the checks that inspect files after they were changed.
+    pub fn with_checks(self, checks: Checks) -> Self {
         Self { checks, ..self }
     }
 
-    /// The tools that this session has and others have not. One tool for everything, and Gemini's, stay as they are.
+    /// The faces of tools that this session has and others do not. The `gemini` and `bash` toolsets have none.
     pub(crate) fn own_faces(&self, toolset: Toolset) -> Vec<&'static Face> {
         match toolset {
             Toolset::Lathe | Toolset::Trae => special_faces(|is_met| is_met(self)).collect(),
@@ -182,7 +184,7 @@ impl Services {
         }
     }
 
-    /// Lets the tools be commands of the shell. The first offer counts.
+    /// Offers the tools as commands of the shell. Only the first offer counts.
     pub(crate) fn offer(&self, commands: AgentCommands) {
         let _ = self.commands.set(commands);
     }
@@ -204,7 +206,7 @@ impl Services {
         self.jobs.lock().clone()
     }
 
-    /// The call whose line has this number in the shell; else the one whose line runs, or ran last.
+    /// The call whose line has this number in the shell; otherwise the one whose line runs or ran last.
     pub(crate) fn line(&self, number: Option<u64>) -> Option<Arc<LineContext>> {
         let lines = self.lines.lock();
         let numbered = number.and_then(|number| lines.numbered.get(&number)).cloned();
@@ -215,7 +217,8 @@ impl Services {
         self.lines.lock().last = Some(line);
     }
 
-    /// The line that has begun gets its number: what it leaves in the background may ask long after it.
+    /// Gives the line that has begun its number. Its background processes may run agent commands long after it has
+    /// ended.
     pub(crate) fn number_line(&self, number: u64) {
         let mut lines = self.lines.lock();
         if let Some(last) = lines.last.clone() {
@@ -231,17 +234,17 @@ impl Services {
         self.lines.lock().numbered.last_key_value().map_or(0, |(number, _)| *number)
     }
 
-    /// Whether the names of commands mean in bash what they mean to us.
+    /// Tells whether command names mean in bash what Lathe takes them to mean.
     pub(crate) fn names_are_plain(&self) -> bool {
         !self.renamed.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn names_changed(&self) {
+    pub(crate) fn mark_names_changed(&self) {
         self.renamed.store(true, Ordering::Relaxed);
     }
 
-    /// Options that may be on in the shell, by the text of the lines it ran.
-    pub fn switched(&self) -> Switched {
+    /// Options that may be on in the shell, judged by the text of the lines it ran.
+    pub fn switched_options(&self) -> ShellSwitches {
         *self.switched.lock()
     }
 
@@ -251,18 +254,18 @@ impl Services {
         *switched = switched.after(line);
     }
 
-    /// What `$?` is for the next line of the shell, which may not have been started yet.
-    pub(crate) fn ended_with(&self, code: i32) {
+    /// Sets `$?` for the next line of the shell, which may not have been started yet.
+    pub(crate) fn set_last_code(&self, code: i32) {
         *self.code.lock() = Some(code);
     }
 
-    /// The shell, if it is running. The caller puts it back.
-    pub(crate) fn held_shell(&self) -> Option<Shell> {
+    /// Takes the shell, if it is running. The caller puts it back.
+    pub(crate) fn take_running_shell(&self) -> Option<Shell> {
         self.held()
     }
 
-    /// The shell, started if there is none. The caller owns it until it is put back: the lanes of the scheduler see to it
-    /// that no two calls want it at once.
+    /// Takes the shell, started if there is none. The caller owns it until it is put back: the lanes of the scheduler
+    /// make sure that no two calls want it at once.
     pub(crate) async fn take_shell(&self) -> Result<Shell, ShellError> {
         let mut shell = match self.held() {
             Some(shell) => shell,
@@ -294,7 +297,7 @@ impl Services {
         *self.shell.lock() = Some(shell);
     }
 
-    /// A fresh shell in the place of the one there is, if there is one.
+    /// Puts a fresh shell in the place of the current one, if there is one, or starts one.
     pub(crate) async fn restart_shell(&self) -> Result<(), ShellError> {
         let shell = match self.held() {
             Some(mut shell) => {
@@ -305,26 +308,28 @@ impl Services {
         };
         self.put_shell(shell);
         self.renamed.store(false, Ordering::Relaxed);
-        *self.switched.lock() = Switched::default();
+        *self.switched.lock() = ShellSwitches::default();
         *self.code.lock() = None;
         Ok(())
     }
 
-    /// Ends the shell and everything it started. Gives what background processes changed since the last look.
+    /// Ends the shell and everything it started. Returns the changes that background processes made since the last
+    /// scan.
     pub async fn close(&self) -> Option<LateChanges> {
-        // The last line knows these services and whoever watches: a circle, and a watcher who would wait for ever.
-        *self.lines.lock() = Lines::default();
+        // The last line refers to these services and to the receiver of live output: a cycle, and a receiver that
+        // would wait forever.
+        *self.lines.lock() = LineHistory::default();
         let mut late = None;
         if let Some(shell) = self.held() {
             shell.close().await;
-            // What a process wrote after the last line is looked at by nobody else.
-            late = self.look_late().await;
+            // No later line scans for what a process wrote after the last line.
+            late = self.find_late_changes().await;
             self.tracking.set_programs_aside(0).await;
         }
-        // These know the services: another circle.
-        self.left.lock().clear();
+        // These refer to the services: another cycle.
+        self.background_lines.lock().clear();
         if late.is_none() {
-            self.tracking.release();
+            self.tracking.release_copies();
         }
         if let Some(outputs) = &self.outputs {
             outputs.discard();

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures::FutureExt as _;
-use lathe_policy::{Call, Permit, Rulebook};
+use lathe_policy::{GateCall, Permit, Rulebook};
 use lathe_protocol::{
-    Arguments, CallFinished, Effects, Kind, Lane, Raw, ToolCall, ToolChoice, ToolErrorKind, ToolSpec,
+    Arguments, CallFinished, Effects, ToolKind, Lane, Raw, ToolCall, ToolChoice, ToolErrorKind, ToolSpec,
     Toolset, edit_distance,
 };
 use lathe_shell::CommandHost;
@@ -14,22 +14,23 @@ use parking_lot::RwLock;
 use serde_json::Value;
 
 use crate::built_in::{commands as all_commands, special_faces};
-use crate::call::{Ground, ToolSetup};
-use crate::commands::{AgentCommands, Command, FieldTools};
-use crate::entry::ToolAbout;
-use crate::entry::{Entry, Source, entries};
-use crate::face::{Face, Voice, faces};
-use crate::filters::Filtered;
+use crate::call::{BuildContext, ToolSetup};
+use crate::commands::{AgentCommands, AgentCommand, FieldTools};
+use crate::faces::ToolAbout;
+use crate::faces::{ToolEntry, ToolSource, tool_entries};
+use crate::faces::{Face, Voice, faces};
+use crate::filters::FilteredCall;
 use crate::finish::finish;
 use crate::outside::{OutsideTool, domains};
 use crate::preview::Preview;
 use crate::problem::Problem;
-use crate::selection::{Known, Selection, is_shell};
+use crate::faces::{ToolNames, Selection, is_shell};
 use crate::services::Services;
 use crate::tool::{Invocation, RunContext, ShellLine};
-use crate::{bash, caller, placeholder};
+use crate::faces::caller;
+use crate::{bash, placeholder};
 
-/// The setting that takes tools and commands away.
+/// The setting that excludes tools and commands.
 const EXCLUDE: &str = "tools.exclude";
 
 /// The setting that allows them without a question.
@@ -41,30 +42,30 @@ const WAIT: &str = "wait_for_previous";
 pub struct Toolbox {
     toolset: Toolset,
     setup: ToolSetup,
-    entries: Vec<Entry>,
-    /// Words about the domains of field commands, for the one tool.
+    entries: Vec<ToolEntry>,
+    /// Text about the domains of field commands, for the one tool of the `bash` toolset.
     domains: String,
-    /// Tools that came after the model was told of the list, for the tool that calls others.
+    /// Tools that joined after the model got its list, for the tool that calls others.
     later: RwLock<Vec<OutsideTool>>,
     selection: Selection,
     services: Arc<Services>,
 }
 
 /// A call that is ready to be decided on and run.
-pub struct Prepared {
+pub struct PreparedCall {
     pub tool: &'static str,
-    /// The names of a tool that is not built in.
+    /// The names of an outside tool.
     also: Vec<String>,
-    kinds: Vec<Kind>,
+    kinds: Vec<ToolKind>,
     pub about: String,
     pub effects: Effects,
-    /// The arguments as they were given, and by the names of the tool itself.
+    /// The arguments as they were given, and under the names of the tool itself.
     arguments: Vec<Value>,
     pub lane: Lane,
-    pub kind: Kind,
+    pub kind: ToolKind,
     /// The purpose of a command, in the model's words.
     pub purpose: Option<String>,
-    /// What runs, where it is a line for the shell.
+    /// The line, if the call runs one in the shell.
     pub line: Option<ShellLine>,
     name: String,
     voice: Voice,
@@ -72,15 +73,15 @@ pub struct Prepared {
     invocation: Box<dyn Invocation>,
 }
 
-impl Prepared {
+impl PreparedCall {
     /// The name the model called.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The call as rules look at it.
-    pub fn policy_call(&self) -> Call<'_> {
-        Call {
+    /// The call as rules see it.
+    pub fn policy_call(&self) -> GateCall<'_> {
+        GateCall {
             tool: self.tool,
             also: &self.also,
             kind: self.kind,
@@ -90,11 +91,12 @@ impl Prepared {
         }
     }
 
-    /// What would be changed or run, for the person who decides. The error is the result of a call that cannot be done.
+    /// The preview of the change or command, for the user who decides. The error is the result of a call that cannot
+    /// be done.
     pub async fn preview(&self, context: &RunContext) -> Result<Preview, Box<CallFinished>> {
         let redactor = &context.services.redactor;
         self.invocation.preview(context).await.map_err(|problem| {
-            let words = redactor.text(&(self.voice.words)(&problem)).into_owned();
+            let words = redactor.redact_text(&(self.voice.words)(&problem)).into_owned();
             Box::new(CallFinished::failed(&self.name, problem.kind(), words))
         })
     }
@@ -103,12 +105,12 @@ impl Prepared {
 impl Toolbox {
     /// All tools of a toolset.
     pub fn new(toolset: Toolset, services: Arc<Services>) -> Self {
-        Self::with(toolset, services, ToolChoice::default(), Vec::new())
+        Self::for_session(toolset, services, ToolChoice::default(), Vec::new())
     }
 
-    /// The tools a session has: the built-in ones in their order, then the others in theirs. A name that is taken stays with
-    /// its first owner; whoever comes later must have been given another name by then.
-    pub fn with(
+    /// The tools of a session: the built-in ones in their order, then the outside ones in theirs. A name that is
+    /// taken stays with its first owner; a later tool must have been given another name by then.
+    pub fn for_session(
         toolset: Toolset,
         services: Arc<Services>,
         choice: ToolChoice,
@@ -120,10 +122,10 @@ impl Toolbox {
             documents: services.documents.as_ref().and_then(|documents| documents.host()).map(str::to_owned),
         };
         if toolset.has_commands() {
-            services.offer(commands(&setup, &services, &selection, outside.clone()));
+            services.offer(agent_commands(&setup, &services, &selection, outside.clone()));
         }
         let domains = if toolset == Toolset::Bash { domains(&outside) } else { String::new() };
-        let entries = entries(toolset, &services.own_faces(toolset), &selection, outside);
+        let entries = tool_entries(toolset, &services.own_faces(toolset), &selection, outside);
         Self { toolset, setup, entries, domains, later: RwLock::default(), selection, services }
     }
 
@@ -131,7 +133,7 @@ impl Toolbox {
         &self.services
     }
 
-    /// What the model is told of a toolset, always in the same order and bytes.
+    /// The specifications of a toolset for the model, always in the same order and bytes.
     pub fn specs(toolset: Toolset) -> Vec<ToolSpec> {
         faces(toolset).map(Face::spec).collect()
     }
@@ -144,17 +146,18 @@ impl Toolbox {
         }
     }
 
-    /// The same for people.
+    /// The descriptions of a toolset for people.
     pub fn about(toolset: Toolset) -> Vec<ToolAbout> {
-        Self::listed(toolset, ToolChoice::default(), Vec::new())
+        Self::about_session(toolset, ToolChoice::default(), Vec::new())
     }
 
-    /// What a session with this choice and these tools has, for people.
-    pub fn listed(toolset: Toolset, choice: ToolChoice, outside: Vec<OutsideTool>) -> Vec<ToolAbout> {
-        entries(toolset, &[], &Selection(choice), outside).iter().map(Entry::about).collect()
+    /// The descriptions for people of a session with this choice and these outside tools.
+    pub fn about_session(toolset: Toolset, choice: ToolChoice, outside: Vec<OutsideTool>) -> Vec<ToolAbout> {
+        tool_entries(toolset, &[], &Selection(choice), outside).iter().map(ToolEntry::about).collect()
     }
 
-    /// A tool that came later: the list the model was told of stays as it is, and `call_tool` reaches it.
+    /// Adds a tool to a running session. The list that the model has stays as it is, and `call_tool` reaches the new
+    /// tool.
     pub fn join(&self, tool: OutsideTool) {
         if let Some(commands) = self.services.commands() {
             commands.field.join(tool.clone());
@@ -167,30 +170,30 @@ impl Toolbox {
         self.services.commands().map(CommandHost::names).unwrap_or_default()
     }
 
-    /// The rules for this session: lines are judged for a shell with its commands, and the commands that are excluded are
-    /// denied by any spelling.
-    pub fn teach(&self, rules: Rulebook) -> Rulebook {
-        let own = self.services.commands().map(AgentCommands::own).unwrap_or_default();
-        exclude(rules.knowing(own), &self.selection.0.exclude)
+    /// The rules for this session: lines are judged for a shell with its commands, and excluded commands are denied
+    /// in any spelling.
+    pub fn session_rules(&self, rules: Rulebook) -> Rulebook {
+        let own = self.services.commands().map(AgentCommands::gate_commands).unwrap_or_default();
+        exclude_listed(rules.with_own_commands(own), &self.selection.0.exclude)
     }
 
-    /// What the model of this session is told.
+    /// The specifications for the model of this session.
     pub fn own_specs(&self) -> Vec<ToolSpec> {
-        let mut specs: Vec<ToolSpec> = self.entries.iter().map(Entry::spec).collect();
+        let mut specs: Vec<ToolSpec> = self.entries.iter().map(ToolEntry::spec).collect();
         if let [bash] = specs.as_mut_slice() {
             bash.description.push_str(&self.domains);
         }
         specs
     }
 
-    /// Checks a call and says what it would do. A call that cannot be made comes back as its result.
-    pub fn prepare(&self, call: &ToolCall) -> Result<Prepared, Box<CallFinished>> {
+    /// Checks a call and determines its effects. The error is the result of a call that cannot be made.
+    pub fn prepare(&self, call: &ToolCall) -> Result<PreparedCall, Box<CallFinished>> {
         let failed =
             |kind, message: String| Box::new(CallFinished::failed(&call.name, kind, self.clean(&message)));
         let Some(entry) = self.entry(&call.name) else {
-            return Err(failed(ToolErrorKind::ToolNotRegistered, self.unknown(&call.name)));
+            return Err(failed(ToolErrorKind::ToolNotRegistered, self.unknown_tool(&call.name)));
         };
-        let mut value = object(&call.arguments).map_err(|reason| {
+        let mut value = arguments_object(&call.arguments).map_err(|reason| {
             let words = match self.toolset {
                 Toolset::Bash => bash::not_json(&reason),
                 Toolset::Lathe | Toolset::Trae | Toolset::Gemini => {
@@ -205,37 +208,37 @@ impl Toolbox {
         let mut notes = entry.check(&mut value).map_err(problem)?;
         let called;
         let entry = match entry.source {
-            Source::BuiltIn(_) | Source::Outside(_) => entry,
-            Source::Caller => {
-                let (name, arguments) = caller::named(value).map_err(problem)?;
+            ToolSource::BuiltIn(_) | ToolSource::Outside(_) => entry,
+            ToolSource::Caller => {
+                let (name, arguments) = caller::called_tool(value).map_err(problem)?;
                 let Some(tool) = self.outside(&name) else {
-                    return Err(failed(ToolErrorKind::ToolNotRegistered, self.unknown(&name)));
+                    return Err(failed(ToolErrorKind::ToolNotRegistered, self.unknown_tool(&name)));
                 };
-                called = Entry::outside(tool, self.toolset);
+                called = ToolEntry::outside(tool, self.toolset);
                 value = arguments;
                 notes.extend(called.check(&mut value).map_err(problem)?);
                 &called
             }
         };
-        if let Some(reason) = self.refused(entry, &value) {
+        if let Some(reason) = self.refusal(entry, &value) {
             let message = format!("Tool execution denied by policy. {reason}.");
             return Err(failed(ToolErrorKind::PolicyViolation, message));
         }
         if let (Some(outputs), Value::Object(arguments)) = (&self.services.outputs, &mut value) {
-            outputs.place(arguments, self.services.cwd().as_deref());
+            outputs.replace_handles(arguments, self.services.cwd().as_deref());
         }
-        let placeholder = placeholder::find(&value);
+        let placeholder = placeholder::find_placeholder(&value);
         let purpose = purpose(entry.kind, &value);
-        let Built { id, invocation, arguments } = self.build(entry, value).map_err(problem)?;
+        let BuiltCall { id, invocation, arguments } = self.build(entry, value).map_err(problem)?;
         let effects = invocation.effects();
         if let Some(placeholder) = placeholder.filter(|_| effects.change_something()) {
             return Err(problem(Problem::Placeholder(placeholder)));
         }
         let also = match &entry.source {
-            Source::Outside(tool) => tool.names(),
-            Source::BuiltIn(_) | Source::Caller => Vec::new(),
+            ToolSource::Outside(tool) => tool.names(),
+            ToolSource::BuiltIn(_) | ToolSource::Caller => Vec::new(),
         };
-        Ok(Prepared {
+        Ok(PreparedCall {
             tool: id,
             also,
             kinds: invocation.kinds(),
@@ -256,31 +259,31 @@ impl Toolbox {
         })
     }
 
-    fn build(&self, entry: &Entry, value: Value) -> Result<Built, Problem> {
+    fn build(&self, entry: &ToolEntry, value: Value) -> Result<BuiltCall, Problem> {
         let (root, given) = (self.services.workspace.root(), value.clone());
         match &entry.source {
-            Source::Outside(tool) => {
-                Ok(Built { id: tool.id(), invocation: tool.build(&given)?, arguments: vec![given] })
+            ToolSource::Outside(tool) => {
+                Ok(BuiltCall { id: tool.id(), invocation: tool.build(&given)?, arguments: vec![given] })
             }
-            Source::Caller => Err(Problem::Arguments("name: a tool cannot call itself".to_owned())),
-            Source::BuiltIn(face) => {
+            ToolSource::Caller => Err(Problem::Arguments("name: a tool cannot call itself".to_owned())),
+            ToolSource::BuiltIn(face) => {
                 let call = (face.read)(value)?;
                 let own = call.is_translated().then(|| call.json()).filter(|own| *own != given);
                 let arguments = std::iter::once(given).chain(own).collect();
-                let ground = Ground { root, setup: &self.setup };
-                Ok(Built { id: call.tool(), invocation: call.build(&ground)?, arguments })
+                let ground = BuildContext { root, setup: &self.setup };
+                Ok(BuiltCall { id: call.tool(), invocation: call.build(&ground)?, arguments })
             }
         }
     }
 
-    /// Runs a prepared call. Whatever happens, there is one result.
-    pub async fn run(&self, prepared: Prepared, permit: Permit, context: RunContext) -> CallFinished {
+    /// Runs a prepared call. There is always exactly one result.
+    pub async fn run(&self, prepared: PreparedCall, permit: Permit, context: RunContext) -> CallFinished {
         let began = Instant::now();
-        let Prepared { name, voice, invocation, notes, effects, kind, .. } = prepared;
+        let PreparedCall { name, voice, invocation, notes, effects, kind, .. } = prepared;
         let (by, handle) = (context.call.clone(), context.handle);
-        let filtered = Filtered::call(kind, effects, notes, &context);
+        let filtered = FilteredCall::call(kind, effects, notes, &context);
         filtered.before(&context).await;
-        // A tool that breaks takes its call with it, not the session.
+        // A panic in a tool ends its call, not the session.
         let ran = std::panic::AssertUnwindSafe(invocation.run(permit, context)).catch_unwind().await;
         let mut finished = match ran {
             Ok(outcome) => finish(&self.services, &name, voice, outcome, by, handle).await,
@@ -295,33 +298,34 @@ impl Toolbox {
         finished
     }
 
-    /// The arguments a call would have had if the model had proposed `proposed` itself: what a person made of a preview.
+    /// The arguments a call would have had if the model had proposed `proposed`, the text that the user made of a
+    /// preview.
     pub fn modified(&self, call: &ToolCall, preview: &Preview, proposed: &str) -> Option<Arguments> {
         let entry = self.entry(&call.name)?;
-        let Source::BuiltIn(face) = entry.source else { return None };
-        let value = object(&call.arguments).ok()?;
+        let ToolSource::BuiltIn(face) = entry.source else { return None };
+        let value = arguments_object(&call.arguments).ok()?;
         let modified = (face.modify?)(value, preview, proposed)?;
         Raw::from_serialize(&modified).ok().map(Arguments::Json)
     }
 
     fn clean(&self, text: &str) -> String {
-        self.services.redactor.text(text).into_owned()
+        self.services.redactor.redact_text(text).into_owned()
     }
 
-    fn refused(&self, entry: &Entry, value: &Value) -> Option<String> {
+    fn refusal(&self, entry: &ToolEntry, value: &Value) -> Option<String> {
         let command = value.get("command").and_then(Value::as_str)?;
-        (entry.kind == Kind::Execute).then(|| self.selection.refuses(&entry.known(), command)).flatten()
+        (entry.kind == ToolKind::Execute).then(|| self.selection.refusal(&entry.known(), command)).flatten()
     }
 
-    /// A tool that is not ours, by the name the model or its owner knows.
+    /// An outside tool, by the name that the model or its owner uses.
     fn outside(&self, name: &str) -> Option<OutsideTool> {
         let listed = self.entries.iter().filter_map(|entry| match &entry.source {
-            Source::Outside(tool) => Some(tool.clone()),
-            Source::BuiltIn(_) | Source::Caller => None,
+            ToolSource::Outside(tool) => Some(tool.clone()),
+            ToolSource::BuiltIn(_) | ToolSource::Caller => None,
         });
         let later = self.later.read().clone();
         let allowed =
-            |tool: &OutsideTool| self.selection.has(&Entry::outside(tool.clone(), self.toolset).known());
+            |tool: &OutsideTool| self.selection.has(&ToolEntry::outside(tool.clone(), self.toolset).known());
         let all: Vec<OutsideTool> = listed.chain(later.into_iter().filter(allowed)).collect();
         all.iter()
             .find(|tool| tool.name == name)
@@ -329,7 +333,7 @@ impl Toolbox {
             .cloned()
     }
 
-    fn entry(&self, name: &str) -> Option<&Entry> {
+    fn entry(&self, name: &str) -> Option<&ToolEntry> {
         let exact = self.entries.iter().find(|entry| entry.name == name || entry.aliases.contains(&name));
         match self.toolset {
             Toolset::Lathe | Toolset::Gemini | Toolset::Bash => exact,
@@ -340,7 +344,7 @@ impl Toolbox {
         }
     }
 
-    fn unknown(&self, name: &str) -> String {
+    fn unknown_tool(&self, name: &str) -> String {
         let mut names: Vec<&str> = self.entries.iter().map(|entry| entry.name.as_str()).collect();
         match self.toolset {
             Toolset::Trae => {
@@ -363,15 +367,16 @@ impl Toolbox {
 }
 
 /// A call whose arguments fit.
-struct Built {
+struct BuiltCall {
     id: &'static str,
     invocation: Box<dyn Invocation>,
-    /// The arguments as they were given, and by the names of the tool itself.
+    /// The arguments as they were given, and under the names of the tool itself.
     arguments: Vec<Value>,
 }
 
-/// Takes out the parameter by which a call waits for all calls before it, unless the tool has one of that name itself.
-fn take_wait(entry: &Entry, value: &mut Value) -> bool {
+/// Removes the parameter by which a call waits for all calls before it, unless the tool has a parameter of that name.
+/// Returns its value.
+fn take_wait(entry: &ToolEntry, value: &mut Value) -> bool {
     let Value::Object(given) = value else { return false };
     if entry.has_parameter(WAIT) {
         return false;
@@ -379,15 +384,15 @@ fn take_wait(entry: &Entry, value: &mut Value) -> bool {
     given.shift_remove(WAIT).and_then(|waits| waits.as_bool()).unwrap_or(false)
 }
 
-/// The purpose of a command, as the model tells it to the user.
-fn purpose(kind: Kind, value: &Value) -> Option<String> {
-    let said = value.get("description").and_then(Value::as_str).filter(|_| kind == Kind::Execute)?;
+/// The purpose of a command, as the model describes it to the user.
+fn purpose(kind: ToolKind, value: &Value) -> Option<String> {
+    let said = value.get("description").and_then(Value::as_str).filter(|_| kind == ToolKind::Execute)?;
     Some(said.trim().to_owned()).filter(|said| !said.is_empty())
 }
 
-/// Allows tools and commands of a list such as `tools.allowed` as a rule of the user's would. The error names the entry that
-/// cannot be allowed like that.
-pub fn allow(rules: Rulebook, list: &[String]) -> Result<Rulebook, String> {
+/// Allows the tools and commands of a list such as `tools.allowed`, as a rule of the user would. The error names an
+/// entry that cannot be allowed in this way.
+pub fn allow_listed(rules: Rulebook, list: &[String]) -> Result<Rulebook, String> {
     let selection = Selection(ToolChoice { core: Vec::new(), exclude: list.to_vec() });
     let tools = selection.excluded_tools();
     if let Some(shell) = tools.iter().find(|name| is_shell(name)) {
@@ -398,8 +403,8 @@ pub fn allow(rules: Rulebook, list: &[String]) -> Result<Rulebook, String> {
     Ok(rules.with_commands(ALLOWED, selection.excluded_commands()).with_tools(ALLOWED, tools))
 }
 
-/// Denies the tools and commands of a list such as `tools.exclude`, by every name and spelling that they have.
-pub fn exclude(rules: Rulebook, list: &[String]) -> Rulebook {
+/// Denies the tools and commands of a list such as `tools.exclude`, in every name and spelling that they have.
+pub fn exclude_listed(rules: Rulebook, list: &[String]) -> Rulebook {
     let selection = Selection(ToolChoice { core: Vec::new(), exclude: list.to_vec() });
     rules
         .without_commands(EXCLUDE, selection.excluded_commands())
@@ -407,14 +412,14 @@ pub fn exclude(rules: Rulebook, list: &[String]) -> Rulebook {
 }
 
 /// The tools as commands of the session's shell.
-fn commands(
+fn agent_commands(
     setup: &ToolSetup,
     services: &Arc<Services>,
     selection: &Selection,
     outside: Vec<OutsideTool>,
 ) -> AgentCommands {
-    let hidden = |command: &&Command| {
-        !selection.has(&Known { name: command.name, aliases: command.aliases, kind: command.kind })
+    let hidden = |command: &&AgentCommand| {
+        !selection.has(&ToolNames { name: command.name, aliases: command.aliases, kind: command.kind })
     };
     AgentCommands {
         setup: setup.clone(),
@@ -424,8 +429,8 @@ fn commands(
     }
 }
 
-/// The arguments as an object, or what is wrong with them. Models that have nothing to say send null.
-fn object(arguments: &Arguments) -> Result<Value, String> {
+/// The arguments as an object. The error says what is wrong with them. Models that give no arguments send null.
+fn arguments_object(arguments: &Arguments) -> Result<Value, String> {
     let not_json = |error: serde_json::Error| format!("are not valid JSON: {error}");
     let other = |what: &str| Err(format!("must be a JSON object, not {what}"));
     let value = match arguments {

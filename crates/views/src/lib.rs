@@ -25,7 +25,7 @@ mod session;
 mod time;
 mod trajectory;
 mod wire;
-mod words;
+mod messages;
 
 pub use console::{
     AsideFile, Closing, Consent, Console, FileDiff, ModeSource, Style, Styled, approval_text, block_text,
@@ -42,4 +42,4 @@ pub use wire::{
     Cursor, LiveFrames, PastSteps, Projector, RunEdge, StepNumbers, WireFrame, lakeview_line, masked_bytes,
     masked_file, wire_json,
 };
-pub use words::{Language, Say, Tell};
+pub use messages::{Language, Say, Tell};

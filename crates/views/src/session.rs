@@ -20,22 +20,22 @@ pub struct SessionView<'a> {
     pub runs: Vec<RunView<'a>>,
 }
 
-/// One task and what came of it.
+/// One task and its result.
 #[derive(Debug)]
 pub struct RunView<'a> {
     pub run: RunNo,
     pub task: &'a str,
-    /// What the session was set to, at the end of the run.
+    /// The options of the session at the end of the run.
     pub options: Option<&'a SessionOptions>,
     pub began: Timestamp,
     /// The time of the run's last event.
     pub last: Timestamp,
-    /// None while the run goes on, or after it was interrupted.
+    /// None while the run continues, or after it was interrupted.
     pub finished: Option<&'a TaskFinished>,
     pub steps: Vec<StepView<'a>>,
 }
 
-/// One model answer and what came of it.
+/// One model answer and the results of its calls.
 #[derive(Debug)]
 pub struct StepView<'a> {
     pub step: StepNo,
@@ -57,14 +57,14 @@ pub struct StepView<'a> {
 pub struct CallView<'a> {
     pub call: &'a ToolCall,
     pub decided: Option<&'a CallDecided>,
-    /// What a person said when the gate asked about this call.
+    /// The user's answer when the gate asked about this call.
     pub answer: Option<ApprovalAnswer>,
     pub started: Option<Timestamp>,
     pub ended: Option<Timestamp>,
     pub finished: Option<&'a CallFinished>,
 }
 
-/// How far a step has come: what its state is made of.
+/// The progress of a step, from which its state is made.
 pub(crate) struct Progress {
     pub model_failed: bool,
     pub answered: bool,
@@ -74,7 +74,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// The state of a step of a run that goes on.
+    /// The state of a step of a run that continues.
     pub(crate) fn state(&self) -> StepState {
         if self.model_failed {
             StepState::Error
@@ -90,7 +90,7 @@ impl Progress {
     }
 
     /// The state that stays when the run ends. A step that was not complete then was cut off, except that an accepted
-    /// `task_done` completes its step whatever failed beside it.
+    /// `task_done` completes its step even if a sibling call failed.
     pub(crate) fn state_at_end(&self, success: bool) -> StepState {
         match self.state() {
             StepState::Completed => StepState::Completed,
@@ -285,7 +285,7 @@ impl<'a> StepView<'a> {
         }
     }
 
-    /// Milliseconds from the first call that began to the last result: calls beside each other count once.
+    /// Milliseconds from the start of the first call to the last result: calls that ran together count once.
     pub fn tool_ms(&self) -> u64 {
         let from = self.calls.iter().filter_map(|call| call.started).min();
         let to = self.calls.iter().filter_map(|call| call.ended).max();
@@ -301,7 +301,7 @@ impl CallView<'_> {
         self.finished.is_some_and(|finished| finished.error.is_some())
     }
 
-    /// Whether the gate, or the person it asked, did not let it run.
+    /// Tells whether the gate, or the user it asked, denied the call.
     pub fn denied(&self) -> bool {
         let verdict = self.decided.map(|decided| decided.decision.verdict);
         verdict == Some(Verdict::Deny) || self.answer == Some(ApprovalAnswer::No)

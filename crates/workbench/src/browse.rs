@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use lathe_host::{FileProblem, HostError, Removals, Removed};
-use lathe_protocol::{Digest, Digesting};
-use lathe_search::{Case, Ignored, NameQuery, Scope, TextQuery, find_files, find_text};
+use lathe_host::{FileProblem, HostError, Removals, RemovedItem};
+use lathe_protocol::{Digest, DigestBuilder};
+use lathe_search::{CaseMode, IgnoreOptions, NameQuery, Scope, TextQuery, find_files, find_text};
 use lathe_workspace::{
-    Entry, Expect, FileKind, FileOp, Files, Incoming, LocalTree, Processes, WalkBounds, Workspace,
-    WorkspaceError, in_turn,
+    WalkEntry, Expect, FileKind, FileOp, Files, Incoming, LocalTree, Processes, WalkBounds, Workspace,
+    WorkspaceError, run_in_turn,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -22,7 +22,7 @@ use serde::Serialize;
 use crate::Workbench;
 use crate::slot::keeping_slot;
 
-/// Bytes of a file that are read at once; more is had in parts.
+/// Bytes of a file that one request reads; larger files are read in parts.
 pub const READ_MAX: u64 = 4 << 20;
 /// Bytes of an upload.
 pub const UPLOAD_MAX: u64 = 100 << 20;
@@ -59,7 +59,7 @@ pub struct Listing {
     pub more: bool,
 }
 
-/// A file or a part of one. `content` is null where it is no text in UTF-8.
+/// A file or a part of one. `content` is null where it is not UTF-8 text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FileContent {
     pub path: String,
@@ -69,13 +69,13 @@ pub struct FileContent {
     /// The hash of the whole content, to be given with a save. Left out for a part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Where the content begins, in bytes.
+    /// The offset of the content, in bytes.
     pub offset: u64,
     /// Bytes that were taken.
     pub length: u64,
 }
 
-/// What a save did.
+/// The result of a save.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Saved {
     pub success: bool,
@@ -84,7 +84,7 @@ pub struct Saved {
     pub created: bool,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SearchFound {
     pub hits: Vec<SearchHit>,
@@ -102,7 +102,7 @@ pub struct SearchHit {
     pub text: Option<String>,
 }
 
-/// What is looked for.
+/// The query of a search.
 #[derive(Debug, Clone, Default)]
 pub struct SearchWish {
     pub pattern: String,
@@ -126,8 +126,8 @@ pub struct Browser {
 }
 
 impl Workbench {
-    /// The folder of exactly this path, which has no links. One that is swapped for a link after somebody looked at it is not
-    /// there. Lathe's own folder is closed, wherever it lies.
+    /// The folder of exactly this path, which has no links. A folder that was swapped for a link after it was checked
+    /// counts as missing. Lathe's own folder is closed, independent of its place.
     pub fn browse(&self, folder: &Path) -> Result<Browser, HostError> {
         let refused = |reason: &str| HostError::Folder { path: folder.to_owned(), reason: reason.to_owned() };
         let workspace = self.home().workspace(folder);
@@ -186,7 +186,7 @@ impl Browser {
     }
 
     /// The line of a listing of the folder `shown` about what is `at` a path. What is gone by now has no size and no time.
-    fn item(&self, shown: &str, at: &Path, entry: &Entry) -> FileItem {
+    fn item(&self, shown: &str, at: &Path, entry: &WalkEntry) -> FileItem {
         let found = self.tree.size_and_time(at).ok();
         let size = match entry.kind {
             FileKind::File => found.map_or(0, |(size, _)| size),
@@ -291,30 +291,30 @@ impl Browser {
     }
 
     /// Takes a file or folder away, to where it can be brought back from.
-    pub async fn remove(&self, path: &str) -> Result<Removed, HostError> {
+    pub async fn remove(&self, path: &str) -> Result<RemovedItem, HostError> {
         let (browser, path) = (self.clone(), PathBuf::from(path));
         on_pool(move || browser.remove_here(&path)).await
     }
 
     /// The same, on this thread.
-    pub(crate) fn remove_here(&self, path: &Path) -> Result<Removed, HostError> {
+    pub(crate) fn remove_here(&self, path: &Path) -> Result<RemovedItem, HostError> {
         self.removals.take(&self.tree, self.root(), path)
     }
 
-    /// What was taken away from this folder, newest first.
-    pub async fn removed(&self) -> Result<Vec<Removed>, HostError> {
+    /// Files that were removed from this folder, newest first.
+    pub async fn removed(&self) -> Result<Vec<RemovedItem>, HostError> {
         let browser = self.clone();
         on_pool(move || Ok(browser.removals.list(Some(browser.root())))).await
     }
 
     /// Brings back what was taken away from this folder.
-    pub async fn restore(&self, id: &str) -> Result<Removed, HostError> {
+    pub async fn restore(&self, id: &str) -> Result<RemovedItem, HostError> {
         let (browser, id) = (self.clone(), id.to_owned());
         giving_names(move || browser.restore_here(&id)).await
     }
 
     /// The same, on this thread.
-    pub(crate) fn restore_here(&self, id: &str) -> Result<Removed, HostError> {
+    pub(crate) fn restore_here(&self, id: &str) -> Result<RemovedItem, HostError> {
         self.removals.bring_back(&self.tree, self.root(), id)
     }
 
@@ -323,7 +323,7 @@ impl Browser {
         let (tree, path) = (self.tree.clone(), PathBuf::from(file));
         let incoming = on_pool(move || Ok(tree.receive(&path)?)).await?;
         let path = file.to_owned();
-        Ok(Upload { browser: self.clone(), path, incoming, size: 0, digest: Digesting::default() })
+        Ok(Upload { browser: self.clone(), path, incoming, size: 0, digest: DigestBuilder::default() })
     }
 
     /// A file that goes out in pieces: its name, its size and what to read it from.
@@ -349,7 +349,7 @@ impl Browser {
     }
 }
 
-/// Ends work in another thread when nobody waits for it any more.
+/// Ends work in another thread once its caller no longer waits for it.
 struct StopOnDrop(Arc<AtomicBool>);
 
 impl Drop for StopOnDrop {
@@ -358,13 +358,13 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// A file that is being received. It is no file of the folder before it is finished.
+/// A file that is being received. It is not a file of the folder before it is complete.
 pub struct Upload {
     browser: Browser,
     path: String,
     incoming: Incoming,
     size: u64,
-    digest: Digesting,
+    digest: DigestBuilder,
 }
 
 impl Upload {
@@ -397,7 +397,7 @@ impl Upload {
             return Err(error);
         }
         let shown = browser.shown(&browser.files().real(Path::new(&path)).await?);
-        Ok((Saved { success: true, path: shown, version: digest.done().to_string(), created }, size))
+        Ok((Saved { success: true, path: shown, version: digest.finish().to_string(), created }, size))
     }
 }
 
@@ -447,7 +447,7 @@ fn search(
     }
     let most = wish.most.unwrap_or(200).min(FOUND_MAX) as usize;
     let shown = |path: &Path| path.strip_prefix(&root).unwrap_or(path).to_string_lossy().into_owned();
-    let scope = Scope { ignored: Ignored::RESPECTED, closed, ..Scope::new(root.clone(), start) };
+    let scope = Scope { ignored: IgnoreOptions::RESPECTED, excluded_folder: closed, ..Scope::new(root.clone(), start) };
     if wish.names {
         // A word is looked for anywhere in the path, a pattern is taken as it is.
         let is_glob = wish.pattern.contains(['*', '?', '[', '{']);
@@ -468,7 +468,7 @@ fn search(
     let query = TextQuery {
         pattern: wish.pattern.clone(),
         literal: !wish.regex,
-        case: if wish.case_sensitive { Case::Sensitive } else { Case::Insensitive },
+        case: if wish.case_sensitive { CaseMode::Sensitive } else { CaseMode::Insensitive },
         most,
         ..TextQuery::default()
     };
@@ -525,7 +525,7 @@ pub(crate) async fn until_dropped<T: Send + 'static>(
 async fn giving_names<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, HostError> + Send + 'static,
 ) -> Result<T, HostError> {
-    match in_turn(keeping_slot(work)).await {
+    match run_in_turn(keeping_slot(work)).await {
         Ok(done) => done,
         Err(error) => Err(HostError::Crashed(error.to_string())),
     }

@@ -1,9 +1,9 @@
-//! Git for a person who works from elsewhere.
+//! Git for a user who works from elsewhere.
 //!
-//! Calls are those of `lathe-git`: nothing that the repository names is run, but for the hooks of a commit where that is asked
-//! for. All of them run at the top of the work tree. Arguments are a list, never a line; what a client names stands behind
-//! `--` or is checked before; paths are literal, stay in the folder and out of Lathe's own. Nothing is committed, and nothing
-//! staged, that nobody asked for.
+//! Calls are those of `lathe-git`: nothing that the repository names is run, except the hooks of a commit where the
+//! request asks for them. All calls run at the top of the work tree. Arguments are a list, never a line; a name that
+//! a client gives stands after `--` or is checked before. Paths are literal, stay in the folder and out of Lathe's
+//! own folder. Nothing is staged or committed that no request asked for.
 
 mod landing;
 mod named;
@@ -17,10 +17,10 @@ use std::time::Duration;
 
 use lathe_edit::unified_diff;
 use lathe_git::{
-    Boundary, Content, GitCall, GitError, Index, Init, Place, Repository, check_inner, check_pipes, gitlinks,
-    init, user_setting,
+    Boundary, ContentRules, GitCall, GitError, IndexUse, Init, CallFolder, Repository, check_inner, check_pipes, gitlinks,
+    prepare_init, user_setting,
 };
-use lathe_host::{FileProblem, HostError, Removed};
+use lathe_host::{FileProblem, HostError, RemovedItem};
 use lathe_workspace::{
     CaptureEnd, CaptureLimits, Ended, Processes, WorkspaceError, capture, is_protected_ground,
     is_protected_in,
@@ -68,7 +68,7 @@ pub struct GitCommit {
     pub message: String,
 }
 
-/// How a commit is made.
+/// The options of a commit.
 #[derive(Debug, Clone, Default)]
 pub struct CommitWish {
     pub message: String,
@@ -96,7 +96,7 @@ impl Workbench {
         if is_protected_ground(browser.root()) {
             return Err(WorkspaceError::Protected(browser.root().to_owned()).into());
         }
-        match init(browser.root(), &Boundary::Roots(roots.to_owned())).map_err(wrong)? {
+        match prepare_init(browser.root(), &Boundary::Roots(roots.to_owned())).map_err(wrong)? {
             Init::Existed => Ok(()),
             Init::Call(init) => captured(browser.processes(), &init.call, "init").await.map(drop),
         }
@@ -286,7 +286,7 @@ impl GitPlace {
     }
 
     /// Brings files back to what is staged or committed. What they are now can be brought back.
-    pub async fn checkout(&self, files: &[String]) -> Result<Vec<Removed>, HostError> {
+    pub async fn checkout(&self, files: &[String]) -> Result<Vec<RemovedItem>, HostError> {
         let named = self.some(files).await?;
         let specs = self.specs(&named);
         let (place, written) = (self.clone(), named.clone());
@@ -387,7 +387,7 @@ impl GitPlace {
         Ok(String::from_utf8_lossy(&found.map_err(|_| no())?).trim().to_owned())
     }
 
-    /// Who commits: what the repository says, else what the user has set for all.
+    /// The author of a commit: that of the repository, otherwise that of the user's global settings.
     fn identity(&self, key: &str) -> Result<String, HostError> {
         let set = self.repository.setting("user", key).map(str::to_owned);
         set.or_else(|| user_setting("user", key)).map(|value| value.trim().to_owned()).ok_or_else(|| {
@@ -397,7 +397,7 @@ impl GitPlace {
         })
     }
 
-    /// What leaves repositories inside out that lead out of the roots: git would look up the commit they are at.
+    /// Leaves out repositories inside that lead out of the roots: git would look up the commit they are at.
     async fn foreign(&self, specs: &[OsString]) -> Result<Vec<OsString>, HostError> {
         let listed = self.run(&["ls-files", "--stage", "-z"], specs).await?;
         let checked = self.check_inner(gitlinks(&listed)).await?;
@@ -423,7 +423,7 @@ impl GitPlace {
             .map_err(|error| HostError::Git(error.to_string()))
     }
 
-    /// Files that a program of the user's turns into something else cannot be staged or brought back without it.
+    /// Files that a program of the user's converts can be neither staged nor restored without that program.
     async fn check_filters(&self, plain: &[PathBuf]) -> Result<(), HostError> {
         let paths: Vec<OsString> =
             plain.iter().map(|plain| self.repository.prefix().join(plain).into_os_string()).collect();
@@ -444,7 +444,7 @@ impl GitPlace {
         Ok(())
     }
 
-    /// What a call prints that stands at the top of the work tree.
+    /// The output of a call at the top of the work tree.
     async fn run<S: AsRef<OsStr>>(&self, arguments: &[S], paths: &[OsString]) -> Result<Vec<u8>, HostError> {
         let what = arguments.first().map(|what| what.as_ref().to_string_lossy().into_owned());
         let what = what.unwrap_or_default();
@@ -458,19 +458,19 @@ impl GitPlace {
     /// The beginning of a call of a command, with an index if the command uses one.
     async fn call(&self, what: &str) -> Result<GitCall, HostError> {
         let Some(index) = index_of(what) else {
-            return Ok(self.repository.call(Content::Tree, Place::Top));
+            return Ok(self.repository.call(ContentRules::Tree, CallFolder::Top));
         };
         let repository = Arc::clone(&self.repository);
-        let call = move || repository.indexed(index, Content::Tree, Place::Top);
+        let call = move || repository.indexed(index, ContentRules::Tree, CallFolder::Top);
         let call = tokio::task::spawn_blocking(keeping_slot(call)).await;
         call.map_err(|error| HostError::Git(error.to_string()))?.map_err(wrong)
     }
 
-    /// What a call prints, if the repository is still the one that was opened.
+    /// The output of a call, if the repository is still the one that was opened.
     async fn captured(&self, call: &GitCall, what: &str) -> Result<Vec<u8>, HostError> {
         let said = captured(self.browser.processes(), call, what).await;
         let repository = Arc::clone(&self.repository);
-        let writes = index_of(what) == Some(Index::Write);
+        let writes = index_of(what) == Some(IndexUse::Write);
         let check = move || {
             repository.check_again()?;
             // It may have been swapped since it was checked.
@@ -485,11 +485,11 @@ impl GitPlace {
     }
 }
 
-/// How a command uses the index. None: it gets none.
-fn index_of(command: &str) -> Option<Index> {
+/// The index that a command uses. None: it gets none.
+fn index_of(command: &str) -> Option<IndexUse> {
     match command {
-        "status" | "diff" | "ls-files" | "check-attr" => Some(Index::Read),
-        "add" | "update-index" | "reset" | "checkout" | "commit" => Some(Index::Write),
+        "status" | "diff" | "ls-files" | "check-attr" => Some(IndexUse::Read),
+        "add" | "update-index" | "reset" | "checkout" | "commit" => Some(IndexUse::Write),
         _ => None,
     }
 }

@@ -1,7 +1,7 @@
-//! A person's workbench: files, searches, git and changes of a folder, for surfaces that show them.
+//! A user's workbench: files, searches, git and changes of a folder, for surfaces that show them.
 //!
-//! Everything here works below folders that the surface was given, behind the guard of the tools, and never in Lathe's own
-//! folder. Nothing of it knows a session.
+//! Everything here works below folders that the surface was given, under the same guard as the tools, and never in
+//! Lathe's own folder. No part of it knows a session.
 
 mod browse;
 mod git;

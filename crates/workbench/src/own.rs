@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// Lathe's own folder, which clients never see, wherever it lies and however it is reached.
+/// Lathe's own folder, which clients never see, by any path that leads to it.
 #[derive(Debug, Clone)]
 pub(crate) struct OwnFolder {
     real: PathBuf,
@@ -18,7 +18,7 @@ impl OwnFolder {
         Self { id: id(&real), real }
     }
 
-    /// Whether a path is the folder or leads into it.
+    /// Tells whether a path is the folder or leads into it.
     pub(crate) fn holds(&self, path: &Path) -> bool {
         path.ancestors().any(|above| self.is(above))
     }

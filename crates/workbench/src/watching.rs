@@ -1,7 +1,7 @@
-//! What changes in a folder, told as it happens.
+//! Changes in a folder, reported as they happen.
 //!
-//! Inotify on the folder and all below it, but for those that hold what programs make by the thousands. Whoever looks is told
-//! names, not content; when too much happened at once, only that everything should be looked at again.
+//! It uses inotify on the folder and all folders below it, except those that hold generated files by the thousands. A
+//! client gets names, not content; when too much happened at once, it is only asked to read everything again.
 
 use std::ffi::OsStr;
 use std::os::fd::AsFd as _;
@@ -46,7 +46,7 @@ pub struct Watching {
     /// The folder itself. Another one that gets its name is not watched.
     identity: Option<FolderIdentity>,
     tree: LocalTree,
-    system: system::Watcher,
+    system: system::FolderWatcher,
 }
 
 impl Watching {
@@ -55,7 +55,7 @@ impl Watching {
             path: root.to_owned(),
             reason: format!("it cannot be watched: {error}"),
         };
-        let system = system::Watcher::start().map_err(failed)?;
+        let system = system::FolderWatcher::start().map_err(failed)?;
         let mut watching = Self { root: root.to_owned(), identity: folder_identity(root), tree, system };
         watching.add(root);
         Ok(watching)
@@ -141,12 +141,12 @@ mod system {
     /// Between two looks for what the kernel has noted; it keeps all until then.
     const LOOK: std::time::Duration = std::time::Duration::from_millis(200);
 
-    pub(super) struct Watcher {
+    pub(super) struct FolderWatcher {
         inotify: Inotify,
         folders: HashMap<WatchDescriptor, PathBuf>,
     }
 
-    impl Watcher {
+    impl FolderWatcher {
         pub(super) fn start() -> io::Result<Self> {
             let inotify = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK)?;
             Ok(Self { inotify, folders: HashMap::new() })
@@ -156,7 +156,7 @@ mod system {
             self.folders.len()
         }
 
-        /// Watches a folder that is open, whatever stands at its name by now.
+        /// Watches a folder that is open, independent of what its name leads to by then.
         pub(super) fn add(&mut self, folder: &Path, opened: BorrowedFd<'_>) -> bool {
             let by_handle = format!("/proc/self/fd/{}", opened.as_raw_fd());
             match self.inotify.add_watch(by_handle.as_str(), ALL) {
@@ -217,15 +217,15 @@ mod system {
     }
 }
 
-/// Elsewhere whoever looks is told now and then to look again.
+/// On other systems a client is asked now and then to read everything again.
 #[cfg(not(target_os = "linux"))]
 mod system {
     use std::io;
     use std::path::{Path, PathBuf};
 
-    pub(super) struct Watcher;
+    pub(super) struct FolderWatcher;
 
-    impl Watcher {
+    impl FolderWatcher {
         pub(super) fn start() -> io::Result<Self> {
             Ok(Self)
         }

@@ -1,5 +1,5 @@
-//! A program run to its end, with what it printed. It may neither print without end, nor last longer than it is given, nor
-//! leave anything running that it was stopped with.
+//! Runs a program to its end and captures its output. The output is bounded, the time is bounded, and a program that
+//! is stopped leaves nothing running.
 
 use std::future::Future;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::{Ended, Processes, Spawn, WorkspaceError};
 
-/// How long output is waited for after the program has ended: a child of its own may hold the pipes.
+/// The time to wait for output after the program has ended: one of its own children may hold the pipes.
 const GRACE: Duration = Duration::from_millis(300);
 
 #[derive(Debug, Clone, Copy)]
 pub struct CaptureLimits {
     pub time: Duration,
-    /// Bytes kept of each stream; the rest is read and dropped.
+    /// The maximum number of bytes kept of each stream; the rest is read and dropped.
     pub keep: usize,
 }
 
@@ -23,7 +23,7 @@ pub struct CaptureLimits {
 pub struct Captured {
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
-    /// Whether a stream was longer than what is kept of it.
+    /// True if a stream was longer than the kept part.
     pub cut: bool,
     pub end: CaptureEnd,
 }
@@ -31,14 +31,14 @@ pub struct Captured {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CaptureEnd {
     Ended(Ended),
-    /// Killed with all it started, because it took too long.
+    /// Killed with all its children, because it took too long.
     TimedOut,
-    /// Killed with all it started, because `stop` was done.
+    /// Killed with all its children, because `stop` completed.
     Stopped,
 }
 
 impl Captured {
-    /// Of a program that never ran.
+    /// The result for a program that never ran.
     pub fn nothing() -> Self {
         Self { stdout: Vec::new(), stderr: Vec::new(), cut: false, end: CaptureEnd::Stopped }
     }
@@ -53,12 +53,12 @@ pub async fn capture(
     stop: impl Future<Output = ()> + Send,
 ) -> Result<Captured, WorkspaceError> {
     let mut child = processes.spawn(what).await?;
-    let (out, err) = (Kept::new(limits.keep), Kept::new(limits.keep));
+    let (out, err) = (KeptOutput::new(limits.keep), KeptOutput::new(limits.keep));
     let pipes = child.pipes();
     let pumping = async {
         let Some(mut pipes) = pipes else { return };
         let feeding = async move {
-            // A program need not read what it is given.
+            // A program need not read its input.
             let _ = pipes.stdin.write_all(input).await;
             drop(pipes.stdin);
         };
@@ -87,12 +87,12 @@ pub async fn capture(
 }
 
 /// The beginning of a stream.
-struct Kept {
+struct KeptOutput {
     most: usize,
     bytes: Mutex<(Vec<u8>, bool)>,
 }
 
-impl Kept {
+impl KeptOutput {
     fn new(most: usize) -> Self {
         Self { most, bytes: Mutex::default() }
     }

@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-/// Why a file or process operation could not be done.
+/// Errors of file and process operations.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkspaceError {
     #[error("{} does not exist", .0.display())]
@@ -30,7 +30,7 @@ pub enum WorkspaceError {
 }
 
 impl WorkspaceError {
-    /// Gives an I/O error its path and the name a caller acts on.
+    /// Adds the path to an I/O error, and selects the variant that a caller acts on.
     pub fn io(path: impl Into<PathBuf>, source: std::io::Error) -> Self {
         use std::io::ErrorKind as K;
         let path = path.into();

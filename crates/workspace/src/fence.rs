@@ -1,8 +1,9 @@
-//! A fence around a child: the folders it may use, whatever names it is given.
+//! A fence around a child: the folders that it may use, under any name.
 //!
-//! A program that is told names resolves them again, and a link that is swapped in between leads it elsewhere. With landlock
-//! the kernel compares the real place of each file that the child opens with folders that were opened before it was started.
-//! Where the kernel has no landlock there is no fence: the caller asks [`Fence::is_closed`] and checks by itself.
+//! A program that is given names resolves them again, and a link that is swapped in between leads it elsewhere. With
+//! landlock the kernel compares the real location of each file that the child opens with folders that were opened
+//! before it was started. A kernel without landlock has no fence: the caller checks [`Fence::is_closed`] and takes
+//! its own precautions.
 
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
@@ -12,13 +13,13 @@ use std::sync::Arc;
 
 use nix::libc;
 
-/// The use that a child may make of a file, or of all that is below a folder.
+/// The use that a child may make of a file, or of everything below a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FenceRight {
     Read,
     /// Reading and starting programs.
     Run,
-    /// Reading, writing, making and removing.
+    /// Reading, writing, creating and removing.
     Write,
 }
 
@@ -31,7 +32,7 @@ pub struct Fence {
 }
 
 impl Fence {
-    /// A fence that lets a child use only these places. Where the kernel has no landlock it is open.
+    /// A fence that lets a child use only these places. Open if the kernel has no landlock.
     pub fn around(places: &[(BorrowedFd<'_>, FenceRight)]) -> io::Result<Self> {
         let rules = system::ruleset(places)?.map(Arc::new);
         Ok(Self { rules, ..Self::default() })
@@ -42,18 +43,18 @@ impl Fence {
         self.inherited.push(Arc::clone(descriptor));
     }
 
-    /// The same descriptors without the limits.
+    /// The same descriptors, without the limits.
     #[must_use]
     pub fn opened(&self) -> Self {
         Self { rules: None, ..self.clone() }
     }
 
-    /// Lets the child have a umask of its own; none is that of this process.
+    /// Sets the umask of the child. None: that of this process.
     pub fn set_umask(&mut self, umask: Option<u32>) {
         self.umask = umask;
     }
 
-    /// Whether the kernel keeps the child inside.
+    /// Tells whether the kernel keeps the child inside.
     pub fn is_closed(&self) -> bool {
         self.rules.is_some()
     }
@@ -103,9 +104,9 @@ mod system {
     /// The rights of the first version.
     const FIRST: u64 = (1 << 13) - 1;
     const DEVICE_CONTROL: u64 = 1 << 15;
-    /// Those that a rule about a single file can give.
+    /// The rights that a rule about a single file can give.
     const OF_FILES: u64 = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE;
-    /// Binding and connecting, of which nothing is allowed.
+    /// Binding and connecting. Neither is ever allowed.
     const NETWORK: u64 = 0b11;
 
     const ASK_VERSION: libc::c_uint = 1;
@@ -136,12 +137,12 @@ mod system {
 
     fn version() -> Option<libc::c_long> {
         let none = std::ptr::null::<Handled>();
-        // SAFETY: with this flag the kernel reads no attributes and only answers with a number.
+        // SAFETY: with this flag the kernel reads no attributes and only returns a number.
         let version = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, none, 0_usize, ASK_VERSION) };
         (version > 0).then_some(version)
     }
 
-    /// The rules as the kernel has them. None: it has no landlock.
+    /// The rules as a kernel object. None if the kernel has no landlock.
     pub(super) fn ruleset(places: &[(BorrowedFd<'_>, FenceRight)]) -> io::Result<Option<OwnedFd>> {
         let Some(version) = version() else { return Ok(None) };
         let mut files = FIRST;
@@ -149,7 +150,7 @@ mod system {
             files |= if version >= since { right } else { 0 };
         }
         let handled = Handled { files, network: if version >= 4 { NETWORK } else { 0 } };
-        // Before the fourth version the kernel knows the first field only.
+        // Before the fourth version the kernel knows only the first field.
         let size = if version >= 4 { size_of::<Handled>() } else { size_of::<u64>() };
         // SAFETY: `handled` lives through the call and has at least `size` bytes.
         let made = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, &raw const handled, size, 0) };
@@ -178,7 +179,7 @@ mod system {
         Ok(Some(rules))
     }
 
-    /// Closes the fence around this process for ever.
+    /// Closes the fence around this process permanently.
     pub(super) fn enter(rules: &OwnedFd) -> io::Result<()> {
         // SAFETY: system calls with numbers only.
         let done = unsafe {
@@ -212,7 +213,7 @@ mod tests {
 
     use super::*;
 
-    /// What a script prints that may read `in`, write `out`, and run programs of the system.
+    /// The output of a script that may read `in`, write `out`, and run programs of the system.
     fn run(folder: &std::path::Path, script: &str) -> (bool, String) {
         let system: Vec<File> = ["/usr", "/bin", "/lib", "/lib64", "/etc"]
             .iter()

@@ -1,15 +1,15 @@
 //! Files on this machine.
 //!
-//! Every path goes through the guard, which never leaves the roots and opens nothing but regular files and folders, so
+//! Every path goes through the guard, which never leaves the roots and opens only regular files and folders, so
 //! reading cannot block. Writing is the transaction in `apply`.
 
 mod apply;
 mod attributes;
 mod intent;
-mod names;
-mod spot;
+mod name_changes;
+mod transaction_folder;
 
-pub use self::names::Incoming;
+pub use self::name_changes::Incoming;
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -23,26 +23,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::guard::{Found, Guard, Last, Place, kind};
-use crate::landing::in_turn;
-use crate::{Applied, Boxed, ConfigPlaces, Entry, FileKind, FileOp, Files, Named, Stat, WorkspaceError};
+use crate::guard::{FileMeta, Guard, Last, GuardedPath, kind};
+use crate::naming_lock::run_in_turn;
+use crate::{Applied, Boxed, ConfigPaths, WalkEntry, FileKind, FileOp, Files, FolderEntry, FileInfo, WorkspaceError};
 
-/// Up to this size a file is read where the caller is: handing the work to
-/// another thread would take longer than the work.
+/// Up to this size a file is read on the caller's thread: handing the work to another thread would take longer than
+/// the work.
 const READ_INLINE: u64 = 256 * 1024;
-/// Bytes compared at a time.
+/// The number of bytes compared at a time.
 const COMPARED: usize = 64 * 1024;
 const PERMISSIONS: u32 = 0o7777;
 
-/// The files of this machine, beneath one root or several. A relative path is taken from the first.
+/// The files of this machine, beneath one root or several. A relative path begins at the first.
 #[derive(Debug, Clone)]
 pub struct LocalFiles {
     guard: Arc<Guard>,
-    /// Where transactions are noted.
+    /// The folder of the notes about transactions.
     notes: Option<PathBuf>,
     recovered: Vec<PathBuf>,
-    /// One `apply` at a time: two that undo each other could restore a state that
-    /// never was.
+    /// One `apply` at a time: two that roll back each other could restore a state that never existed.
     writing: Arc<Mutex<()>>,
 }
 
@@ -51,27 +50,27 @@ impl LocalFiles {
         Self::with_roots(root, Vec::new())
     }
 
-    /// More folders that may be read and written as the root is. One that does not exist is not there
-    /// until it does.
+    /// Adds folders that may be read and written like the root. A folder that does not exist yet is used once it
+    /// does.
     pub fn with_roots(root: PathBuf, more: Vec<PathBuf>) -> Self {
         let guard = Arc::new(Guard::new(root, more));
         Self { guard, notes: None, recovered: Vec::new(), writing: Arc::default() }
     }
 
-    /// The files of a root whose path has no links: where one is put on the way to it later, nothing is there. No path leads
-    /// into the closed folder (Lathe's own) either, by whatever name, link or mount.
+    /// The files of a root whose path has no links: if a link is put on the way to it later, nothing is found. No
+    /// path leads into the closed folder (Lathe's own) either, by any name, link or mount.
     pub fn confined(root: PathBuf, closed: &Path) -> Self {
         let guard = Arc::new(Guard::confined(root, closed));
         Self { guard, notes: None, recovered: Vec::new(), writing: Arc::default() }
     }
 
-    /// Protects the places that the configuration of repositories names, in addition.
-    pub fn naming(self, named: ConfigPlaces) -> Self {
-        self.guard.naming(named);
+    /// Protects the paths that the configuration of repositories names, in addition.
+    pub fn with_config_paths(self, named: ConfigPaths) -> Self {
+        self.guard.set_config_paths(named);
         self
     }
 
-    /// The first root, as it was named.
+    /// The first root, under its given name.
     pub fn root(&self) -> &Path {
         self.guard.first_root()
     }
@@ -81,24 +80,25 @@ impl LocalFiles {
         self.guard.closed()
     }
 
-    /// A regular file, open for reading, for what reads by itself on a thread of its own, as search does. Opening it by its
-    /// path instead would follow a link put there meanwhile.
+    /// Opens a regular file for a reader on a thread of its own, such as search. Opening it by its path instead would
+    /// follow a link that was put there meanwhile.
     pub fn open(&self, path: &Path) -> Result<File, WorkspaceError> {
         self.guard.file(path).map(|(file, _)| file)
     }
 
-    /// Whether the root is there.
+    /// Tells whether the root exists.
     pub fn is_there(&self) -> bool {
         self.guard.is_there()
     }
 
-    /// The size of a file or folder, and the time at which its content was last written: seconds since 1970, and nanoseconds.
+    /// The size of a file or folder, and the time of the last write to its content: seconds since 1970, and
+    /// nanoseconds.
     pub fn size_and_time(&self, path: &Path) -> Result<(u64, (i64, i64)), WorkspaceError> {
-        let found = self.guard.look(path)?;
+        let found = self.guard.metadata(path)?;
         Ok((found.len, found.modified))
     }
 
-    /// The real place of something that is there.
+    /// The real path of an existing file or folder.
     pub fn real_place(&self, path: &Path) -> Result<PathBuf, WorkspaceError> {
         let place = self.guard.locate(path, Last::Followed)?;
         match place.missing {
@@ -107,38 +107,39 @@ impl LocalFiles {
         }
     }
 
-    /// The first names below a folder, as [`walk`](Files::walk) gives them, and those that begin with a dot too. What is
-    /// inside of a `.git` is left out.
+    /// The first entries below a folder, like [`walk`](Files::walk), but with names that begin with a dot. The
+    /// content of a `.git` is left out.
     pub fn walk_hidden(
         &self,
         path: &Path,
         depth: usize,
         bounds: WalkBounds<'_>,
-    ) -> Result<Vec<Entry>, WorkspaceError> {
+    ) -> Result<Vec<WalkEntry>, WorkspaceError> {
         Walk { guard: &self.guard, dotted: Dotted::Shown, bounds, entries: Vec::new() }.all(path, depth)
     }
 
-    /// The folder of exactly this absolute path in a root, open for listing: no link on the way is followed.
+    /// Opens the folder at exactly this absolute path in a root, for listing: no link on the way is followed.
     pub fn exact_folder(&self, path: &Path) -> Result<OwnedFd, WorkspaceError> {
         self.guard.exact_folder(path)
     }
 
-    /// Notes each transaction in this folder while it runs, so that one that dies in the middle is put back by whoever
-    /// opens its root with the same folder next; that is done now for those that died before. The folder is made, for
-    /// its owner only. It must be the same for all sessions of a user, on a local disk, and outside of every root.
-    /// Without it a transaction of several files is whole unless the process dies in the middle of it.
+    /// Notes each transaction in this folder while it runs. If the process dies in the middle of a transaction, the
+    /// next one that opens the same root with the same folder rolls it back; this call does so for earlier deaths.
+    /// The folder is made, for its owner only. It must be the same for all sessions of a user, on a local disk, and
+    /// outside of every root. Without it a transaction of several files is atomic unless the process dies in the
+    /// middle of it.
     pub fn recovering(mut self, folder: PathBuf) -> Result<Self, WorkspaceError> {
         self.recovered = intent::recover(&self.guard, &folder)?;
         self.notes = Some(folder);
         Ok(self)
     }
 
-    /// Files that got their old content back when this was opened.
+    /// Files whose old content was restored when this was opened.
     pub fn recovered(&self) -> &[PathBuf] {
         &self.recovered
     }
 
-    /// Works as on systems without `openat2` and `renameat2`. For tests of that way.
+    /// Disables `openat2` and `renameat2`, as on systems without them. For tests of that case.
     #[doc(hidden)]
     pub fn stepwise(root: PathBuf) -> Self {
         let guard = Arc::new(Guard::new(root, Vec::new()).stepwise());
@@ -147,10 +148,10 @@ impl LocalFiles {
 }
 
 impl Files for LocalFiles {
-    fn stat<'a>(&'a self, path: &'a Path) -> Boxed<'a, Result<Stat, WorkspaceError>> {
+    fn stat<'a>(&'a self, path: &'a Path) -> Boxed<'a, Result<FileInfo, WorkspaceError>> {
         Box::pin(async move {
-            let found = self.guard.look(path)?;
-            Ok(Stat { kind: kind(&found), bytes: found.len, mode: found.mode & PERMISSIONS })
+            let found = self.guard.metadata(path)?;
+            Ok(FileInfo { kind: kind(&found), bytes: found.len, mode: found.mode & PERMISSIONS })
         })
     }
 
@@ -173,7 +174,7 @@ impl Files for LocalFiles {
         })
     }
 
-    fn walk<'a>(&'a self, path: &'a Path, depth: usize) -> Boxed<'a, Result<Vec<Entry>, WorkspaceError>> {
+    fn walk<'a>(&'a self, path: &'a Path, depth: usize) -> Boxed<'a, Result<Vec<WalkEntry>, WorkspaceError>> {
         Box::pin(async move {
             let (guard, given) = (Arc::clone(&self.guard), path.to_owned());
             blocking(path, move || {
@@ -185,18 +186,18 @@ impl Files for LocalFiles {
         })
     }
 
-    fn list<'a>(&'a self, path: &'a Path) -> Boxed<'a, Result<Vec<Named>, WorkspaceError>> {
+    fn list<'a>(&'a self, path: &'a Path) -> Boxed<'a, Result<Vec<FolderEntry>, WorkspaceError>> {
         Box::pin(async move {
             let (guard, given) = (Arc::clone(&self.guard), path.to_owned());
             blocking(path, move || {
                 let (folder, place) = guard.folder(&given)?;
-                let names = names(folder).map_err(|error| WorkspaceError::io(given, error))?;
+                let names = read_names(folder).map_err(|error| WorkspaceError::io(given, error))?;
                 let open = names.into_iter().filter(|(_, found)| !guard.is_closed(found));
                 let named = open.map(|(name, found)| {
-                    let found = behind(&guard, &place.join(&name), found);
+                    let found = resolved(&guard, &place.join(&name), found);
                     let (kind, bytes) =
                         found.map_or((FileKind::Special, 0), |found| (kind(&found), found.len));
-                    Named { name, kind, bytes }
+                    FolderEntry { name, kind, bytes }
                 });
                 Ok(named.collect())
             })
@@ -204,8 +205,8 @@ impl Files for LocalFiles {
         })
     }
 
-    /// Once begun it runs to its end, also when the caller stops waiting.
-    fn apply_masked<'a>(
+    /// Once started it runs to its end, even if the caller stops waiting.
+    fn apply_with_umask<'a>(
         &'a self,
         ops: Vec<FileOp>,
         umask: Option<u32>,
@@ -213,7 +214,7 @@ impl Files for LocalFiles {
         Box::pin(async move {
             let (guard, writing) = (Arc::clone(&self.guard), Arc::clone(&self.writing));
             let notes = self.notes.clone();
-            let applied = in_turn(move || {
+            let applied = run_in_turn(move || {
                 let _one = writing.lock();
                 let apply = || apply::apply(&guard, notes.as_deref(), ops);
                 match umask {
@@ -223,7 +224,8 @@ impl Files for LocalFiles {
             });
             let (applied, olds) = ended(self.guard.first_root(), applied.await)?;
             if !olds.is_empty() {
-                // Nobody waits for this one, and nothing is lost if it never runs: then the system closes them.
+                // No caller waits for this task, and nothing is lost if it never runs: then the system closes the
+                // files.
                 drop(tokio::task::spawn_blocking(move || drop(olds)));
             }
             Ok(applied)
@@ -242,7 +244,7 @@ impl Files for LocalFiles {
     }
 }
 
-/// Works under another umask than the process has: on a thread of its own, since all others share one.
+/// Runs work under another umask than the process has: on a thread of its own, because all others share one.
 #[cfg(target_os = "linux")]
 fn under_umask<T: Send>(
     umask: u32,
@@ -266,7 +268,7 @@ fn under_umask<T: Send>(
     }
 }
 
-/// Elsewhere a thread has no umask of its own.
+/// On other systems a thread has no umask of its own.
 #[cfg(not(target_os = "linux"))]
 fn under_umask<T: Send>(
     _: u32,
@@ -290,9 +292,9 @@ fn ended<T>(
     ended.unwrap_or_else(|gone| Err(WorkspaceError::io(path, io::Error::other(gone))))
 }
 
-/// The bytes of the range that exist. Files of /proc say they are empty and are
-/// not, so the size is only a hint for the memory to take, which may be refused.
-fn read_range(mut file: &File, found: &Found, range: Range<u64>) -> io::Result<Vec<u8>> {
+/// The existing bytes of the range. Files of /proc report size 0 although they have content, so the size is only a
+/// hint for the allocation, which may fail.
+fn read_range(mut file: &File, found: &FileMeta, range: Range<u64>) -> io::Result<Vec<u8>> {
     let wanted = range.end.saturating_sub(range.start);
     let hint = found.len.min(range.end).saturating_sub(range.start);
     let mut bytes = Vec::new();
@@ -303,8 +305,8 @@ fn read_range(mut file: &File, found: &Found, range: Range<u64>) -> io::Result<V
     Ok(bytes)
 }
 
-/// Whether a file is exactly these bytes, without a second copy of them in memory.
-fn holds(mut file: &File, content: &[u8]) -> io::Result<bool> {
+/// Tells whether a file has exactly these bytes, without a second copy of them in memory.
+fn has_content(mut file: &File, content: &[u8]) -> io::Result<bool> {
     let mut piece = [0; COMPARED];
     file.seek(SeekFrom::Start(0))?;
     let mut rest = content;
@@ -329,7 +331,7 @@ struct SortedNames {
 }
 
 impl SortedNames {
-    /// Reads the names until `ended` says that nobody wants them.
+    /// Reads the names until `ended` returns true, because nothing needs more of them.
     fn of(folder: OwnedFd, ended: impl Fn() -> bool) -> io::Result<Self> {
         let mut folder = nix::dir::Dir::from_fd(folder)?;
         let mut names = Vec::new();
@@ -347,50 +349,50 @@ impl SortedNames {
     }
 }
 
-/// All names in a folder, sorted by their bytes, and what they are, links themselves. One that is gone by now is left out.
-fn names(folder: OwnedFd) -> io::Result<Vec<(std::ffi::OsString, Found)>> {
+/// All names in a folder, sorted by their bytes, with the metadata of links themselves. Names that are gone by now
+/// are left out.
+fn read_names(folder: OwnedFd) -> io::Result<Vec<(std::ffi::OsString, FileMeta)>> {
     let SortedNames { folder, names } = SortedNames::of(folder, || false)?;
     let found = names.iter().filter_map(|name| {
         let name = OsStr::from_bytes(name);
-        Some((name.to_owned(), Found::at(&folder, Path::new(name)).ok()?))
+        Some((name.to_owned(), FileMeta::at(&folder, Path::new(name)).ok()?))
     });
     Ok(found.collect())
 }
 
-/// What a name leads to, if that is inside.
-fn behind(guard: &Guard, place: &Place, found: Found) -> Option<Found> {
-    if found.is_link() { guard.look(&guard.real(place)).ok() } else { Some(found) }
+/// The metadata of a name's target, if that is inside.
+fn resolved(guard: &Guard, place: &GuardedPath, found: FileMeta) -> Option<FileMeta> {
+    if found.is_link() { guard.metadata(&guard.real(place)).ok() } else { Some(found) }
 }
 
-/// Names that begin with a dot.
+/// The treatment of names that begin with a dot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Dotted {
     Shown,
     LeftOut,
 }
 
-/// The end of a walk, where it is not that of the tree.
+/// The limits of a walk.
 #[derive(Debug, Clone, Copy)]
 pub struct WalkBounds<'a> {
-    /// Entries that are given.
+    /// The maximum number of entries.
     pub most: usize,
-    /// Becomes true when nobody waits for the walk any more.
+    /// Becomes true when no caller waits for the walk any more.
     pub stop: &'a AtomicBool,
 }
 
-/// Entries in the order of a tree: names of a folder by their bytes, what a folder
-/// holds right after it. A link is listed as what it leads to and never entered; a
-/// link that leads nowhere, or outside, is special. Folders that cannot be read are
-/// listed without content, except the first.
+/// Entries in the order of a tree: the names of a folder by their bytes, and the content of a folder right after it.
+/// A link is listed with the kind of its target and never entered; a link that leads nowhere, or outside, is special.
+/// Unreadable folders are listed without content, except for the first.
 struct Walk<'a> {
     guard: &'a Guard,
     dotted: Dotted,
     bounds: WalkBounds<'a>,
-    entries: Vec<Entry>,
+    entries: Vec<WalkEntry>,
 }
 
 impl Walk<'_> {
-    fn all(mut self, path: &Path, depth: usize) -> Result<Vec<Entry>, WorkspaceError> {
+    fn all(mut self, path: &Path, depth: usize) -> Result<Vec<WalkEntry>, WorkspaceError> {
         let (folder, place) = self.guard.folder(path)?;
         if depth > 0 {
             self.inside(folder, (&place, Path::new("")), depth)
@@ -403,20 +405,20 @@ impl Walk<'_> {
         self.entries.len() >= self.bounds.most || self.bounds.stop.load(Ordering::Relaxed)
     }
 
-    /// Takes the names of a folder `below` the one that is walked, and what is in them. The folder is closed before those in
-    /// it are opened: a tree may be deeper than a process has descriptors.
-    fn inside(&mut self, opened: OwnedFd, (first, below): (&Place, &Path), depth: usize) -> io::Result<()> {
+    /// Lists the names of the folder `below`, relative to the folder of the walk, and their content. The folder is
+    /// closed before its subfolders are opened: a tree may be deeper than a process has descriptors.
+    fn inside(&mut self, opened: OwnedFd, (first, below): (&GuardedPath, &Path), depth: usize) -> io::Result<()> {
         for (name, found) in self.shown_in(opened)? {
             if self.has_ended() {
                 return Ok(());
             }
             let path = below.join(&name);
             let place = first.join(&path);
-            let led = behind(self.guard, &place, found);
+            let led = resolved(self.guard, &place, found);
             let kind = led.map_or(FileKind::Special, |led| kind(&led));
-            self.entries.push(Entry { path: path.clone(), kind });
+            self.entries.push(WalkEntry { path: path.clone(), kind });
             if found.is_folder() && depth > 1 && name != ".git" {
-                // A subfolder that cannot be read, or is gone by now, hides nothing else.
+                // A subfolder that cannot be read, or is gone by now, does not end the walk.
                 if let Ok(opened) = self.guard.open_folder(&place) {
                     let _ = self.inside(opened, (first, &path), depth - 1);
                 }
@@ -425,15 +427,15 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Those of the names in a folder that are shown, as many as there is room for.
-    fn shown_in(&self, opened: OwnedFd) -> io::Result<Vec<(std::ffi::OsString, Found)>> {
+    /// The names in a folder that are shown, up to the limit.
+    fn shown_in(&self, opened: OwnedFd) -> io::Result<Vec<(std::ffi::OsString, FileMeta)>> {
         let SortedNames { folder, names } = SortedNames::of(opened, || self.has_ended())?;
         let shown = names.iter().take_while(|_| !self.has_ended()).filter_map(|name| {
             if name.starts_with(b".") && self.dotted == Dotted::LeftOut {
                 return None;
             }
             let name = OsStr::from_bytes(name);
-            let found = Found::at(&folder, Path::new(name)).ok()?;
+            let found = FileMeta::at(&folder, Path::new(name)).ok()?;
             (!self.guard.is_closed(&found)).then(|| (name.to_owned(), found))
         });
         Ok(shown.take(self.bounds.most - self.entries.len()).collect())

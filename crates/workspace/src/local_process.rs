@@ -61,7 +61,7 @@ struct LocalChild {
 }
 
 impl LocalChild {
-    /// The group may outlive its first process; while it does, its number is not used again.
+    /// The group may outlive its first process; as long as it does, its number is not reused.
     fn kill_group(&self) {
         if let Some(group) = self.group {
             // The only failure is that nothing of the group is left.
@@ -80,7 +80,7 @@ impl Child for LocalChild {
     }
 
     fn wait(&mut self) -> Boxed<'_, Result<Ended, WorkspaceError>> {
-        // tokio would close an untaken stdin first; the caller alone decides when its input ends.
+        // tokio would close an untaken stdin first; only the caller decides when its input ends.
         Box::pin(async move {
             let stdin = self.child.stdin.take();
             let status = self.child.wait().await;
@@ -97,7 +97,7 @@ impl Child for LocalChild {
 
 impl Drop for LocalChild {
     fn drop(&mut self) {
-        // A child that was waited for ended by itself; what it left behind is not ours to guess about.
+        // A child that was waited for ended by itself; its remaining processes are not ours to kill.
         if self.child.id().is_some() {
             self.kill_group();
         }

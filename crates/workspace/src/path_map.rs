@@ -1,7 +1,8 @@
 //! The map between host paths and the paths of processes inside a workspace.
 //!
-//! It holds in both directions: what it maps inside comes back as it was. A path that would come back as another one, because
-//! a deeper row hides it, has no counterpart, and neither has one with `..`, which only the other side can follow.
+//! It is reversible: a path that is mapped inside maps back to itself. A path that would map back to another one,
+//! because a deeper row hides it, has no counterpart, and neither has one with `..`, which only the other side can
+//! follow.
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -13,22 +14,22 @@ struct Shared {
     inside: PathBuf,
 }
 
-/// Which host path is which path inside. By default both sides have the same paths.
+/// The map from host paths to paths inside. By default both sides have the same paths.
 #[derive(Debug, Clone, Default)]
 pub struct PathMap(Option<Arc<[Shared]>>);
 
 impl PathMap {
-    /// A map of folders: each by its host path and its path inside. What lies in none of them is on one side only.
+    /// A map of folders: each by its host path and its path inside. A path in none of them exists on one side only.
     pub fn of(folders: impl IntoIterator<Item = (PathBuf, PathBuf)>) -> Self {
         Self(Some(folders.into_iter().map(|(host, inside)| Shared { host, inside }).collect()))
     }
 
-    /// The path inside of a host path.
+    /// The path inside for a host path.
     pub fn inside(&self, host: &Path) -> Option<PathBuf> {
         let Some(folders) = &self.0 else { return Some(host.to_owned()) };
         let mut named: Vec<&Shared> =
             folders.iter().filter(|shared| host.starts_with(&shared.host)).collect();
-        // The nearest folder says it best.
+        // The nearest folder is the most specific.
         named.sort_by_key(|shared| std::cmp::Reverse(shared.host.components().count()));
         let mut found = named.into_iter().filter_map(|shared| moved(host, &shared.host, &shared.inside));
         found.find(|inside| self.host(inside).as_deref() == Some(host))
@@ -47,7 +48,7 @@ impl PathMap {
 fn moved(path: &Path, from: &Path, to: &Path) -> Option<PathBuf> {
     let below = path.strip_prefix(from).ok()?;
     let is_plain = below.components().all(|part| matches!(part, Component::Normal(_)));
-    // Joining nothing would add a slash to the end.
+    // Joining an empty path would add a trailing slash.
     is_plain.then(|| if below.as_os_str().is_empty() { to.to_owned() } else { to.join(below) })
 }
 

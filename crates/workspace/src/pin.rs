@@ -1,10 +1,10 @@
-//! A pinned file: a program as it was when a person trusted it.
+//! A pinned file: a program as it was when the user trusted it.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use lathe_protocol::{Digest, Digesting};
+use lathe_protocol::{Digest, DigestBuilder};
 
 use crate::{LocalTree, WorkspaceError, content_of, open_regular};
 
@@ -21,7 +21,7 @@ pub struct Pin {
 }
 
 impl Pin {
-    /// Pins the file that a word names, relative to the root; `None` if it names no file of the project.
+    /// Pins the file that a word names, relative to the root. None if it names no file of the project.
     pub fn take(tree: &LocalTree, root: &Path, word: &str) -> Result<Option<Self>, WorkspaceError> {
         let Ok(path) = root.join(word).canonicalize() else { return Ok(None) };
         let Ok(file) = tree.open(&path) else { return Ok(None) };
@@ -29,8 +29,8 @@ impl Pin {
         Ok(Some(Self { word: word.to_owned(), path, digest }))
     }
 
-    /// The reason why the file may not be run any more, if its content differs from what was trusted.
-    pub fn changed(&self) -> Option<String> {
+    /// The reason why the file may not be run any more, if its content differs from the trusted content.
+    pub fn why_changed(&self) -> Option<String> {
         let now = open_regular(&self.path).map_err(|error| WorkspaceError::io(&self.path, error));
         match now.and_then(|file| digest(file, &self.path)) {
             Ok(now) if now == self.digest => None,
@@ -39,7 +39,7 @@ impl Pin {
         }
     }
 
-    /// The text that was pinned, or why it cannot be shown.
+    /// The text that was pinned, or the reason why it cannot be shown.
     pub fn text(&self) -> Result<String, String> {
         let file = open_regular(&self.path).map_err(|error| error.to_string())?;
         let bytes = content_of(file, LARGEST).map_err(|error| error.to_string())?;
@@ -52,12 +52,12 @@ impl Pin {
 }
 
 fn digest(file: File, path: &Path) -> Result<Digest, WorkspaceError> {
-    let (mut digesting, mut source) = (Digesting::default(), file.take(LARGEST + 1));
+    let (mut digesting, mut source) = (DigestBuilder::default(), file.take(LARGEST + 1));
     let (mut buffer, mut size) = (vec![0; 64 * 1024], 0);
     loop {
         let read = source.read(&mut buffer).map_err(|error| WorkspaceError::io(path, error))?;
         if read == 0 {
-            return Ok(digesting.done());
+            return Ok(digesting.finish());
         }
         size += read as u64;
         if size > LARGEST {

@@ -1,8 +1,8 @@
-//! Processes: how a program is started and stopped, wherever it runs.
+//! The seam for starting and stopping programs, wherever they run.
 //!
-//! A tool never calls `Command` itself. It asks the workspace, so the same tool
-//! works on this machine, in a jail or in a container. The seam is kept to what
-//! all three can do: three byte pipes, an exit, and an end to the whole tree.
+//! A tool never calls `Command` itself. It asks the workspace, so the same tool works on this machine, in a jail or
+//! in a container. The seam has only the operations that all three support: three byte pipes, an exit, and an end to
+//! the whole tree.
 
 use std::ffi::{OsStr, OsString};
 use std::future::Future;
@@ -17,7 +17,7 @@ use crate::{Fence, WorkspaceError};
 /// A future returned through a dynamic seam.
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// What to start. `env` is the whole environment of the child: nothing is inherited.
+/// The parameters of a new process. `env` is the whole environment of the child: nothing is inherited.
 #[derive(Debug, Clone)]
 pub struct Spawn {
     pub argv: Vec<OsString>,
@@ -27,7 +27,8 @@ pub struct Spawn {
 }
 
 impl Spawn {
-    /// This as a command of the standard library, without input, for what waits for it on a thread of its own.
+    /// The same as a command of the standard library, without input, for a caller that waits for it on a thread of
+    /// its own.
     pub fn command(&self) -> Command {
         let (program, arguments) = self
             .argv
@@ -41,13 +42,14 @@ impl Spawn {
     }
 }
 
-/// A program that belongs to no session: one that a person asked for, as an editor, or one that Lathe itself uses. It gets the
-/// environment of this process. The processes of a session begin at [`Processes`] instead, where its walls are.
+/// A command for a program that belongs to no session: one that the user asked for, such as an editor, or one that
+/// Lathe itself uses. It gets the environment of this process. The processes of a session are started through
+/// [`Processes`] instead, within its walls.
 pub fn program_command(program: impl AsRef<OsStr>) -> Command {
     Command::new(program)
 }
 
-/// How a child ended.
+/// The ways in which a child ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
     Code(i32),
@@ -70,7 +72,7 @@ pub trait Child: Send {
     fn kill_tree(&mut self) -> Boxed<'_, Result<(), WorkspaceError>>;
 }
 
-/// Where programs run.
+/// The processes of a workspace.
 pub trait Processes: Send + Sync {
     fn spawn(&self, what: Spawn) -> Boxed<'_, Result<Box<dyn Child>, WorkspaceError>>;
 }

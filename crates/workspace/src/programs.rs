@@ -1,12 +1,12 @@
-//! Programs on PATH, so that no file of the folder that is worked in is taken for one.
+//! Search for programs on PATH that never finds a file of the working folder.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// A program of this name on PATH, by its whole path. Neither a relative part of PATH counts nor one in `tree`, nor a link
-/// that leads into it. One that is in any work tree of git comes last: the tree may be a copy of the one that PATH names.
+/// The full path of a program on PATH. Relative parts of PATH do not count, nor parts in `tree`, nor links that lead
+/// into it. A program in any git work tree comes last: the tree may be a copy of the one that PATH names.
 pub fn find_program(name: &str, tree: &Path) -> Option<PathBuf> {
     let tree = real(tree);
     let is_program = |path: &PathBuf| {
@@ -34,12 +34,12 @@ fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
-/// Whether a path is really in a tree. Everything is in `/`, which therefore does not count.
+/// Tells whether a path is really in a tree. Everything is in `/`, which therefore does not count.
 fn is_in(path: &Path, tree: &Path) -> bool {
     tree.parent().is_some() && real(path).starts_with(tree)
 }
 
-/// PATH without relative parts: what a name means must not depend on the folder somebody stands in.
+/// PATH without relative parts: the meaning of a name must not depend on the working folder.
 pub fn absolute_path(path: &OsStr) -> OsString {
     let parts: Vec<PathBuf> = std::env::split_paths(path).filter(|part| part.is_absolute()).collect();
     std::env::join_paths(parts).unwrap_or_else(|_| OsString::from_vec(path.as_bytes().to_vec()))

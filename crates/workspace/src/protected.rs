@@ -1,13 +1,13 @@
-//! Names that no file tool writes, whatever the mode: what they hold is run by git, a shell, an editor or Lathe itself the
-//! next time somebody looks at the folder.
+//! Names that no file tool writes, in any mode: git, a shell, an editor or Lathe itself runs their content the next
+//! time the folder is used.
 //!
-//! Names are compared as the most forgiving file system would: without case, without code points that are not drawn, with
-//! wide and styled letters as plain ones, without trailing dots and blanks, and by their short 8.3 form. The list is one
-//! for all systems, because a folder made here may be mounted there. Reading is not restricted.
+//! Names are compared as the most lenient file system does: ignoring case, invisible code points, trailing dots and
+//! blanks, with wide and styled letters as plain ones, and by their short 8.3 form. The list is the same for all
+//! systems, because a folder made here may be mounted there. Reading is not restricted.
 
 use std::path::{Component, Path};
 
-/// Protected with everything below, wherever they stand.
+/// Names that are protected with everything below them, in any folder.
 pub(crate) const NAMES: &[&str] = &[
     ".git",
     ".lathe",
@@ -40,7 +40,7 @@ pub(crate) const NAMES: &[&str] = &[
     ".gnupg",
     ".netrc",
     ".mcp.json",
-    // Editors, debuggers, terminals and task runners run what these say.
+    // Editors, debuggers, terminals and task runners run what these name.
     ".vim",
     ".nvim.lua",
     ".lvimrc",
@@ -80,7 +80,7 @@ pub(crate) const NAMES: &[&str] = &[
     ".externaltoolbuilders",
     ".screenrc",
     ".wezterm.lua",
-    // Shells of languages run these when they start.
+    // Interactive interpreters run these when they start.
     ".ghci",
     ".rprofile",
     ".renviron",
@@ -135,16 +135,16 @@ pub(crate) const NAMES: &[&str] = &[
     ".copilot",
 ];
 
-/// Protected are all names that begin like this.
+/// Prefixes: all names that begin with one are protected.
 const BEGINNINGS: &[&str] = &[".aider", ".clinerules", ".roorules", ".windsurfrules"];
 
-/// Protected are all names that begin and end like this: `mise.production.toml`.
+/// Prefixes with suffixes: all names with both are protected, such as `mise.production.toml`.
 const AROUND: &[(&str, &str)] = &[("mise.", ".toml"), (".mise.", ".toml")];
 
-/// Protected are all names that end like this: editors run the tasks and configurations in them.
+/// Suffixes: all names that end with one are protected, because editors run the tasks and configurations in them.
 const ENDINGS: &[&str] = &[".code-workspace", ".run.xml", ".sublime-project", ".sublime-workspace"];
 
-/// Protected in this folder only; the rest of the folder is ordinary project configuration.
+/// Names that are protected in this folder only; the rest of the folder is ordinary project configuration.
 pub(crate) const PAIRS: &[(&str, &str)] = &[
     (".vscode", "settings.json"),
     (".vscode", "tasks.json"),
@@ -154,7 +154,7 @@ pub(crate) const PAIRS: &[(&str, &str)] = &[
     (".idea", "runconfigurations"),
     (".hg", "hgrc"),
     (".hg", "hgrc-not-shared"),
-    // Its `config.toml` names programs, and the rest is no one's to write.
+    // Its `config.toml` names programs, and the rest is not for tools to write.
     (".jj", "repo"),
     (".config", "fish"),
     (".config", "nushell"),
@@ -165,8 +165,8 @@ pub(crate) const PAIRS: &[(&str, &str)] = &[
     ("mise", "config.local.toml"),
 ];
 
-/// Whether a path, by its spelling alone, names something that no file tool may write. `..` takes the name before it away;
-/// who knows where links lead asks again with the resolved path.
+/// Tells whether no file tool may write a path, by its spelling alone. `..` removes the name before it; a caller that
+/// has resolved the links asks again with the real path.
 pub fn is_protected(path: &Path) -> bool {
     let mut names: Vec<String> = Vec::new();
     for part in path.components() {
@@ -190,9 +190,10 @@ pub fn is_protected(path: &Path) -> bool {
         })
 }
 
-/// Whether a path below a real root names something that no file tool may write, by its whole real path: a root that is
-/// `.git/hooks`, or lies in it, is no way around the name. Folders above a repository's top do not count, because a work tree
-/// of its own in `.claude/worktrees` is ordinary ground; where no repository stands between, they all do.
+/// Tells whether no file tool may write a path below a real root, by its whole real path: a root that is
+/// `.git/hooks`, or lies in it, does not bypass the protection. Folders above the top of a repository do not count,
+/// because a work tree of its own in `.claude/worktrees` is ordinary ground; if there is no repository in between,
+/// they all count.
 pub fn is_protected_in(root: &Path, below: &Path) -> bool {
     is_protected(below) || {
         let plain = below.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
@@ -200,8 +201,9 @@ pub fn is_protected_in(root: &Path, below: &Path) -> bool {
     }
 }
 
-/// Whether a real folder, or one on the way to it from the top of its repository on, is one in which names are protected. No
-/// repository is made there: its top would make the names free. Nor is one in a folder that is laid out like a repository.
+/// Tells whether names are protected in a real folder, or in one on the way to it from the top of its repository. No
+/// repository is made there: its top would lift the protection. The same holds for a folder with the layout of a
+/// repository.
 pub fn is_protected_ground(folder: &Path) -> bool {
     let below = from_top(folder);
     let within = below.components().count() + usize::from(below != folder);
@@ -212,8 +214,8 @@ pub fn is_protected_ground(folder: &Path) -> bool {
     is_protected(below) || below.iter().any(|name| holds(&folded(&name.to_string_lossy())))
 }
 
-/// A real folder from the top of the repository on that it lies in, or its whole path where it lies in none. Nobody works in a
-/// `.git`, nor in git's own parts of a bare repository, so what looks like a repository in there is none.
+/// The path of a real folder from the top of its repository, or its whole path if it lies in none. Repositories in a
+/// `.git`, or in git's own parts of a bare repository, do not count, because nobody works there.
 pub(crate) fn from_top(folder: &Path) -> &Path {
     tops(folder).next().and_then(|top| folder.strip_prefix(top).ok()).unwrap_or(folder)
 }
@@ -224,7 +226,7 @@ pub(crate) fn tops(folder: &Path) -> impl Iterator<Item = &Path> {
     folder.ancestors().filter(move |above| is_top(above) && !in_git(above) && !is_in_parts(above))
 }
 
-/// Names in a folder that make it a repository, steer one, or hold what is its own.
+/// Names in a folder that make it a repository, steer one, or are part of one.
 const STEERING: &[&str] = &[
     "head",
     "objects",
@@ -245,12 +247,13 @@ const STEERING: &[&str] = &[
     "worktrees",
 ];
 
-/// Tells whether a name in lower case is one by which git works in a repository.
+/// Tells whether a name in lower case is one that git uses in a repository.
 pub(crate) fn steers(name: &str) -> bool {
     STEERING.contains(&name)
 }
 
-/// Tells whether a folder lies in git's own part of a folder that is laid out like a repository, as in the `hooks` of a bare one.
+/// Tells whether a folder lies in git's own part of a folder with the layout of a repository, such as the `hooks` of
+/// a bare one.
 fn is_in_parts(folder: &Path) -> bool {
     folder.ancestors().any(|part| {
         let is_own = part.file_name().is_some_and(|name| steers(&name.to_string_lossy().to_lowercase()));
@@ -258,13 +261,13 @@ fn is_in_parts(folder: &Path) -> bool {
     })
 }
 
-/// Tells whether git takes a folder for a repository by what is in it.
+/// Tells whether git accepts a folder as a repository by its content.
 fn is_laid_out(folder: &Path) -> bool {
     let has = |name: &str| folder.join(name).symlink_metadata().is_ok();
     has("HEAD") && (has("commondir") || (has("objects") && has("refs")))
 }
 
-/// A folder with a `.git` that git would take: a folder with a `HEAD`, or the file that leads to one.
+/// Tells whether a folder has a `.git` that git would accept: a folder with a `HEAD`, or a file that leads to one.
 fn is_top(folder: &Path) -> bool {
     let git = folder.join(".git");
     match git.symlink_metadata() {
@@ -274,25 +277,25 @@ fn is_top(folder: &Path) -> bool {
     }
 }
 
-/// The name as a file system that ignores most differences sees it.
+/// The name as the most lenient file system compares it.
 pub(crate) fn folded(name: &str) -> String {
     let drawn = name.chars().filter(|c| !is_ignorable(*c)).map(plain);
-    // The dot above is what lower-casing leaves of a Turkish capital I.
+    // The dot above is left when a Turkish capital I is lower-cased.
     let lower = drawn.flat_map(char::to_lowercase).filter(|c| *c != '\u{307}');
     let lower: String = lower.map(plain).collect();
-    // NTFS has streams behind a colon, and drops dots and blanks at the end.
+    // NTFS has streams after a colon, and drops dots and blanks at the end.
     let lower = lower.split(':').next().unwrap_or_default();
     lower.trim_end_matches(['.', ' ']).to_owned()
 }
 
-/// Names are folded already.
+/// Compares two names that are folded already.
 pub(crate) fn is_same(name: &str, protected: &str) -> bool {
     name == protected || is_short_form(name, protected)
 }
 
-/// `git~1` for `.git`: up to six letters without dots, a tilde and a number. Names are folded already.
+/// Recognises `git~1` for `.git`: up to six letters without dots, a tilde and a number. Names are folded already.
 fn is_short_form(name: &str, protected: &str) -> bool {
-    // The hashed form git itself refuses.
+    // The hashed form that git itself refuses.
     if protected == ".gitmodules" && name.starts_with("gi7eba~") {
         return true;
     }
@@ -310,7 +313,7 @@ fn is_short_form(name: &str, protected: &str) -> bool {
         && ending == long_ending.get(..3).unwrap_or(long_ending)
 }
 
-/// Default-ignorable code points of Unicode, and what Apple's file system leaves out.
+/// Default-ignorable code points of Unicode, and those that Apple's file system ignores.
 fn is_ignorable(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
@@ -320,7 +323,7 @@ fn is_ignorable(c: char) -> bool {
         | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Letters that compatibility folding makes plain ones.
+/// The plain form of letters, as in compatibility folding.
 fn plain(c: char) -> char {
     let ascii = |offset: u32| char::from_u32(offset).unwrap_or(c);
     let code = u32::from(c);

@@ -1,4 +1,4 @@
-//! Regular files, opened without waiting: a pipe or a device in the place of a file is an error.
+//! Regular files, opened without blocking: a pipe or a device in place of a file is an error.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -7,11 +7,12 @@ use std::path::Path;
 
 use nix::libc;
 
-/// Opens a regular file for reading. The kind is asked of the open file, so that a file swapped for a pipe is not waited for.
+/// Opens a regular file for reading. The kind is checked on the open file, so a file swapped for a pipe does not
+/// block.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
     let file = File::options().read(true).custom_flags(flags).open(path).map_err(|error| {
-        if error.kind() == io::ErrorKind::NotFound && leads_nowhere(path) { nowhere() } else { error }
+        if error.kind() == io::ErrorKind::NotFound && is_dangling(path) { dangling_link_error() } else { error }
     })?;
     match file.metadata()?.is_file() {
         true => Ok(file),
@@ -19,19 +20,19 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Tells whether a path, or a folder on its way, is a link to something that is not there. Such a path is not the same as one
-/// that nobody made: somebody meant a file to be there.
-pub fn leads_nowhere(path: &Path) -> bool {
+/// Tells whether a path, or a folder on its way, is a link to a missing file. That differs from a path that was never
+/// made: a file was meant to be there.
+pub fn is_dangling(path: &Path) -> bool {
     let missing = path.ancestors().take_while(|place| place.metadata().is_err());
     missing.into_iter().any(|place| place.symlink_metadata().is_ok_and(|found| found.is_symlink()))
 }
 
-/// The error about such a link, which has no kind of its own.
-pub fn nowhere() -> io::Error {
+/// The error for such a link. No error kind exists for it.
+pub fn dangling_link_error() -> io::Error {
     io::Error::other("it is a link that leads nowhere: put the file there, or remove the link")
 }
 
-/// The content of a regular file of at most `most` bytes. None: there is no file of this name.
+/// The content of a regular file of at most `most` bytes. None if it does not exist.
 pub fn read_regular(path: &Path, most: u64) -> io::Result<Option<Vec<u8>>> {
     match open_regular(path) {
         Ok(file) => content_of(file, most).map(Some),

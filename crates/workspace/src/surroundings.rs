@@ -1,4 +1,4 @@
-//! The things a program takes over from whoever calls it.
+//! The context that a program inherits from its caller.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -9,12 +9,13 @@ use crate::Spawn;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Surroundings {
     pub folder: PathBuf,
-    /// Exported ones, and those that stood before the command. None at all where the caller is no process.
+    /// Exported variables, and those set on the command. Empty if the caller is not a process.
     pub variables: Vec<(OsString, OsString)>,
     pub umask: Option<u32>,
 }
 
-/// Variables that decide which program or code runs. A program was trusted with those of whoever trusted it.
+/// Variables that decide which program or code runs. A program was trusted with the values of the user who trusted
+/// it.
 const CODE: [&str; 14] = [
     "PATH",
     "ENV",
@@ -32,17 +33,17 @@ const CODE: [&str; 14] = [
     "R_PROFILE_USER",
 ];
 
-/// Beginnings of the names of others like these.
+/// Prefixes of further variables of this kind.
 const CODE_PREFIXES: [&str; 11] =
     ["LD_", "DYLD_", "BASH", "PYTHON", "PERL", "RUBY", "NODE_", "GIT_", "LUA_", "DOTNET_", "LATHE_"];
 
-/// Keeps Python from importing files that lie in the folder it works in, or beside its script: whoever may write there would
-/// have them run. Versions before 3.11 do not know of it.
+/// Keeps Python from importing files in its working folder, or next to its script: otherwise a process with write
+/// access there could run code. Versions before 3.11 ignore the variable.
 #[must_use]
 pub fn without_imports(mut env: Vec<(OsString, OsString)>) -> Vec<(OsString, OsString)> {
     env.retain(|(name, _)| name != "PYTHONSAFEPATH");
     env.push(("PYTHONSAFEPATH".into(), "1".into()));
-    // Bytecode beside a script would be read in its place.
+    // Bytecode next to a script would be read in its place.
     if !env.iter().any(|(name, _)| name == "PYTHONDONTWRITEBYTECODE") {
         env.push(("PYTHONDONTWRITEBYTECODE".into(), "1".into()));
     }
@@ -50,9 +51,9 @@ pub fn without_imports(mut env: Vec<(OsString, OsString)>) -> Vec<(OsString, OsS
 }
 
 impl Surroundings {
-    /// The program among them.
+    /// Runs the program in this context.
     #[must_use]
-    pub fn give(&self, mut what: Spawn) -> Spawn {
+    pub fn apply_to(&self, mut what: Spawn) -> Spawn {
         what.cwd.clone_from(&self.folder);
         what.fence.set_umask(self.umask);
         if !self.variables.is_empty() {
@@ -85,7 +86,7 @@ mod tests {
         };
         let env = pairs(&[("A", "own"), ("B", "unset by the caller"), ("PATH", "/bin")]);
         let what = Spawn { argv: Vec::new(), cwd: "/here".into(), env, fence: Fence::default() };
-        let given = caller.give(what);
+        let given = caller.apply_to(what);
         assert_eq!(given.cwd, PathBuf::from("/there"));
         assert_eq!(given.env, pairs(&[("PATH", "/bin"), ("A", "caller"), ("Z", "1")]));
     }

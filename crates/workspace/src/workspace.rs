@@ -1,48 +1,48 @@
-//! The `Workspace` value: one place to work in, with its files, its processes and what it is.
+//! The `Workspace` value: one place to work in, with its files, its processes and its properties.
 //!
-//! It is made once for a session and handed to everything that touches a file or starts a process. Nothing that holds one
-//! names a type of this machine, so another kind of place is another constructor and nothing else:
+//! It is made once for a session and given to all code that touches a file or starts a process. Its holders name no
+//! type of this machine, so another kind of place only needs another constructor:
 //!
 //! - a folder of this machine: [`Workspace::on_this_machine`] with files and processes of this machine;
-//! - a jail: the same call and the same files, with processes that are born behind walls, and a level above 0. The walls bind
-//!   the folder to the path it has outside, so the path map is the same path; caches that lie elsewhere are rows of it;
+//! - a jail: the same call and the same files, with processes that start behind walls, and a level above 0. The walls
+//!   mount the folder at its outside path, so the path map keeps it unchanged; caches elsewhere are rows of it;
 //! - a container with a mounted folder: the same files, processes of the container, and a path map with the mount;
-//! - a container with a copied folder, and another machine: [`Workspace::elsewhere`], with files behind a bridge and no
-//!   local tree.
+//! - a container with a copied folder, and another machine: [`Workspace::elsewhere`], with files behind a bridge and
+//!   no local tree.
 //!
-//! What only a tree of this machine can do is in [`LocalTree`], which a place need not have. A caller that needs it asks
-//! [`Workspace::local`] and has to say what happens without it.
+//! Operations that only a tree of this machine supports are in [`LocalTree`], which a place need not have. A caller
+//! that needs it calls [`Workspace::local`] and has to handle its absence.
 //!
-//! Paths that a caller, the journal and `files` use are *host paths*; those that processes use are *inside*. They cross by
-//! [`Workspace::inside`] and [`Workspace::host`] and nowhere else. A path without a counterpart is `None`: it is told, never
-//! guessed.
+//! Paths that a caller, the journal and `files` use are *host paths*; those that processes use are *inside*. They are
+//! converted by [`Workspace::inside`] and [`Workspace::host`] and nowhere else. A path without a counterpart is
+//! `None`: that is reported, never guessed.
 //!
-//! Rejected: the local abilities as methods of `Files` with default answers (a caller that forgets to ask gets an empty
-//! answer, and every wrapper must forward them); a type parameter for the kind of place (it would spread through every
-//! signature up to the surfaces, and a session chooses its place at run time); a map inside `Files` and `Processes`, each for
-//! itself (two maps can disagree, and a change would be recorded by a path that nobody can find).
+//! Rejected: the local operations as methods of `Files` with default results (a caller that forgets to check gets an
+//! empty result, and every wrapper must forward them); a type parameter for the kind of place (it would spread
+//! through every signature up to the surfaces, and a session chooses its place at run time); separate maps in `Files`
+//! and `Processes` (two maps can disagree, and a change would be recorded under a path that cannot be found).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::{Files, LocalFiles, LocalProcesses, LocalTree, MayOpen, PathMap, Processes, WorkspaceError};
 
-/// How far walls hold what processes of a workspace do, whatever they are told.
+/// The strength of the walls around the processes of a workspace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// 0: nothing holds them.
+    /// 0: no walls.
     #[default]
     Off,
-    /// 1: they have limits of time and size.
+    /// 1: limits of time and size.
     Limits,
-    /// 2: the kernel filters what they ask for.
+    /// 2: the kernel filters system calls.
     Filters,
-    /// 3: they live in namespaces of their own.
+    /// 3: namespaces of their own.
     Walls,
 }
 
 impl Level {
-    /// The number by which people know it.
+    /// The number that users see.
     pub fn number(self) -> u8 {
         match self {
             Self::Off => 0,
@@ -53,7 +53,7 @@ impl Level {
     }
 }
 
-/// The place where a session works. A copy is another handle on the same place.
+/// The place where a session works. A clone is another handle on the same place.
 #[derive(Clone)]
 pub struct Workspace {
     root: Arc<Path>,
@@ -65,7 +65,7 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// A folder of this machine, with the processes that belong to it.
+    /// A folder of this machine, with its processes.
     pub fn on_this_machine(files: LocalFiles, processes: Arc<dyn Processes>) -> Self {
         let (root, files) = (files.root().into(), Arc::new(files));
         Self {
@@ -78,7 +78,7 @@ impl Workspace {
         }
     }
 
-    /// A place of which this machine has no folder, by the path of its root on this side.
+    /// A place without a folder on this machine. `root` is the path of its root on this side.
     pub fn elsewhere(
         root: &Path,
         files: Arc<dyn Files>,
@@ -88,7 +88,7 @@ impl Workspace {
         Self { root: root.into(), files, processes, paths, level: Level::Off, local: None }
     }
 
-    /// A folder of this machine that belongs to no session. No path leads into the closed folder, if one is named.
+    /// A folder of this machine that belongs to no session. No path leads into the closed folder, if one is given.
     pub fn folder(root: PathBuf, closed: Option<&Path>) -> Self {
         let files = match closed {
             Some(closed) => LocalFiles::confined(root, closed),
@@ -97,22 +97,22 @@ impl Workspace {
         Self::on_this_machine(files, Arc::new(LocalProcesses))
     }
 
-    /// The same place for a holder that may see less of it: these files stand before its own, and `may_open` before every
-    /// file that its local tree opens.
+    /// The same place for a holder with restricted access: `files` replaces its own, and `may_open` is checked for
+    /// every file that its local tree opens.
     pub fn limited(self, files: Arc<dyn Files>, may_open: MayOpen) -> Self {
         Self { files, local: self.local.map(|tree| tree.limited(may_open)), ..self }
     }
 
-    /// The same workspace, whose transactions are noted in a folder of this machine: one that died in the middle is put back
-    /// by the next workspace of the same root and folder, and that is done now for those that died before. A place elsewhere
-    /// has its own way to be whole, and is left as it is.
+    /// The same workspace, with its transactions noted in a folder of this machine. If the process dies in the middle
+    /// of one, the next workspace with the same root and folder rolls it back; this call does so for earlier deaths.
+    /// A place elsewhere has its own means of atomicity, and is not changed.
     pub fn recovering(self, notes: PathBuf) -> Result<Self, WorkspaceError> {
         let Some(tree) = &self.local else { return Ok(self) };
         let files = Arc::new(tree.recovering(notes)?);
         Ok(Self { files: Arc::clone(&files) as Arc<dyn Files>, local: Some(LocalTree::of(files)), ..self })
     }
 
-    /// The folder that is worked in, as a host path.
+    /// The working folder, as a host path.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -125,12 +125,12 @@ impl Workspace {
         &self.processes
     }
 
-    /// The path by which processes know a host path.
+    /// The path of a host path inside.
     pub fn inside(&self, host: &Path) -> Option<PathBuf> {
         self.paths.inside(host)
     }
 
-    /// The host path of what processes know by a path.
+    /// The host path of a path inside.
     pub fn host(&self, inside: &Path) -> Option<PathBuf> {
         self.paths.host(inside)
     }
@@ -139,7 +139,7 @@ impl Workspace {
         self.level
     }
 
-    /// What only a tree of this machine can do. None: the place is no folder of this machine.
+    /// The local tree. None if the place is not a folder of this machine.
     pub fn local(&self) -> Option<&LocalTree> {
         self.local.as_ref()
     }

@@ -1,49 +1,50 @@
-//! Questions about what may be done: asked, answered, remembered, expired.
+//! Approval requests: asked, answered, remembered, expired.
 //!
 //! A question is open from its event to the event that answers or ends it, and belongs to a call. The first answer
-//! counts, whoever gives it. What an answer is remembered as is never wider than what was shown.
+//! counts, from whichever client it comes. A standing approval is never wider than what was shown.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lathe_policy::{Call, Grant};
+use lathe_policy::{GateCall, StandingApproval};
 use lathe_protocol::{
     Actor as Who, ApprovalAnswer, ApprovalAsked, ApprovalExpired, ApprovalGiven, Arguments, CallFinished,
-    CallId, Command, CommandDecided, Decision, Effects, FrameBody, Place, Proposal, ProposedText, Raw,
+    CallId, Command, CommandDecided, Decision, Effects, FrameBody, EventPlace, Proposal, ProposedText, Raw,
     ReceiptAnswer, SeenFile, Seq, ToolCall, ToolErrorKind, Verdict, visible,
 };
-use lathe_tools::{Prepared, Preview, Wanted};
+use lathe_tools::{PreparedCall, Preview, CommandApproval};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::calls::{PendingCall, decided};
+use super::calls::{PendingCall, decision_fact};
 use super::{Actor, AgentError};
 use crate::blocking::blocking;
 use crate::effects;
 use crate::next::refusal;
-use crate::running::is_named;
-use crate::state::{Asking, CallStage};
+use crate::running::refers_to;
+use crate::state::{QuestionState, CallStage};
 
-/// A question that waits for its answer.
-pub(super) struct Open {
+/// An approval request that waits for its answer.
+pub(super) struct OpenApproval {
     call: CallId,
-    grants: Vec<Grant>,
-    /// The command of a running line that waits; none if the call itself does.
+    grants: Vec<StandingApproval>,
+    /// The command of a running line that waits. None if the call itself waits.
     reply: Option<oneshot::Sender<Decision>>,
 }
 
-/// A person's answer to one question.
-pub(super) struct Answered<'a> {
+/// The user's answer to one approval request.
+pub(super) struct GivenApproval<'a> {
     pub(super) call: &'a CallId,
     pub(super) question: Seq,
     pub(super) answer: ApprovalAnswer,
     pub(super) reason: Option<&'a str>,
-    /// The arguments that a person made of the proposal.
+    /// The arguments that the user made of the proposal.
     pub(super) edited: Option<&'a Raw>,
 }
 
 impl Actor {
-    /// Looks at what a call would do, to ask about it. An answer to another question may have decided it meanwhile.
+    /// Makes the preview of a call, to ask about it. An answer to another question may have decided the call
+    /// meanwhile.
     pub(super) fn ask_approval(&mut self, id: CallId) -> Result<(), AgentError> {
         let Some(pending) = self.prepared.get(&id) else {
             let name = self.call_name(&id);
@@ -51,24 +52,25 @@ impl Actor {
             let failed = CallFinished::failed(&name, ToolErrorKind::Interrupted, message);
             return self.append(self.at_call(id), failed);
         };
-        let judged = self.judge_again(pending);
+        let judged = self.decide_again(pending);
         let verdict = judged.decision.verdict;
         let Some(pending) = self.prepared.get_mut(&id) else { return Ok(()) };
         pending.judged = judged;
         if verdict != Verdict::Ask {
-            let fact = decided(pending);
+            let fact = decision_fact(pending);
             return self.append(self.at_call(id), fact);
         }
         if self.previewing.insert(id.clone()) {
             let (prepared, effects) = (Arc::clone(&pending.prepared), pending.prepared.effects.clone());
             let context = self.context(id, prepared.tool, &effects, self.cancel.child_token());
-            self.tasks.spawn(effects::preview(prepared, context, self.answers.clone()));
+            self.tasks.spawn(effects::preview(prepared, context, self.inbox_sender.clone()));
         }
         Ok(())
     }
 
-    /// Opens the question about a call, with all that it would do. A call that cannot be done is answered with the reason.
-    pub(super) fn previewed(
+    /// Opens the question about a call, with all of its effects. A call that cannot be done gets the reason as its
+    /// result.
+    pub(super) fn open_previewed(
         &mut self,
         id: CallId,
         preview: Result<Preview, Box<CallFinished>>,
@@ -76,7 +78,7 @@ impl Actor {
         self.previewing.remove(&id);
         let stage = self.state.calls.iter().find(|call| call.id == id).map(|call| &call.stage);
         let asks =
-            matches!(stage, Some(CallStage::Decided { verdict: Verdict::Ask, asking: Asking::Not, .. }));
+            matches!(stage, Some(CallStage::Decided { verdict: Verdict::Ask, asking: QuestionState::Not, .. }));
         if !asks || self.state.cancelled {
             return Ok(());
         }
@@ -93,7 +95,7 @@ impl Actor {
         pending.preview = matches!(preview, Preview::Edit { .. }).then(|| preview.clone());
         let Some(PendingCall { prepared, judged, .. }) = &self.prepared.get(&id) else { return Ok(()) };
         let edit = |path: &str, diff: &str| {
-            let diff = named_below(&self.state.workspace, diff);
+            let diff = with_relative_names(&self.state.workspace, diff);
             Proposal::Edit { path: visible(&self.clean(path)), diff: visible_lines(&self.clean(&diff)) }
         };
         let what = match preview {
@@ -102,12 +104,12 @@ impl Actor {
                     Some(folder) => visible(&self.clean(&format!("[in {folder}] {command}"))),
                     None => visible(&self.clean(&command)),
                 },
-                commands: judged.each.iter().map(|each| self.shown(each)).collect(),
+                commands: judged.each.iter().map(|each| self.visible_command(each)).collect(),
                 purpose: prepared.purpose.as_ref().map(|purpose| visible(&self.clean(purpose))),
             },
             Preview::Edit { path, diff, .. } => edit(&path, &diff),
             Preview::Patch { paths, diff, .. } => edit(&paths.join(", "), &diff),
-            // What a tool says of itself, whole.
+            // The tool's own description, in full.
             Preview::Info { text } if text.is_empty() => {
                 Proposal::Other { about: visible_lines(&self.clean(&prepared.about)) }
             }
@@ -117,8 +119,8 @@ impl Actor {
         self.open_question(id, what, &decision, grants, None)
     }
 
-    /// The folder a line would run in, where it is not the workspace itself.
-    fn folder_of(&self, prepared: &Prepared) -> Option<String> {
+    /// The folder that a line would run in, if it is not the workspace itself.
+    fn folder_of(&self, prepared: &PreparedCall) -> Option<String> {
         let line = prepared.line.as_ref()?;
         let services = self.setup.toolbox.services();
         let here = services.cwd().or_else(|| services.inside_cwd()).unwrap_or_default();
@@ -126,15 +128,16 @@ impl Actor {
         (folder != self.state.workspace).then_some(folder)
     }
 
-    /// A command of a running line. It may have been allowed for the session since its line began.
-    pub(super) fn approval_wanted(
+    /// Handles the approval request of a command in a running line. It may have been allowed for the session since
+    /// its line began.
+    pub(super) fn handle_command_approval(
         &mut self,
         call: CallId,
-        wanted: &Wanted,
+        wanted: &CommandApproval,
         reply: oneshot::Sender<Decision>,
     ) -> Result<(), AgentError> {
-        let judge = self.judge();
-        let about = Call {
+        let call_gate = self.call_gate();
+        let about = GateCall {
             tool: &wanted.tool,
             also: &wanted.also,
             kind: wanted.kind,
@@ -142,16 +145,16 @@ impl Actor {
             effects: &wanted.effects,
             arguments: &wanted.arguments,
         };
-        let decision = blocking(|| judge.gate.decide_call(&judge.rules, judge.actor, judge.mode, &about));
+        let decision = blocking(|| call_gate.gate.decide_call(&call_gate.rules, call_gate.actor, call_gate.mode, &about));
         if decision.verdict != Verdict::Ask || self.state.cancelled {
             let _ = reply.send(decision);
             return Ok(());
         }
         let what = Proposal::Command {
             words: wanted.words.iter().map(|word| visible(&self.clean(word))).collect(),
-            about: visible_lines(&self.clean(&named_below(&self.state.workspace, &wanted.about))),
+            about: visible_lines(&self.clean(&with_relative_names(&self.state.workspace, &wanted.about))),
         };
-        self.open_question(call, what, &decision, Grant::of_call(&about), Some(reply))
+        self.open_question(call, what, &decision, StandingApproval::of_call(&about), Some(reply))
     }
 
     fn open_question(
@@ -159,28 +162,28 @@ impl Actor {
         call: CallId,
         what: Proposal,
         decision: &Decision,
-        grants: Vec<Grant>,
+        grants: Vec<StandingApproval>,
         reply: Option<oneshot::Sender<Decision>>,
     ) -> Result<(), AgentError> {
         let asked = ApprovalAsked {
             what,
             rule: decision.rule.clone(),
             reason: decision.reason.clone(),
-            remember: grants.iter().map(|grant| visible(&grant.about())).collect(),
+            remember: grants.iter().map(|grant| visible(&grant.description())).collect(),
         };
         self.append(self.at_call(call.clone()), asked)?;
-        self.open.insert(self.state.seq, Open { call, grants, reply });
+        self.open_approvals.insert(self.state.seq, OpenApproval { call, grants, reply });
         Ok(())
     }
 
     pub(super) fn approve(
         &mut self,
         command: &Command,
-        given: &Answered<'_>,
+        given: &GivenApproval<'_>,
     ) -> Result<ReceiptAnswer, AgentError> {
         let refused = |reason: &str| Ok(ReceiptAnswer::Refused { reason: reason.to_owned() });
         let seq = given.question;
-        let open = self.open.get(&seq).filter(|open| is_named(&open.call, given.call));
+        let open = self.open_approvals.get(&seq).filter(|open| refers_to(&open.call, given.call));
         let Some((call, grants)) = open.map(|open| (open.call.clone(), open.grants.clone())) else {
             return refused("the question was answered already, or is no longer asked");
         };
@@ -195,11 +198,11 @@ impl Actor {
             (Who::Person, _) => {}
         }
         if let Some(edited) = given.edited
-            && let Err(reason) = self.edit(seq, &call, edited)
+            && let Err(reason) = self.replace_arguments(seq, &call, edited)
         {
             return refused(&reason);
         }
-        let Some(open) = self.open.remove(&seq) else { return refused("it is no longer asked") };
+        let Some(open) = self.open_approvals.remove(&seq) else { return refused("it is no longer asked") };
         self.remember(given.answer, &grants);
         let reason = given.reason.map(|reason| self.clean(reason));
         let fact = ApprovalGiven {
@@ -209,11 +212,11 @@ impl Actor {
             command: command.id.clone(),
             edited: given.edited.and_then(|edited| Raw::parse(&self.clean(edited.get())).ok()),
         };
-        let place = Place { cause: Some(seq), ..self.at_call(open.call.clone()) };
+        let place = EventPlace { cause: Some(seq), ..self.at_call(open.call.clone()) };
         self.append(place, fact)?;
-        let decision = said(given.answer, reason.as_deref());
+        let decision = approval_decision(given.answer, reason.as_deref());
         match open.reply {
-            // A command that has gone meanwhile hears nothing.
+            // A command that has gone meanwhile gets no reply.
             Some(reply) => drop(reply.send(decision)),
             None => {
                 if let Some(pending) = self.prepared.get_mut(&open.call) {
@@ -225,10 +228,11 @@ impl Actor {
         Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
     }
 
-    /// Puts a person's arguments in the place of the model's. A denial by the guard or by any rule holds for them too: an
-    /// answer to a question is no way around it. The error is why it cannot be done: the question stays open.
-    fn edit(&mut self, question: Seq, id: &CallId, edited: &Raw) -> Result<(), String> {
-        if self.open.get(&question).is_none_or(|open| open.reply.is_some()) {
+    /// Replaces the model's arguments by the user's. A denial by the guard or by any rule holds for them too: the
+    /// answer to a question does not bypass it. The error is the reason why it cannot be done: the question stays
+    /// open.
+    fn replace_arguments(&mut self, question: Seq, id: &CallId, edited: &Raw) -> Result<(), String> {
+        if self.open_approvals.get(&question).is_none_or(|open| open.reply.is_some()) {
             return Err("a command of a running line cannot be changed; allow it, or say no".to_owned());
         }
         let call = self.calls.iter().find(|call| call.id == *id).ok_or("the call is no longer known")?;
@@ -236,17 +240,17 @@ impl Actor {
         let modified = self.prepared.get(id).and_then(|pending| pending.modified.clone());
         let note = match modified {
             Some((arguments, note)) if arguments.get() == edited.get() => note,
-            Some(_) | None => changed(&call.arguments, &arguments),
+            Some(_) | None => argument_changes(&call.arguments, &arguments),
         };
         let call = ToolCall { arguments, ..call.clone() };
         let prepared = self.setup.toolbox.prepare(&call).map_err(|finished| finished.text)?;
-        let mut pending = self.pending(prepared);
+        let mut pending = self.pending_call(prepared);
         let decision = &pending.judged.decision;
         if decision.verdict == Verdict::Deny {
             return Err(format!("denied by {}: {}", decision.rule, decision.reason));
         }
         pending.asked = Some(decision.clone());
-        // The person saw the file as it was then.
+        // The user saw the file as it was then.
         pending.expected = self.prepared.get(id).and_then(|before| match &before.preview {
             Some(Preview::Edit { path, before, .. }) => {
                 Some(SeenFile { path: path.clone(), hash: before.clone() })
@@ -258,10 +262,10 @@ impl Actor {
         Ok(())
     }
 
-    /// The text that the call of an open question proposes. With `text` the arguments by which it would propose that instead,
-    /// which are then known when the question is answered with them.
-    pub(super) fn proposed(&mut self, question: Seq, text: Option<String>) -> Option<ProposedText> {
-        let open = self.open.get(&question).filter(|open| open.reply.is_none())?;
+    /// The text that the call of an open question proposes. With `text`, the arguments by which the call would
+    /// propose that text instead; they are then known when the question is answered with them.
+    pub(super) fn proposed_text(&mut self, question: Seq, text: Option<String>) -> Option<ProposedText> {
+        let open = self.open_approvals.get(&question).filter(|open| open.reply.is_none())?;
         let call = self.calls.iter().find(|call| call.id == open.call)?;
         let pending = self.prepared.get_mut(&open.call)?;
         let preview = pending.preview.as_ref()?;
@@ -271,10 +275,10 @@ impl Actor {
             current: current.clone(),
             proposed: proposed.clone(),
             arguments: None,
-            diff: named_below(&self.state.workspace, diff),
+            diff: with_relative_names(&self.state.workspace, diff),
         };
         let Some(text) = text else {
-            // What cannot be changed as a text is not offered as one.
+            // A proposal that cannot be edited as text is not offered as text.
             return self.setup.toolbox.modified(call, preview, proposed).map(|_| offered);
         };
         let Arguments::Json(arguments) = self.setup.toolbox.modified(call, preview, &text)? else {
@@ -282,7 +286,7 @@ impl Actor {
         };
         let between = |from: &str| {
             let diff = Preview::diff(path, from, &text);
-            named_below(&self.state.workspace, &diff)
+            with_relative_names(&self.state.workspace, &diff)
         };
         let (diff, own) = (between(current), between(proposed));
         let note = match own.is_empty() {
@@ -296,7 +300,7 @@ impl Actor {
         Some(ProposedText { arguments: Some(arguments), diff, proposed: text, ..offered })
     }
 
-    /// The result of a call that a person changed begins with what was changed.
+    /// Puts the note on the user's changes before the result of a call.
     pub(super) fn with_edit(&mut self, call: &CallId, mut result: Box<CallFinished>) -> Box<CallFinished> {
         if let Some(note) = self.edited.remove(call) {
             result.text = format!("{note}\n{}", result.text);
@@ -304,22 +308,22 @@ impl Actor {
         result
     }
 
-    fn remember(&mut self, answer: ApprovalAnswer, grants: &[Grant]) {
+    fn remember(&mut self, answer: ApprovalAnswer, grants: &[StandingApproval]) {
         let saved = match answer {
             ApprovalAnswer::Once | ApprovalAnswer::No => return,
             ApprovalAnswer::Session => {
-                self.remembered.for_session(grants);
+                self.rules.remember_for_session(grants);
                 return;
             }
-            ApprovalAnswer::Always => self.remembered.for_ever(grants),
+            ApprovalAnswer::Always => self.rules.remember_always(grants),
         };
         if let Err(reason) = saved {
-            let words = format!("the answer holds only for this time: {reason}");
+            let words = format!("the approval could not be stored, so it holds for this time only: {reason}");
             self.watchers.show(self.state.step, None, FrameBody::Warning(words));
         }
     }
 
-    /// Ends the questions of a call, or all of them.
+    /// Ends the questions of a call, or all questions.
     pub(super) fn expire(&mut self, call: Option<&CallId>, reason: &str) -> Result<(), AgentError> {
         let ended: Vec<(Seq, CallId)> = self
             .state
@@ -329,28 +333,28 @@ impl Actor {
             .map(|(seq, asked)| (*seq, asked.clone()))
             .collect();
         for (seq, asked) in ended {
-            self.open.remove(&seq);
-            let place = Place { cause: Some(seq), ..self.at_call(asked) };
+            self.open_approvals.remove(&seq);
+            let place = EventPlace { cause: Some(seq), ..self.at_call(asked) };
             self.append(place, ApprovalExpired { reason: reason.to_owned() })?;
         }
         Ok(())
     }
 
     fn clean(&self, text: &str) -> String {
-        self.setup.redactor.text(text).into_owned()
+        self.setup.redactor.redact_text(text).into_owned()
     }
 
-    fn shown(&self, each: &CommandDecided) -> CommandDecided {
+    fn visible_command(&self, each: &CommandDecided) -> CommandDecided {
         CommandDecided {
             words: each.words.iter().map(|word| visible(&self.clean(word))).collect(),
-            effects: seen(&each.effects),
+            effects: visible_effects(&each.effects),
             ..each.clone()
         }
     }
 }
 
-/// Effects with what does not show written out.
-fn seen(effects: &Effects) -> Effects {
+/// The effects with invisible characters written out.
+fn visible_effects(effects: &Effects) -> Effects {
     let all = |things: &[String]| things.iter().map(|thing| visible(thing)).collect();
     Effects {
         reads: all(&effects.reads),
@@ -362,7 +366,7 @@ fn seen(effects: &Effects) -> Effects {
     }
 }
 
-fn said(answer: ApprovalAnswer, reason: Option<&str>) -> Decision {
+fn approval_decision(answer: ApprovalAnswer, reason: Option<&str>) -> Decision {
     let (verdict, reason) = match answer {
         ApprovalAnswer::Once => (Verdict::Allow, "allowed once by the user".to_owned()),
         ApprovalAnswer::Session => (Verdict::Allow, "allowed for this session by the user".to_owned()),
@@ -372,8 +376,8 @@ fn said(answer: ApprovalAnswer, reason: Option<&str>) -> Decision {
     Decision { verdict, rule: "approval".to_owned(), reason }
 }
 
-/// What a person changed in the arguments of a call, member by member.
-fn changed(before: &Arguments, after: &Arguments) -> String {
+/// The user's changes of a call's arguments, member by member.
+fn argument_changes(before: &Arguments, after: &Arguments) -> String {
     let members = |arguments: &Arguments| -> BTreeMap<String, Value> {
         let text = match arguments {
             Arguments::Json(raw) => raw.get(),
@@ -393,8 +397,8 @@ fn changed(before: &Arguments, after: &Arguments) -> String {
     text
 }
 
-/// A diff that names its file from the workspace on. Its lines are as they were: only the two names at its top are.
-fn named_below(workspace: &str, diff: &str) -> String {
+/// A diff whose file name is relative to the workspace. Only the two names at its top change, not its lines.
+fn with_relative_names(workspace: &str, diff: &str) -> String {
     let workspace = workspace.trim_matches('/');
     let (old, new) = (format!("--- a/{workspace}/"), format!("+++ b/{workspace}/"));
     let name = |line: &str| match (line.strip_prefix(&old), line.strip_prefix(&new)) {
@@ -407,7 +411,7 @@ fn named_below(workspace: &str, diff: &str) -> String {
     lines.fold(top, |text, line| text + line)
 }
 
-/// Text of several lines with what does not show written out; its indentation stays.
+/// Text of several lines with invisible characters written out. Indentation stays.
 fn visible_lines(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

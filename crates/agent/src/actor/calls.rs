@@ -1,4 +1,4 @@
-//! The calls of an answer: decided, and run.
+//! The calls of an answer: decides about them and runs them.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -6,38 +6,38 @@ use std::sync::Arc;
 
 use lathe_protocol::{
     Actor as Who, CallDecided, CallFinished, CallId, CallStarted, Decision, Digest, Effects, Fact, FrameBody,
-    Kind, OutputStream, Raw, RunNo, SeenFile, StepNo, ToolErrorKind, Verdict,
+    ToolKind, OutputStream, Raw, RunNo, SeenFile, StepNo, ToolErrorKind, Verdict,
 };
 use lathe_redact::Redactor;
 use lathe_tools::{
-    Asker, Handle, Judge, Judged, LiveOutput, Output, Prepared, Preview, REVIEW_TOOL, Recalled, Review,
+    Asker, OutputHandle, CallGate, GateDecision, LiveOutput, RecordedOutput, PreparedCall, Preview, REVIEW_TOOL, Recalled, ReviewRole,
     RunContext,
 };
 use tokio_util::sync::CancellationToken;
 
 use super::{Actor, AgentError};
 use crate::blocking::blocking;
-use crate::effects::{self, Look};
+use crate::effects::{self, PatchCheck};
 use crate::running::{InboxAsker, InboxLedger};
 use crate::state::{CallStage, DONE_TOOL};
 
 /// A call of the last answer that has not begun.
 pub(super) struct PendingCall {
-    pub(super) prepared: Arc<Prepared>,
-    pub(super) judged: Judged,
-    /// The folder of the shell when it was first decided.
+    pub(super) prepared: Arc<PreparedCall>,
+    pub(super) judged: GateDecision,
+    /// The shell's folder at the first decision.
     decided_in: Option<PathBuf>,
-    /// The preview that a person was shown, if it is the text of a file.
+    /// The preview that the user was shown, if it is the text of a file.
     pub(super) preview: Option<Preview>,
-    /// The arguments for the text that a person made of it, and the words about that.
+    /// The arguments for the user's version of that text, and the note about it.
     pub(super) modified: Option<(Raw, String)>,
-    /// The file that a person changed the text of, as it was then.
+    /// The file whose text the user changed, as it was then.
     pub(super) expected: Option<SeenFile>,
-    /// The digest of what a person was shown.
+    /// The digest of the preview that the user was shown.
     pub(super) shown: Option<Digest>,
-    /// The decision that a person was asked about.
+    /// The decision that the user was asked about.
     pub(super) asked: Option<Decision>,
-    /// Whether that question was answered.
+    /// True if that question was answered.
     pub(super) answered: bool,
 }
 
@@ -51,15 +51,15 @@ impl Actor {
             Ok(prepared) => prepared,
             Err(finished) => return self.append(place, *finished),
         };
-        let pending = self.pending(prepared);
-        let decided = decided(&pending);
+        let pending = self.pending_call(prepared);
+        let decided = decision_fact(&pending);
         self.prepared.insert(id, pending);
         self.append(place, decided)
     }
 
-    /// Decides about a call in the folder the shell is in.
-    pub(super) fn pending(&self, prepared: Prepared) -> PendingCall {
-        let judged = cleaned(&self.setup.redactor, blocking(|| self.judge().call(&prepared)));
+    /// Decides about a call in the folder that the shell is in.
+    pub(super) fn pending_call(&self, prepared: PreparedCall) -> PendingCall {
+        let judged = redacted(&self.setup.redactor, blocking(|| self.call_gate().decide_call(&prepared)));
         let decided_in = self.setup.toolbox.services().cwd();
         PendingCall {
             prepared: Arc::new(prepared),
@@ -76,19 +76,19 @@ impl Actor {
 
     /// Decides again when the turn of a call comes: an earlier call of the same answer may have moved the shell. The
     /// stricter decision of the folder it was proposed in and the folder it will run in counts.
-    pub(super) fn judge_again(&self, pending: &PendingCall) -> Judged {
-        let judge = self.judge();
-        let now = blocking(|| judge.call(&pending.prepared));
+    pub(super) fn decide_again(&self, pending: &PendingCall) -> GateDecision {
+        let call_gate = self.call_gate();
+        let now = blocking(|| call_gate.decide_call(&pending.prepared));
         let stricter = if self.is_moved(pending) {
-            let before = blocking(|| judge.at(pending.decided_in.clone()).call(&pending.prepared));
+            let before = blocking(|| call_gate.at(pending.decided_in.clone()).decide_call(&pending.prepared));
             if now.decision.verdict >= before.decision.verdict { now } else { before }
         } else {
             now
         };
-        cleaned(&self.setup.redactor, stricter)
+        redacted(&self.setup.redactor, stricter)
     }
 
-    /// Whether the shell is in another folder than when the call was first decided.
+    /// Tells whether the shell is in another folder than at the first decision about the call.
     fn is_moved(&self, pending: &PendingCall) -> bool {
         self.setup.toolbox.services().cwd() != pending.decided_in
     }
@@ -100,14 +100,14 @@ impl Actor {
         // An earlier call of this answer may have moved the shell, or put a link where a file was.
         let others_ran = self.state.calls.iter().any(|call| matches!(call.stage, CallStage::Finished { .. }));
         if others_ran || pending.answered {
-            let again = self.judge_again(&pending);
+            let again = self.decide_again(&pending);
             let is_answered = pending.answered && pending.asked.as_ref() == Some(&again.decision);
             match (again.decision.verdict, is_answered) {
                 (Verdict::Allow, _) | (Verdict::Ask, true) => {}
-                // What was allowed as it was proposed is not allowed as it would run now.
+                // An approval of the call as it was proposed does not cover the call as it would run now.
                 (Verdict::Deny, _) | (Verdict::Ask, false) => {
                     let pending = PendingCall { judged: again, asked: None, answered: false, ..pending };
-                    let fact = decided(&pending);
+                    let fact = decision_fact(&pending);
                     self.prepared.insert(id.clone(), pending);
                     return self.append(self.at_call(id), fact);
                 }
@@ -117,7 +117,7 @@ impl Actor {
         let Some(permit) = self.setup.gate.permit(&judged.decision, &judged.effects) else {
             return Ok(());
         };
-        // A look at it has ended before anybody could say yes.
+        // The preview task ends before the user can approve, so this is the only owner.
         let Some(prepared) = Arc::into_inner(prepared) else {
             let message = "The call was still being looked at; nothing was done.";
             let failed =
@@ -125,7 +125,7 @@ impl Actor {
             return self.append(self.at_call(id), failed);
         };
         self.append(self.at_call(id.clone()), CallStarted {})?;
-        let review = match self.review_of(&prepared) {
+        let review = match self.review_role(&prepared) {
             Ok(review) => review,
             Err(reason) => {
                 let failed = CallFinished::failed(prepared.name(), ToolErrorKind::ExecutionFailed, reason);
@@ -141,29 +141,29 @@ impl Actor {
         }
         let toolbox = Arc::clone(&self.setup.toolbox);
         if prepared.tool == DONE_TOOL && self.state.must_patch() {
-            let (patcher, look) = (Arc::clone(&self.setup.patcher), self.look());
+            let (patcher, look) = (Arc::clone(&self.setup.patcher), self.patch_check());
             let judged =
-                effects::judged_call(toolbox, prepared, permit, context, patcher, look, self.answers.clone());
+                effects::run_done_call(toolbox, prepared, permit, context, patcher, look, self.inbox_sender.clone());
             self.tasks.spawn(judged);
             return Ok(());
         }
-        self.tasks.spawn(effects::call(toolbox, prepared, permit, context, self.answers.clone()));
+        self.tasks.spawn(effects::run_call(toolbox, prepared, permit, context, self.inbox_sender.clone()));
         Ok(())
     }
 
-    /// What a call means for reviews, or why it may not run because of them.
-    fn review_of(&self, prepared: &Prepared) -> Result<Option<Review>, String> {
+    /// The part that a call has in reviews. The error is the reason why it may not run because of them.
+    fn review_role(&self, prepared: &PreparedCall) -> Result<Option<ReviewRole>, String> {
         let Some(rule) = &self.state.options.review else { return Ok(None) };
         if prepared.tool == DONE_TOOL {
             return self.state.review_refusal().map_or(Ok(None), Err);
         }
-        let left = self.state.reviews.left(rule);
+        let left = self.state.reviews.budget_left(rule);
         if prepared.tool == REVIEW_TOOL {
             let none = "No more reviews in this run: their budget is used up. Go on without.";
-            return left.map(|left| Some(Review::Asked(left))).ok_or_else(|| none.to_owned());
+            return left.map(|left| Some(ReviewRole::Asked(left))).ok_or_else(|| none.to_owned());
         }
-        let judged = rule.after_edits && prepared.kind == Kind::Edit;
-        Ok(left.filter(|_| judged).map(Review::AfterEdit))
+        let judged = rule.after_edits && prepared.kind == ToolKind::Edit;
+        Ok(left.filter(|_| judged).map(ReviewRole::AfterEdit))
     }
 
     pub(super) fn context(
@@ -187,22 +187,22 @@ impl Actor {
             line_seconds: self.state.options.limits.line_seconds,
             silent_seconds: self.state.options.limits.silent_seconds,
             umask: None,
-            asker: self.setup.attended.then(|| Arc::new(InboxAsker(self.answers.clone())) as Arc<dyn Asker>),
-            judge: self.judge(),
-            ledger: Arc::new(InboxLedger { inbox: self.answers.clone(), cancel: self.cancel.clone() }),
+            asker: self.setup.attended.then(|| Arc::new(InboxAsker(self.inbox_sender.clone())) as Arc<dyn Asker>),
+            call_gate: self.call_gate(),
+            ledger: Arc::new(InboxLedger { inbox: self.inbox_sender.clone(), cancel: self.cancel.clone() }),
         }
     }
 
-    /// The name by which later calls read the output of this one.
-    fn handle(&self, call: &CallId) -> Option<Handle> {
+    /// The handle by which later calls read the output of this one.
+    fn handle(&self, call: &CallId) -> Option<OutputHandle> {
         let index = self.state.calls.iter().position(|known| known.id == *call)?;
-        Some(Handle { step: self.state.step.0, call: u32::try_from(index + 1).ok()? })
+        Some(OutputHandle { step: self.state.step.0, call: u32::try_from(index + 1).ok()? })
     }
 
-    /// Decides as the session is set now.
-    pub(super) fn judge(&self) -> Judge {
-        let (rules, fresh) = self.remembered.now();
-        Judge {
+    /// The gate with the present settings of the session.
+    pub(super) fn call_gate(&self) -> CallGate {
+        let (rules, fresh) = self.rules.current();
+        CallGate {
             gate: self.setup.gate.clone(),
             rules,
             actor: Who::Model,
@@ -212,7 +212,7 @@ impl Actor {
         .in_shell(self.setup.toolbox.services())
     }
 
-    /// What is known of these files, and what a tool asked to be given again.
+    /// The files among these that the model has seen, and the state that a tool asked to be given again.
     pub(super) fn recall(&self, tool: &str, paths: Vec<String>) -> Recalled {
         let seen = paths.into_iter().filter_map(|path| {
             let hash = self.state.seen.get(&path)?.clone();
@@ -221,11 +221,11 @@ impl Actor {
         Recalled { seen: seen.collect(), memory: self.state.memory.get(tool).cloned() }
     }
 
-    /// The output of a call of the live branch: that of the last answer its step had.
-    pub(super) fn output(&self, handle: Handle) -> Option<Output> {
+    /// The output of a call of the live branch: that of the last answer of its step.
+    pub(super) fn output(&self, handle: OutputHandle) -> Option<RecordedOutput> {
         let reader = self.setup.journal.reader().ok()?;
         let step = StepNo(handle.step);
-        // Steps are numbered through the session, and most often it is one of this run.
+        // Steps are numbered through the session, and mostly the step belongs to this run.
         let mut events = Vec::new();
         for run in (0..=self.state.run.0).rev() {
             events = reader.of_step(RunNo(run), step).ok()?;
@@ -241,16 +241,16 @@ impl Actor {
         after.iter().find_map(|event| match &event.fact {
             Fact::CallFinished(finished) if event.place.call.as_ref() == Some(&call.id) => {
                 Some(match &finished.truncated {
-                    Some(cut) => Output::Blob(cut.blob.clone()),
-                    None => Output::Text(finished.text.clone()),
+                    Some(cut) => RecordedOutput::Blob(cut.blob.clone()),
+                    None => RecordedOutput::Text(finished.text.clone()),
                 })
             }
             _ => None,
         })
     }
 
-    pub(super) fn look(&self) -> Look {
-        Look { baseline: self.state.baseline.clone(), recorded: self.state.changed.iter().cloned().collect() }
+    pub(super) fn patch_check(&self) -> PatchCheck {
+        PatchCheck { baseline: self.state.baseline.clone(), recorded: self.state.changed.iter().cloned().collect() }
     }
 
     pub(super) fn live(&self, call: CallId) -> LiveOutput {
@@ -261,10 +261,10 @@ impl Actor {
     }
 }
 
-/// What is written down of a decision holds no secret, as nothing else does.
-pub(super) fn cleaned(redactor: &Redactor, mut judged: Judged) -> Judged {
+/// Redacts a decision: like everything else that is recorded, it holds no secret.
+pub(super) fn redacted(redactor: &Redactor, mut judged: GateDecision) -> GateDecision {
     let clean = |text: &mut String| {
-        if let Cow::Owned(cleaned) = redactor.text(text) {
+        if let Cow::Owned(cleaned) = redactor.redact_text(text) {
             *text = cleaned;
         }
     };
@@ -273,7 +273,7 @@ pub(super) fn cleaned(redactor: &Redactor, mut judged: Judged) -> Judged {
     judged
 }
 
-pub(super) fn decided(PendingCall { prepared, judged, .. }: &PendingCall) -> CallDecided {
+pub(super) fn decision_fact(PendingCall { prepared, judged, .. }: &PendingCall) -> CallDecided {
     CallDecided {
         tool: prepared.tool.to_owned(),
         about: prepared.about.clone(),

@@ -4,7 +4,7 @@ use lathe_agent::{Action, State, next};
 use lathe_protocol::{
     Actor, ApprovalAnswer, ApprovalAsked, ApprovalGiven, Arguments, Block, CallDecided, CallFinished, CallId,
     CallStarted, CancelAsked, CommandId, Decision, Effects, EndingRule, EpochCause, EpochStarted, Event,
-    Fact, Lane, Limits, Mode, ModelAnswered, ModelAsked, ModelChoice, ModelFailed, ModelFailure, Place,
+    Fact, Lane, Limits, Mode, ModelAnswered, ModelAsked, ModelChoice, ModelFailed, ModelFailure, EventPlace,
     Proposal, Raw, Reflected, Reminded, RunNo, Sandbox, Seq, SessionId, SessionOpened, SessionOptions,
     StepNo, StopReason, TaskFinished, TaskGiven, ToolCall, ToolErrorKind, Toolset, Usage, Verdict,
 };
@@ -31,7 +31,7 @@ pub(crate) fn options() -> SessionOptions {
     }
 }
 
-fn event(seq: u64, place: Place, fact: impl Into<Fact>) -> Event {
+fn event(seq: u64, place: EventPlace, fact: impl Into<Fact>) -> Event {
     Event { seq: Seq(seq), at: "2026-11-15T08:00:00Z".parse().unwrap(), place, fact: fact.into() }
 }
 
@@ -51,8 +51,8 @@ impl Conversation {
             surroundings: None,
             lathe: "test".into(),
         };
-        let first = event(1, Place::in_run(RunNo(0)), opened);
-        Self { state: State::opened(&first).unwrap(), events: vec![first] }
+        let first = event(1, EventPlace::in_run(RunNo(0)), opened);
+        Self { state: State::from_opening(&first).unwrap(), events: vec![first] }
     }
 
     /// With a task, a head and the first question asked.
@@ -64,17 +64,17 @@ impl Conversation {
         conversation
     }
 
-    pub(crate) fn add(&mut self, place: Place, fact: impl Into<Fact>) {
+    pub(crate) fn add(&mut self, place: EventPlace, fact: impl Into<Fact>) {
         let event = event(self.state.seq.0 + 1, place, fact);
         self.state.apply(&event);
         self.events.push(event);
     }
 
-    fn here(&self) -> Place {
-        Place::in_run(self.state.run).at_step(self.state.step)
+    fn here(&self) -> EventPlace {
+        EventPlace::in_run(self.state.run).at_step(self.state.step)
     }
 
-    fn at(&self, call: &str) -> Place {
+    fn at(&self, call: &str) -> EventPlace {
         self.here().at_call(CallId::new(call))
     }
 
@@ -85,17 +85,17 @@ impl Conversation {
             command: CommandId::new(command),
             actor: Actor::Person,
         };
-        self.add(Place::in_run(self.state.run.next()), given);
+        self.add(EventPlace::in_run(self.state.run.next()), given);
     }
 
     pub(crate) fn epoch(&mut self) {
         let epoch = EpochStarted { cause: EpochCause::SessionOpened, system: "s".into(), tools: Vec::new() };
-        self.add(Place::in_run(self.state.run), epoch);
+        self.add(EventPlace::in_run(self.state.run), epoch);
     }
 
     pub(crate) fn ask(&mut self) {
         let asked = ModelAsked { digest: lathe_protocol::Digest::of(b""), messages: 1 };
-        let place = Place::in_run(self.state.run).at_step(self.state.next_step());
+        let place = EventPlace::in_run(self.state.run).at_step(self.state.next_step());
         self.add(place, asked);
     }
 
@@ -151,7 +151,7 @@ impl Conversation {
             command: CommandId::new("k"),
             edited: None,
         };
-        self.add(Place { cause: Some(question), ..self.at(call) }, given);
+        self.add(EventPlace { cause: Some(question), ..self.at(call) }, given);
     }
 
     pub(crate) fn start(&mut self, call: &str) {
@@ -198,7 +198,7 @@ impl Conversation {
                 Action::Remind(text) => self.add(self.here(), Reminded { text: text.clone() }),
                 Action::Finish { ending, result } => {
                     self.add(
-                        Place::in_run(self.state.run),
+                        EventPlace::in_run(self.state.run),
                         TaskFinished { ending: *ending, result: result.clone() },
                     );
                 }

@@ -1,4 +1,5 @@
-//! Whatever order results come in, the request is one a strict provider takes.
+//! Tests the order of results in requests: every order they can arrive in gives a request that a strict provider
+//! accepts.
 
 use std::sync::Arc;
 

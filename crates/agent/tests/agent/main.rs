@@ -1,4 +1,5 @@
-//! The loop as data: what is done next in every state, and that no order of results makes a bad conversation.
+//! Tests the loop as data: the next actions in every state, and that no order of results makes an invalid
+//! conversation.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,4 +1,4 @@
-//! Which commands are found, and why they are doubted.
+//! The commands that are found, and the doubts about them.
 
 use lathe_bash::{FloorRule, RedirectKind, Script, Word, read};
 
@@ -6,13 +6,13 @@ fn shown(words: &[Word]) -> String {
     words.iter().map(Word::show).collect::<Vec<_>>().join(" ")
 }
 
-/// Commands in the order of their names, because nested ones may be found later. Texts that only may be evaluated
-/// are no commands of the line.
+/// Commands in the order of their names, because nested ones may be found later. Texts that only may be evaluated are
+/// not commands of the line.
 fn found(script: &Script) -> Vec<String> {
     let mut found: Vec<String> = script
         .commands
         .iter()
-        .filter(|command| !command.words.is_empty() && !command.again)
+        .filter(|command| !command.words.is_empty() && !command.evaluated)
         .map(|command| shown(&command.words))
         .collect();
     found.sort();

@@ -103,8 +103,8 @@ fn what_is_made_and_used_takes_time_in_proportion() {
     }
 }
 
-/// The time this thread has had on a processor: what others do meanwhile is not ours. The kernel's files tell it too, but
-/// only to the last tick, which is a third of a parse.
+/// The time this thread has had on a processor: what others do meanwhile is not ours. The kernel's files tell it too,
+/// but only to the last tick, which is a third of a parse.
 fn worked() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap().into()
 }

@@ -84,7 +84,8 @@ fn a_flat_line_says_what_its_tree_says() {
         // Where blanks are tabs, the tree is asked.
         if by_tree.trim().contains('\t') && !line.contains('`') {
             let mut both = [flat, read(&by_tree)];
-            // The grammar may count all of `a || b` to a pipe behind it; then more is taken for sent than is.
+            // The grammar may count all of `a || b` as part of a pipe after it; then more is taken as sent than
+            // really is.
             if line.contains("||") || line.contains("&&") {
                 both.iter_mut()
                     .flat_map(|script| &mut script.commands)

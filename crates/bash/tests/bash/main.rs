@@ -1,4 +1,4 @@
-//! What is read out of a text.
+//! Reading a text: commands, depth of nesting, and flat statements.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 

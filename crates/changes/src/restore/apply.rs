@@ -1,6 +1,6 @@
-//! The order of restoring: files and links that must go, folders that must go (deepest first), folders that must be
-//! there, files and links with their content, and the modes of folders last, because a folder that may not be written
-//! cannot be filled.
+//! The order of a restore: first files and links to remove, then folders to remove (deepest first), then folders to
+//! make, then files and links with their content. The modes of folders come last, because a folder that is not
+//! writable cannot be filled.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -20,33 +20,33 @@ use nix::unistd::{UnlinkatFlags, unlinkat};
 #[cfg(target_os = "linux")]
 use super::disk::Synced;
 use super::disk::{Over, Prepared, Sync, attributes_at, chmod, found_at};
-use super::names::{Names, listed};
-use super::{Applied, Planned, Step, is_mode_only, rel_of};
+use super::names::{LinkNames, listed};
+use super::{RestoreOutcome, Planned, RestoreStep, is_mode_only, rel_of};
 use crate::TreeChange;
 use crate::attributes::Attributes;
 use crate::beneath::{Rel, Root, split};
-use crate::change::{State, agree};
-use crate::stat::{FOLDER_BITS, Kind};
-use crate::whole::Whole;
+use crate::change::{PathState, agree};
+use crate::stat::{FOLDER_BITS, PathKind};
+use crate::whole_files::Whole;
 
-/// How many files are made durable together, and in how many folders, which stay open until then.
+/// The maximum number of files that are made durable together, and of their folders, which stay open until then.
 const TOGETHER: usize = 4096;
 const FOLDERS: usize = 128;
 
-/// So few are synced one by one, which does not wait for what others have written.
+/// Fewer files than this are synced one by one, which does not wait for the writes of other processes.
 const FEW: usize = 32;
 
 pub(super) struct Apply<'a> {
     root: &'a Root,
     blobs: &'a Blobs,
     whole: Whole,
-    /// What was and what is now, of every path that was touched.
-    done: BTreeMap<Rel, (Option<State>, Option<State>)>,
-    /// What is not going to happen.
-    left: BTreeMap<Rel, Step>,
-    /// Folders that are opened to us for the time being, with the mode they get at the end.
+    /// The states before and after, of every path that was touched.
+    done: BTreeMap<Rel, (Option<PathState>, Option<PathState>)>,
+    /// Paths that cannot be restored.
+    left: BTreeMap<Rel, RestoreStep>,
+    /// Folders that are opened to us temporarily, with their final mode.
     opened: BTreeMap<Rel, u32>,
-    /// The attributes that folders get at the end.
+    /// The final attributes of folders.
     attributes: BTreeMap<Rel, Arc<Attributes>>,
     /// Folders in which names came or went.
     unsynced: BTreeSet<Rel>,
@@ -54,9 +54,9 @@ pub(super) struct Apply<'a> {
     partners: BTreeMap<Rel, Vec<Rel>>,
 }
 
-/// Why a path was not restored.
+/// The reasons why a path was not restored.
 enum Stopped {
-    Step(Step),
+    Step(RestoreStep),
     Io(io::Error),
 }
 
@@ -66,13 +66,13 @@ impl<E: Into<io::Error>> From<E> for Stopped {
     }
 }
 
-struct Item<'a> {
+struct RestoreItem<'a> {
     rel: Rel,
-    now: Option<&'a State>,
-    want: Option<&'a State>,
+    now: Option<&'a PathState>,
+    want: Option<&'a PathState>,
 }
 
-impl From<Stopped> for Step {
+impl From<Stopped> for RestoreStep {
     fn from(stopped: Stopped) -> Self {
         match stopped {
             Stopped::Step(step) => step,
@@ -81,9 +81,9 @@ impl From<Stopped> for Step {
     }
 }
 
-impl Item<'_> {
-    fn kinds(&self) -> (Option<Kind>, Option<Kind>) {
-        let kind = |state: Option<&State>| state.map(|state| Kind::of(state.mode));
+impl RestoreItem<'_> {
+    fn kinds(&self) -> (Option<PathKind>, Option<PathKind>) {
+        let kind = |state: Option<&PathState>| state.map(|state| PathKind::of(state.mode));
         (kind(self.now), kind(self.want))
     }
 
@@ -93,8 +93,8 @@ impl Item<'_> {
 
     /// Tells whether the file has other names, or had.
     fn is_named(&self) -> bool {
-        let has_names = |state: Option<&State>| state.is_some_and(|state| state.links.is_some());
-        self.kinds().1 == Some(Kind::File)
+        let has_names = |state: Option<&PathState>| state.is_some_and(|state| state.links.is_some());
+        self.kinds().1 == Some(PathKind::File)
             && (has_names(self.want) || has_names(self.now) && self.is_mode_only())
     }
 
@@ -118,12 +118,12 @@ impl<'a> Apply<'a> {
         }
     }
 
-    pub fn run(mut self, plan: &[Planned]) -> Applied {
-        let chosen = plan.iter().filter(|planned| planned.step == Step::Restore);
-        let mut items: Vec<Item<'_>> = chosen
+    pub fn run(mut self, plan: &[Planned]) -> RestoreOutcome {
+        let chosen = plan.iter().filter(|planned| planned.step == RestoreStep::Restore);
+        let mut items: Vec<RestoreItem<'_>> = chosen
             .filter_map(|planned| {
                 let (now, want) = (planned.wanted.now.as_ref(), planned.wanted.want.as_ref());
-                Some(Item { rel: rel_of(&self.root.path, &planned.wanted.path)?, now, want })
+                Some(RestoreItem { rel: rel_of(&self.root.path, &planned.wanted.path)?, now, want })
             })
             .collect();
         items.sort_by(|a, b| a.rel.cmp(&b.rel));
@@ -133,9 +133,9 @@ impl<'a> Apply<'a> {
             }
         }
 
-        const FOLDER: Option<Kind> = Some(Kind::Folder);
+        const FOLDER: Option<PathKind> = Some(PathKind::Folder);
         self.each(items.iter(), |apply, item| match item.kinds() {
-            (Some(Kind::File | Kind::Link), None | FOLDER) => apply.remove(item, UnlinkatFlags::NoRemoveDir),
+            (Some(PathKind::File | PathKind::Link), None | FOLDER) => apply.remove(item, UnlinkatFlags::NoRemoveDir),
             _ => Ok(()),
         });
         self.each(items.iter().rev(), |apply, item| match item.kinds() {
@@ -146,10 +146,10 @@ impl<'a> Apply<'a> {
             (now, FOLDER) if now != FOLDER => apply.make_folder(&item.rel, item.want, item.wanted_mode()),
             _ => Ok(()),
         });
-        let is_content = |item: &&Item<'_>| matches!(item.kinds().1, Some(Kind::File | Kind::Link));
-        let (named, alone): (Vec<&Item<'_>>, Vec<_>) =
+        let is_content = |item: &&RestoreItem<'_>| matches!(item.kinds().1, Some(PathKind::File | PathKind::Link));
+        let (named, alone): (Vec<&RestoreItem<'_>>, Vec<_>) =
             items.iter().filter(is_content).partition(|item| item.is_named());
-        let (modes, contents): (Vec<&Item<'_>>, Vec<_>) =
+        let (modes, contents): (Vec<&RestoreItem<'_>>, Vec<_>) =
             alone.into_iter().partition(|item| item.is_mode_only());
         self.each(modes, |apply, item| apply.change_mode(item));
         let mut contents = &contents[..];
@@ -158,8 +158,8 @@ impl<'a> Apply<'a> {
             self.write(some);
             contents = rest;
         }
-        // Names of files that stay the same ones come first: the others are linked with them.
-        let (stay, come): (Vec<&Item<'_>>, Vec<_>) = named.into_iter().partition(|item| item.is_mode_only());
+        // Files that stay in place come first: the other names are linked to them.
+        let (stay, come): (Vec<&RestoreItem<'_>>, Vec<_>) = named.into_iter().partition(|item| item.is_mode_only());
         self.each(stay.into_iter().chain(come), |apply, item| apply.restore_names(item));
         self.each(items.iter().rev(), |apply, item| match item.kinds() {
             (FOLDER, FOLDER) => apply.change_folder_mode(item),
@@ -169,11 +169,11 @@ impl<'a> Apply<'a> {
         self.report(plan)
     }
 
-    /// Acts on each that nothing stands in the way of, and keeps what then does.
+    /// Runs `act` on each item without an obstacle, and records the obstacles that it meets.
     fn each<'i>(
         &mut self,
-        items: impl IntoIterator<Item = &'i Item<'i>>,
-        mut act: impl FnMut(&mut Self, &'i Item<'i>) -> Result<(), Stopped>,
+        items: impl IntoIterator<Item = &'i RestoreItem<'i>>,
+        mut act: impl FnMut(&mut Self, &'i RestoreItem<'i>) -> Result<(), Stopped>,
     ) {
         for item in items {
             if self.left.contains_key(&item.rel) {
@@ -185,8 +185,8 @@ impl<'a> Apply<'a> {
         }
     }
 
-    /// That what is there is what may be replaced, now and not when the plan was made.
-    fn check(&self, item: &Item<'_>) -> Result<Option<State>, Stopped> {
+    /// Checks that the path may be replaced now, not only at the time of the plan.
+    fn check(&self, item: &RestoreItem<'_>) -> Result<Option<PathState>, Stopped> {
         let expected = match self.done.get(&item.rel) {
             Some((_, after)) => after.as_ref(),
             None => item.now,
@@ -197,51 +197,51 @@ impl<'a> Apply<'a> {
         }
         match found.as_ref() {
             found if agree(found, expected) => {}
-            found if agree(found, item.want) => return Err(Stopped::Step(Step::AlreadyThere)),
-            _ => return Err(Stopped::Step(Step::Conflict { found })),
+            found if agree(found, item.want) => return Err(Stopped::Step(RestoreStep::AlreadyThere)),
+            _ => return Err(Stopped::Step(RestoreStep::Conflict { found })),
         }
-        // As it was recorded, which says more than what can be seen of it.
+        // The recorded state, which has more detail than the disk shows.
         Ok(expected.cloned())
     }
 
-    fn remove(&mut self, item: &Item<'_>, how: UnlinkatFlags) -> Result<(), Stopped> {
+    fn remove(&mut self, item: &RestoreItem<'_>, how: UnlinkatFlags) -> Result<(), Stopped> {
         let found = self.check(item)?;
         let folder = self.parent(&item.rel)?;
         self.keep_whole(found.as_ref(), &folder, &item.rel)?;
         match unlinkat(&folder, OsStr::from_bytes(split(&item.rel).1), how) {
             Ok(()) => {}
-            Err(Errno::ENOTEMPTY | Errno::EEXIST) => return Err(Stopped::Step(Step::FolderInUse)),
+            Err(Errno::ENOTEMPTY | Errno::EEXIST) => return Err(Stopped::Step(RestoreStep::FolderInUse)),
             Err(error) => return Err(error.into()),
         }
         self.opened.remove(&item.rel);
         self.unsynced.remove(&item.rel);
-        self.did(&item.rel, found, None);
+        self.record(&item.rel, found, None);
         Ok(())
     }
 
-    /// A folder that we may fill; it gets its mode at the end.
-    fn make_folder(&mut self, rel: &Rel, want: Option<&State>, mode: u32) -> Result<(), Stopped> {
+    /// Makes a folder that we may fill. It gets its mode at the end.
+    fn make_folder(&mut self, rel: &Rel, want: Option<&PathState>, mode: u32) -> Result<(), Stopped> {
         let folder = self.parent(rel)?;
         let name = split(rel).1;
         match mkdirat(&folder, OsStr::from_bytes(name), Mode::from_bits_truncate(0o700)) {
             Ok(()) => {}
             Err(Errno::EEXIST) => {
-                return Err(Stopped::Step(Step::Conflict { found: found_at(self.root, rel)? }));
+                return Err(Stopped::Step(RestoreStep::Conflict { found: found_at(self.root, rel)? }));
             }
             Err(error) => return Err(error.into()),
         }
         self.opened.insert(rel.clone(), mode);
         self.unsynced.insert(rel.clone());
-        let state = State::new(Digest::of(b""), FOLDER_BITS | mode & 0o7777);
+        let state = PathState::new(Digest::of(b""), FOLDER_BITS | mode & 0o7777);
         if let Some(attributes) = want.and_then(|want| self.recorded(want)) {
             self.attributes.insert(rel.clone(), attributes);
         }
-        self.did(rel, None, Some(want.cloned().unwrap_or(state)));
+        self.record(rel, None, Some(want.cloned().unwrap_or(state)));
         Ok(())
     }
 
-    /// Writes the content of all of them beside their names, makes it durable, then gives each its name.
-    fn write(&mut self, some: &[&Item<'_>]) {
+    /// Writes the content of all items under private names, makes it durable, then gives each its name.
+    fn write(&mut self, some: &[&RestoreItem<'_>]) {
         let sync = if cfg!(target_os = "linux") && some.len() >= FEW { Sync::Together } else { Sync::Now };
         let mut ready = Vec::new();
         let mut folder = None;
@@ -253,7 +253,7 @@ impl<'a> Apply<'a> {
         if sync == Sync::Together {
             let mut synced = Synced::default();
             if let Err(error) = ready.iter().try_for_each(|(_, prepared)| synced.sync(&prepared.folder)) {
-                let failed = || Step::Failed { why: error.to_string() };
+                let failed = || RestoreStep::Failed { why: error.to_string() };
                 self.left.extend(ready.drain(..).map(|(item, _)| (item.rel.clone(), failed())));
             }
         }
@@ -264,17 +264,17 @@ impl<'a> Apply<'a> {
         }
     }
 
-    /// `last` is the folder of the item before, which often is the folder of this one.
+    /// `last` is the folder of the previous item, which often is the folder of this one too.
     fn prepare(
         &mut self,
-        item: &Item<'_>,
+        item: &RestoreItem<'_>,
         sync: Sync,
         last: &mut Option<(Rel, Rc<OwnedFd>)>,
     ) -> Result<Prepared, Stopped> {
-        let Some(want) = item.want else { return Err(Stopped::Step(Step::Refused)) };
+        let Some(want) = item.want else { return Err(Stopped::Step(RestoreStep::Refused)) };
         let content = self.content(want)?;
         if content.is_none() && !self.whole.has(&want.digest) {
-            return Err(Stopped::Step(Step::MissingBlob { digest: want.digest.clone() }));
+            return Err(Stopped::Step(RestoreStep::MissingBlob { digest: want.digest.clone() }));
         }
         self.check(item)?;
         let parent = split(&item.rel).0;
@@ -286,9 +286,9 @@ impl<'a> Apply<'a> {
                 folder
             }
         };
-        let missing = || Stopped::Step(Step::MissingBlob { digest: want.digest.clone() });
-        Ok(match Kind::of(want.mode) {
-            Kind::File => {
+        let missing = || Stopped::Step(RestoreStep::MissingBlob { digest: want.digest.clone() });
+        Ok(match PathKind::of(want.mode) {
+            PathKind::File => {
                 let attributes = self.recorded(want).or_else(|| self.found_attributes(&item.rel));
                 let (attributes, digest) = (attributes.as_deref(), &want.digest);
                 match content {
@@ -297,28 +297,28 @@ impl<'a> Apply<'a> {
                         .ok_or_else(missing)?,
                 }
             }
-            Kind::Link => {
+            PathKind::Link => {
                 let target = content.ok_or_else(missing)?;
                 Prepared::link(folder, &target, self.recorded(want).as_deref())?
             }
-            Kind::Folder | Kind::Special => return Err(Stopped::Step(Step::Refused)),
+            PathKind::Folder | PathKind::Special => return Err(Stopped::Step(RestoreStep::Refused)),
         })
     }
 
-    /// Keeps a file whose content the store does not have, because it is too large, before it is replaced.
-    fn keep_whole(&self, found: Option<&State>, folder: impl AsFd, rel: &Rel) -> Result<(), Stopped> {
-        let Some(found) = found.filter(|found| Kind::of(found.mode) == Kind::File) else { return Ok(()) };
+    /// Keeps a file whose content is too large for the store, before it is replaced.
+    fn keep_whole(&self, found: Option<&PathState>, folder: impl AsFd, rel: &Rel) -> Result<(), Stopped> {
+        let Some(found) = found.filter(|found| PathKind::of(found.mode) == PathKind::File) else { return Ok(()) };
         if self.blobs.has(&found.digest).unwrap_or(false) {
             return Ok(());
         }
         self.whole.keep(folder.as_fd(), split(rel).1, &found.digest).map_err(|error| {
             let why = format!("what is there now is not stored, and cannot be kept: {error}");
-            Stopped::Step(Step::Failed { why })
+            Stopped::Step(RestoreStep::Failed { why })
         })
     }
 
-    fn place(&mut self, item: &Item<'_>, prepared: Prepared) -> Result<(), Stopped> {
-        // Again, because writing took its time.
+    fn place(&mut self, item: &RestoreItem<'_>, prepared: Prepared) -> Result<(), Stopped> {
+        // Checked again, because writing took time.
         let found = self.check(item)?;
         let over = if found.is_some() { Over::Something } else { Over::Nothing };
         let flaw = prepared.flaw.clone();
@@ -327,45 +327,45 @@ impl<'a> Apply<'a> {
         if let Some(want) = item.want {
             self.whole.forget(&want.digest);
         }
-        self.did_but(item, found, flaw)
+        self.record_with_flaw(item, found, flaw)
     }
 
-    /// Notes what was done, and what of it could not be.
-    fn did_but(
+    /// Records a restored path, and the flaw of an incomplete restore.
+    fn record_with_flaw(
         &mut self,
-        item: &Item<'_>,
-        found: Option<State>,
+        item: &RestoreItem<'_>,
+        found: Option<PathState>,
         flaw: Option<String>,
     ) -> Result<(), Stopped> {
         let Some(why) = flaw else {
-            self.did(&item.rel, found, item.want.cloned());
+            self.record(&item.rel, found, item.want.cloned());
             return Ok(());
         };
         let now = found_at(self.root, &item.rel)?;
-        self.did(&item.rel, found, now);
-        Err(Stopped::Step(Step::Failed { why }))
+        self.record(&item.rel, found, now);
+        Err(Stopped::Step(RestoreStep::Failed { why }))
     }
 
-    /// The attributes that a record names. What is no longer in the store is left as it is.
-    fn recorded(&self, state: &State) -> Option<Arc<Attributes>> {
+    /// The attributes that a record names. Attributes that are no longer in the store are not changed.
+    fn recorded(&self, state: &PathState) -> Option<Arc<Attributes>> {
         let bytes = self.blobs.get(state.attributes.as_ref()?).ok().flatten()?;
         Attributes::from_bytes(&bytes).map(Arc::new)
     }
 
     /// The attributes of the file that is replaced.
     fn found_attributes(&self, rel: &Rel) -> Option<Arc<Attributes>> {
-        let stat = self.root.lstat(rel).ok().flatten().filter(|stat| stat.kind() == Kind::File)?;
+        let stat = self.root.lstat(rel).ok().flatten().filter(|stat| stat.kind() == PathKind::File)?;
         attributes_at(self.root, rel, &stat)
     }
 
-    /// A file with more names than one. Restored under one of them, it gets the others by linking, so that they are
-    /// names of one file again.
-    fn restore_names(&mut self, item: &Item<'_>) -> Result<(), Stopped> {
-        let names = Names::of(self.root, self.blobs, &item.rel, item.now, item.want);
+    /// Restores a file with several names. Once restored under one name, it gets the others by linking, so that they
+    /// are names of one file again.
+    fn restore_names(&mut self, item: &RestoreItem<'_>) -> Result<(), Stopped> {
+        let names = LinkNames::of(self.root, self.blobs, &item.rel, item.now, item.want);
         let names = names.wanting(self.partners.get(&item.rel));
         let found = match self.check(item) {
-            Err(Stopped::Step(Step::AlreadyThere)) if names.wanted_one_is_same() => {
-                self.did(&item.rel, item.now.cloned(), item.want.cloned());
+            Err(Stopped::Step(RestoreStep::AlreadyThere)) if names.wanted_one_is_same() => {
+                self.record(&item.rel, item.now.cloned(), item.want.cloned());
                 return Ok(());
             }
             checked => checked?,
@@ -382,23 +382,23 @@ impl<'a> Apply<'a> {
         });
         let prepared = match prepared {
             Some(prepared) => prepared,
-            // The first of the names, or a file system that has no second ones.
+            // The first of the names, or a file system without hard links.
             None => self.prepare(item, Sync::Now, &mut None)?,
         };
         let over = if found.is_some() { Over::Something } else { Over::Nothing };
         let flaw = prepared.flaw.clone();
         self.keep_whole(found.as_ref(), &*prepared.folder, &item.rel)?;
         prepared.place(split(&item.rel).1, over)?;
-        self.did_but(item, found, flaw)
+        self.record_with_flaw(item, found, flaw)
     }
 
-    fn content(&self, want: &State) -> Result<Option<Vec<u8>>, Stopped> {
-        self.blobs.get(&want.digest).map_err(|error| Stopped::Step(Step::Failed { why: error.to_string() }))
+    fn content(&self, want: &PathState) -> Result<Option<Vec<u8>>, Stopped> {
+        self.blobs.get(&want.digest).map_err(|error| Stopped::Step(RestoreStep::Failed { why: error.to_string() }))
     }
 
-    fn change_mode(&mut self, item: &Item<'_>) -> Result<(), Stopped> {
+    fn change_mode(&mut self, item: &RestoreItem<'_>) -> Result<(), Stopped> {
         let found = self.check(item)?;
-        let mode = (item.kinds().1 != Some(Kind::Link)).then(|| item.wanted_mode());
+        let mode = (item.kinds().1 != Some(PathKind::Link)).then(|| item.wanted_mode());
         let (folder, name) = (self.parent(&item.rel)?, split(&item.rel).1);
         let flaw = match (item.want.and_then(|want| self.recorded(want)), mode) {
             (Some(attributes), mode) => attributes.put(folder.as_fd(), name, mode).err(),
@@ -408,21 +408,21 @@ impl<'a> Apply<'a> {
             }
             (None, None) => None,
         };
-        self.did_but(item, found, flaw.map(|error| error.to_string()))
+        self.record_with_flaw(item, found, flaw.map(|error| error.to_string()))
     }
 
-    /// Takes effect at the end, with that of all other folders.
-    fn change_folder_mode(&mut self, item: &Item<'_>) -> Result<(), Stopped> {
+    /// Records the mode of a folder. It is set at the end, with those of all other folders.
+    fn change_folder_mode(&mut self, item: &RestoreItem<'_>) -> Result<(), Stopped> {
         let found = self.check(item)?;
         self.opened.insert(item.rel.clone(), item.wanted_mode());
         if let Some(attributes) = item.want.and_then(|want| self.recorded(want)) {
             self.attributes.insert(item.rel.clone(), attributes);
         }
-        self.did(&item.rel, found, item.want.cloned());
+        self.record(&item.rel, found, item.want.cloned());
         Ok(())
     }
 
-    /// The folder of a path, with the folders above it made if they are missing, and opened to us if they are not.
+    /// The folder of a path. Missing folders above it are made, and existing ones are opened to us.
     fn parent(&mut self, rel: &[u8]) -> Result<OwnedFd, Stopped> {
         let parent = split(rel).0;
         let ends = parent.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
@@ -436,13 +436,13 @@ impl<'a> Apply<'a> {
                 continue;
             };
             match stat.kind() {
-                Kind::Folder if stat.mode & 0o700 == 0o700 => {}
-                Kind::Folder => {
+                PathKind::Folder if stat.mode & 0o700 == 0o700 => {}
+                PathKind::Folder => {
                     let (folder, name) = split(&above);
                     chmod(self.root.open_folder(folder)?.as_fd(), name, stat.mode | 0o700)?;
                     self.opened.insert(above, stat.mode);
                 }
-                Kind::File | Kind::Link | Kind::Special => return Err(Stopped::Step(Step::Refused)),
+                PathKind::File | PathKind::Link | PathKind::Special => return Err(Stopped::Step(RestoreStep::Refused)),
             }
         }
         let folder = self.root.open_folder(parent)?;
@@ -450,7 +450,7 @@ impl<'a> Apply<'a> {
         Ok(folder)
     }
 
-    fn did(&mut self, rel: &Rel, before: Option<State>, after: Option<State>) {
+    fn record(&mut self, rel: &Rel, before: Option<PathState>, after: Option<PathState>) {
         match self.done.get_mut(rel) {
             Some((_, now)) => *now = after,
             None => drop(self.done.insert(rel.clone(), (before, after))),
@@ -463,7 +463,7 @@ impl<'a> Apply<'a> {
         let (mut synced, many) = (Synced::default(), self.unsynced.len() >= FEW);
         for rel in std::mem::take(&mut self.unsynced) {
             let Ok(folder) = self.root.open_folder(&rel) else { continue };
-            // Nothing better can be done about a folder that does not sync; the files themselves were synced.
+            // A folder that does not sync cannot be helped; the files themselves were synced.
             #[cfg(target_os = "linux")]
             if many {
                 let _ = synced.sync(&folder);
@@ -482,14 +482,14 @@ impl<'a> Apply<'a> {
             };
             if let Err(error) = closed {
                 if let (Ok(found), true) = (found_at(self.root, &rel), self.done.contains_key(&rel)) {
-                    self.did(&rel, None, found);
+                    self.record(&rel, None, found);
                 }
-                self.left.insert(rel, Step::Failed { why: error.to_string() });
+                self.left.insert(rel, RestoreStep::Failed { why: error.to_string() });
             }
         }
     }
 
-    fn report(self, plan: &[Planned]) -> Applied {
+    fn report(self, plan: &[Planned]) -> RestoreOutcome {
         let changed = self.done.into_iter().filter(|(_, (before, after))| before != after);
         let mut changes: Vec<_> = changed
             .map(|(rel, (before, after))| TreeChange::new(self.root.absolute(&rel), before, after))
@@ -497,19 +497,19 @@ impl<'a> Apply<'a> {
         changes.sort_by(|a, b| a.path.cmp(&b.path));
         let left = plan.iter().filter_map(|planned| {
             let rel = rel_of(&self.root.path, &planned.wanted.path)?;
-            // As it should be, by whoever did it: a file restored under one name is restored under all.
-            let step = self.left.get(&rel).filter(|step| **step != Step::AlreadyThere)?.clone();
+            // As it should be, by any actor: a file restored under one name is restored under all.
+            let step = self.left.get(&rel).filter(|step| **step != RestoreStep::AlreadyThere)?.clone();
             Some(Planned { wanted: planned.wanted.clone(), step })
         });
-        Applied { left: left.collect(), changes }
+        RestoreOutcome { left: left.collect(), changes }
     }
 }
 
-/// How many of these, which are ordered, are written together.
-fn together(items: &[&Item<'_>]) -> usize {
+/// The number of items, which are ordered, that are written together.
+fn together(items: &[&RestoreItem<'_>]) -> usize {
     let mut folders = 0;
     let mut last = None;
-    let is_too_many = |item: &&Item<'_>| {
+    let is_too_many = |item: &&RestoreItem<'_>| {
         let parent = split(&item.rel).0;
         folders += usize::from(last.replace(parent.to_owned()).is_none_or(|last| last != parent));
         folders > FOLDERS

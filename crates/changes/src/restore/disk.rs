@@ -1,4 +1,4 @@
-//! Single acts on the disk, each on a name in an open folder, so that no path is resolved twice.
+//! Single operations on the disk, each on a name in an open folder, so that no path is resolved twice.
 
 use std::ffi::OsStr;
 use std::fs::{File, Permissions};
@@ -18,16 +18,16 @@ use nix::unistd::{UnlinkatFlags, linkat, symlinkat, unlinkat};
 
 use crate::attributes::Attributes;
 use crate::beneath::{Root, split};
-use crate::change::State;
-use crate::stat::{Kind, Stat};
-use crate::whole::{Whole, digest_of};
+use crate::change::PathState;
+use crate::stat::{PathKind, Stat};
+use crate::whole_files::{Whole, digest_of};
 
-/// How the private names of a process begin.
+/// The prefix of a process's private names.
 fn prefix(pid: u32) -> String {
     format!(".lathe-restore-{pid}-")
 }
 
-/// Removes what a process left in a folder under its private names.
+/// Removes the files that a process left in a folder under its private names.
 pub(super) fn sweep(root: &Root, folder: &[u8], pid: u32) {
     let prefix = prefix(pid);
     let Ok(folder) = root.open_folder(folder) else { return };
@@ -43,44 +43,44 @@ pub(super) fn sweep(root: &Root, folder: &[u8], pid: u32) {
     }
 }
 
-/// What is at a path. A special file counts as one without content.
-pub(super) fn found_at(root: &Root, rel: &[u8]) -> io::Result<Option<State>> {
+/// The state of a path. A special file counts as one without content.
+pub(super) fn found_at(root: &Root, rel: &[u8]) -> io::Result<Option<PathState>> {
     let Some(stat) = root.lstat(rel)? else { return Ok(None) };
     let digest = match stat.kind() {
-        Kind::Folder | Kind::Special => Digest::of(b""),
-        Kind::Link => Digest::of(&root.read_link(rel)?),
-        Kind::File => digest_of(root.open_file(rel)?.0)?,
+        PathKind::Folder | PathKind::Special => Digest::of(b""),
+        PathKind::Link => Digest::of(&root.read_link(rel)?),
+        PathKind::File => digest_of(root.open_file(rel)?.0)?,
     };
     let attributes = attributes_at(root, rel, &stat).map(|attributes| attributes.digest());
-    Ok(Some(State { attributes, ..State::new(digest, stat.mode) }))
+    Ok(Some(PathState { attributes, ..PathState::new(digest, stat.mode) }))
 }
 
-/// Owner and extended attributes of what is at a path.
+/// Owner and extended attributes of a path.
 pub(super) fn attributes_at(root: &Root, rel: &[u8], stat: &Stat) -> Option<Arc<Attributes>> {
     let (parent, name) = split(rel);
     let folder = root.open_folder(parent).ok()?;
     Attributes::read(folder.as_fd(), name, stat)
 }
 
-/// When new content becomes durable.
+/// The moment at which new content becomes durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sync {
     Now,
-    /// With everything else, by [`Synced`].
+    /// Together with everything else, by [`Synced`].
     Together,
 }
 
-/// What will take the place of a name, under a name of its own until then. Dropped, it is gone.
+/// A replacement for a name, under a private name until then. It is removed on drop.
 pub(super) struct Prepared {
     pub folder: Rc<OwnedFd>,
     name: String,
     placed: bool,
-    /// The parts that it could not be given, in words.
+    /// A description of the parts that could not be set.
     pub flaw: Option<String>,
 }
 
 impl Prepared {
-    /// A file with this content, mode and attributes; without the latter, with those of an old file.
+    /// A file with this content, mode and attributes. Without `attributes`, it has those of any new file.
     pub fn file(
         folder: Rc<OwnedFd>,
         bytes: &[u8],
@@ -122,7 +122,7 @@ impl Prepared {
         attributes: Option<&Attributes>,
     ) -> io::Result<Option<Self>> {
         let (mut prepared, is_there) =
-            Self::under_new_name(folder, |folder, name| whole.bring(digest, folder, name))?;
+            Self::under_new_name(folder, |folder, name| whole.link_into(digest, folder, name))?;
         if !is_there {
             prepared.placed = true;
             return Ok(None);
@@ -134,7 +134,7 @@ impl Prepared {
         Ok(Some(prepared))
     }
 
-    /// One more name of a file that is there.
+    /// Another name of an existing file.
     pub fn name_of(folder: Rc<OwnedFd>, other: BorrowedFd<'_>, name: &[u8]) -> io::Result<Self> {
         let make = |folder: &OwnedFd, new: &str| {
             linkat(other, OsStr::from_bytes(name), folder, new, AtFlags::empty())
@@ -143,7 +143,8 @@ impl Prepared {
         Ok(prepared)
     }
 
-    /// The content counts more than an owner that only root can give: that is told, and the rest done.
+    /// Sets mode and attributes. The content counts more than an owner that only root can give: that failure is
+    /// reported, and the rest is done.
     fn give(&mut self, attributes: &Attributes, mode: Option<u32>) {
         let name = self.name.as_bytes();
         if let Err(error) = attributes.put(self.folder.as_fd(), name, mode) {
@@ -151,14 +152,14 @@ impl Prepared {
         }
     }
 
-    /// Gives it its name, in the place of what is there, or only if nothing is.
+    /// Gives the replacement its name: in place of what is there, or only if nothing is there.
     pub fn place(mut self, name: &[u8], over: Over) -> io::Result<()> {
         let name = OsStr::from_bytes(name);
         match over {
             Over::Something => renameat(&self.folder, self.name.as_str(), &self.folder, name)?,
             Over::Nothing => rename_new(self.folder.as_fd(), self.name.as_str(), name)?,
         }
-        // Two names of one file do not take each other's place: then the private one is still there.
+        // Two names of one file do not replace each other: then the private one still exists.
         let _ = unlinkat(&self.folder, self.name.as_str(), UnlinkatFlags::NoRemoveDir);
         self.placed = true;
         Ok(())
@@ -207,14 +208,14 @@ impl Synced {
     }
 }
 
-/// What a new file may take the place of.
+/// The obstacle that a new file may replace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Over {
     Something,
     Nothing,
 }
 
-/// Where the file system cannot promise it, the look that came right before has to do.
+/// Renames without replacing. If the file system cannot guarantee that, the check right before has to suffice.
 fn rename_new(folder: BorrowedFd<'_>, from: &str, to: &OsStr) -> Result<(), Errno> {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
@@ -227,16 +228,16 @@ fn rename_new(folder: BorrowedFd<'_>, from: &str, to: &OsStr) -> Result<(), Errn
     renameat(folder, from, folder, to)
 }
 
-/// Changes the permissions of a file or folder, of exactly the one that was looked at, even if it may not be opened.
+/// Changes the permissions of exactly this file or folder, even if it cannot be opened.
 pub(crate) fn chmod(folder: BorrowedFd<'_>, name: &[u8], mode: u32) -> io::Result<()> {
     let name = OsStr::from_bytes(name);
     #[cfg(target_os = "linux")]
     {
         use std::os::fd::AsRawFd as _;
         let file = openat(folder, name, OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty())?;
-        match Kind::of(fstat(&file)?.st_mode) {
-            Kind::File | Kind::Folder => {}
-            Kind::Link | Kind::Special => return Err(io::ErrorKind::InvalidInput.into()),
+        match PathKind::of(fstat(&file)?.st_mode) {
+            PathKind::File | PathKind::Folder => {}
+            PathKind::Link | PathKind::Special => return Err(io::ErrorKind::InvalidInput.into()),
         }
         let path = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
         std::fs::set_permissions(path, Permissions::from_mode(mode & 0o7777))
@@ -249,7 +250,7 @@ pub(crate) fn chmod(folder: BorrowedFd<'_>, name: &[u8], mode: u32) -> io::Resul
     }
 }
 
-/// Writes content without its long runs of zeros, which then take no room: a sparse file stays one.
+/// Writes content without its long runs of zeros, which then use no disk space: a sparse file stays sparse.
 fn write_with_holes(file: &mut File, bytes: &[u8]) -> io::Result<()> {
     const BLOCK: usize = 4096;
     let is_hole = |block: &[u8]| block.len() == BLOCK && block.iter().all(|byte| *byte == 0);

@@ -1,14 +1,14 @@
-//! Files that git has are not copied, and are there all the same.
+//! Files whose content git has: they are not copied, and can be restored all the same.
 
 use std::fs;
 use std::time::Duration;
 
-use lathe_changes::{Compared, NotUndoable, TrackerOptions, Why};
+use lathe_changes::{Compared, NotUndoable, TrackerOptions, NotUndoableReason};
 
 use crate::tree::{Tree, after_in};
 
-/// The usual tree, committed, with a dirty, an untracked and an ignored file. The pause lets time stamps age: what was
-/// touched a moment ago is copied, whatever git says.
+/// The usual tree, committed, with a dirty, an untracked and an ignored file. The pause lets time stamps age: a file
+/// touched a moment ago is copied, even if git has it.
 fn repository() -> Tree {
     let tree = Tree::usual();
     tree.write(".gitignore", "*.log\n");
@@ -120,7 +120,7 @@ fn an_object_that_is_gone_is_told() {
         compared,
         Compared {
             changes: vec![],
-            not_undoable: vec![lost(".git", Why::Git), lost("a.txt", Why::ObjectGone)]
+            not_undoable: vec![lost(".git", NotUndoableReason::Git), lost("a.txt", NotUndoableReason::ObjectGone)]
         }
     );
 }
@@ -174,7 +174,7 @@ fn a_file_as_young_as_the_index_is_compared_by_its_content() {
     tree.write("other", "aaaa\n");
     tree.sh("touch -d '2020-01-01 00:00:00' same other");
     commit(&tree, "");
-    // The same size and times as before: what git wrote down of it is true no more.
+    // The same size and times as before: git's record of the file is out of date.
     tree.sh("echo bbbb > other; touch -d '2020-01-01 00:00:00' other; touch -d '2020-01-01 00:00:00.5' .git/index");
     std::thread::sleep(Duration::from_millis(120));
     let mut tracker = tree.tracker();

@@ -1,11 +1,11 @@
-//! Every kind of change is told, and can be taken back and done again.
+//! Every kind of change is reported, and can be undone and redone.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 
-use lathe_changes::{Compared, Limits, NotUndoable, Tracker, TrackerOptions, TreeChange, Why};
+use lathe_changes::{Compared, TrackerLimits, NotUndoable, Tracker, TrackerOptions, TreeChange, NotUndoableReason};
 use lathe_protocol::{CallId, Digest};
 
 use crate::tree::{Tree, after};
@@ -173,13 +173,13 @@ fn a_write_through_another_name_is_seen_at_both() {
     };
     let told = crate::tree::after_in(made, |tree| tree.sh("echo two > src/same"));
     assert_eq!(told, ["*a.txt", "*src/same"]);
-    // The name outside does not go back.
+    // The name outside is not restored.
     let tree = made();
     let mut tracker = tree.tracker();
     tree.sh("echo three > ../outside");
     let Compared { changes, not_undoable } = tracker.compare().unwrap();
     assert_eq!(changes.len(), 1);
-    assert_eq!(not_undoable, [NotUndoable { path: tree.at("bin.dat"), why: Why::OtherNames }]);
+    assert_eq!(not_undoable, [NotUndoable { path: tree.at("bin.dat"), why: NotUndoableReason::OtherNames }]);
     assert_eq!(after(|tree| tree.sh("ln a.txt b.txt")), ["+b.txt"]);
 }
 
@@ -315,19 +315,19 @@ fn what_cannot_be_undone_is_told() {
     tree.write("target/debug/x", "x");
     tree.write("sub/.git/config", "x");
     tree.sh("mkfifo pipe");
-    let limits = Limits { file_bytes: 4000, ..Limits::default() };
+    let limits = TrackerLimits { file_bytes: 4000, ..TrackerLimits::default() };
     let mut tracker = Tracker::secure(TrackerOptions { limits, ..tree.options() }).unwrap();
-    let not_undoable = |list: &[(&str, Why)]| {
+    let not_undoable = |list: &[(&str, NotUndoableReason)]| {
         list.iter().map(|(path, why)| NotUndoable { path: tree.at(path), why: *why }).collect::<Vec<_>>()
     };
     assert_eq!(
         tracker.not_undoable(),
         not_undoable(&[
-            ("large", Why::TooLarge),
-            ("node_modules", Why::Cache),
-            ("pipe", Why::Special),
-            ("sub/.git", Why::Git),
-            ("target", Why::Cache),
+            ("large", NotUndoableReason::TooLarge),
+            ("node_modules", NotUndoableReason::Cache),
+            ("pipe", NotUndoableReason::Special),
+            ("sub/.git", NotUndoableReason::Git),
+            ("target", NotUndoableReason::Cache),
         ])
     );
     tree.sh("echo y > target/debug/y; echo y > sub/.git/y; echo y > node_modules/y");
@@ -338,13 +338,13 @@ fn what_cannot_be_undone_is_told() {
     assert_eq!(
         compared.not_undoable,
         not_undoable(&[
-            (".git", Why::Git),
-            ("grown", Why::TooLarge),
-            ("large", Why::TooLarge),
-            ("made", Why::Cache),
-            ("node_modules", Why::Cache),
-            ("pipe", Why::Special),
-            ("sub/.git", Why::Git),
+            (".git", NotUndoableReason::Git),
+            ("grown", NotUndoableReason::TooLarge),
+            ("large", NotUndoableReason::TooLarge),
+            ("made", NotUndoableReason::Cache),
+            ("node_modules", NotUndoableReason::Cache),
+            ("pipe", NotUndoableReason::Special),
+            ("sub/.git", NotUndoableReason::Git),
         ])
     );
     // A tag in a folder that is tracked does not make its files disappear.
@@ -359,16 +359,16 @@ fn limits_of_number_and_size_are_told() {
     for number in 0..50 {
         tree.write(format!("many/{number}"), "x");
     }
-    let limits = Limits { files: 20, ..Limits::default() };
+    let limits = TrackerLimits { files: 20, ..TrackerLimits::default() };
     let tracker = Tracker::secure(TrackerOptions { limits, ..tree.options() }).unwrap();
-    assert_eq!(tracker.not_undoable(), [NotUndoable { path: tree.at("many"), why: Why::TooMany }]);
+    assert_eq!(tracker.not_undoable(), [NotUndoable { path: tree.at("many"), why: NotUndoableReason::TooMany }]);
 
-    let limits = Limits { total_bytes: 40, ..Limits::default() };
+    let limits = TrackerLimits { total_bytes: 40, ..TrackerLimits::default() };
     let mut tracker = Tracker::secure(TrackerOptions { limits, ..tree.options() }).unwrap();
     assert!(!tracker.not_undoable().is_empty());
     tree.sh("rm -r many");
     let compared = tracker.compare().unwrap();
-    assert!(compared.not_undoable.iter().all(|one| one.why == Why::OverTotal));
+    assert!(compared.not_undoable.iter().all(|one| one.why == NotUndoableReason::OverTotal));
     assert_eq!(compared.not_undoable.len() + compared.changes.len(), 51);
 }
 

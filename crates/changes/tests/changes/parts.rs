@@ -1,11 +1,12 @@
-//! Parts of `.git` that a line takes away or spoils: what git itself does is no loss, everything else comes back.
+//! Parts of `.git` that a line removes or damages: git's own removals do not count as loss, all other parts are
+//! restored.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use lathe_blobs::Blobs;
-use lathe_changes::{Broken, Note, Repositories};
+use lathe_changes::{BrokenRepository, LineOrigin, Repositories};
 
 use crate::repository::Place;
 
@@ -31,7 +32,7 @@ impl Place {
         place
     }
 
-    /// All but the branch that is checked out, which went on.
+    /// All names except the branch that is checked out, which moved.
     fn packed() -> Self {
         let place = Self::full();
         place.git(&["pack-refs", "--all"]);
@@ -55,17 +56,17 @@ impl Place {
         fs::rename(self.dot(rel), away.join(count.to_string())).unwrap();
     }
 
-    fn keep_and_restore(&self, broken: &[Broken]) {
+    fn keep_and_restore(&self, broken: &[BrokenRepository]) {
         let mut keeping = self.quarantine().begin().unwrap();
         keeping.keep_repositories(broken);
-        let note = Note { line: "x".into(), folder: self.root(), session: None, call: "c".into() };
+        let note = LineOrigin { line: "x".into(), folder: self.root(), session: None, call: "c".into() };
         let kept = keeping.finish(note, Vec::new()).unwrap().unwrap();
         let blobs = Blobs::open(self.folder.path().join("blobs")).unwrap();
         let back = self.quarantine().restore(&kept, &blobs).unwrap();
         assert_eq!(back.left, [], "{broken:?}");
     }
 
-    /// What git knows, and every file beside objects.
+    /// The names that git knows, and every file except objects.
     fn known(&self) -> (String, BTreeMap<PathBuf, Vec<u8>>) {
         let mut files = BTreeMap::new();
         add(&self.root().join(".git"), &mut files);
@@ -79,7 +80,7 @@ impl Place {
         (told.into_iter().map(|words| self.git(words)).collect(), files)
     }
 
-    fn after(&self, line: fn(&Self)) -> Vec<Broken> {
+    fn after(&self, line: fn(&Self)) -> Vec<BrokenRepository> {
         let mut copies: Repositories = self.quarantine().repositories();
         self.secure(&mut copies);
         line(self);
@@ -358,7 +359,7 @@ fn what_git_deleted_is_in_the_copy_until_the_next_line() {
 
 #[test]
 fn settings_that_git_takes_out_are_no_loss() {
-    // As a clone has it: all that is beside `core` belongs to the remote, or to modules.
+    // The configuration of a clone: every section except `core` belongs to the remote, or to modules.
     let place = Place::new();
     for name in ["user", "gc"] {
         place.git(&["config", "--remove-section", name]);

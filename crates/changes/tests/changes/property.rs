@@ -1,4 +1,4 @@
-//! Any sequence of lines, told one by one, can be taken back together.
+//! Any sequence of lines, compared one by one, can be undone together.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -40,7 +40,8 @@ pub(crate) fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// Does it if it can be done; what cannot be done is no change. Links point nowhere, so nothing happens through them.
+/// Runs the act if it is possible; an impossible act changes nothing. Links point nowhere, so nothing happens through
+/// them.
 pub(crate) fn perform(root: &Path, act: &Act) {
     let _ = match act {
         Act::Write(path, byte) => fs::write(root.join(path), [*byte; 3]),
@@ -80,7 +81,7 @@ proptest! {
         let mut changes = Vec::new();
         for act in acts.iter().chain([&Act::Look]) {
             perform(&tree.root, act);
-            // A second name that comes and goes unseen is what only a full check finds; so it is looked at when it comes.
+            // Only a full check finds a second name that comes and goes unseen; so the tree is scanned when it comes.
             if let Act::Look | Act::HardLink(..) = act {
                 let compared = tracker.compare().unwrap();
                 prop_assert_eq!(compared.not_undoable, vec![]);

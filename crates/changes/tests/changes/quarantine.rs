@@ -1,10 +1,10 @@
-//! What is put back lands where it was, never behind a link that was put on the way since.
+//! A restored file lands at its own path, never at the target of a link that was put on the way since.
 
 use std::fs;
 use std::os::unix::fs::symlink;
 
 use lathe_blobs::Blobs;
-use lathe_changes::{Note, Quarantine};
+use lathe_changes::{LineOrigin, Quarantine};
 
 #[test]
 fn nothing_is_put_back_through_a_folder_that_became_a_link() {
@@ -21,7 +21,7 @@ fn nothing_is_put_back_through_a_folder_that_became_a_link() {
         keeping.keep(&path).unwrap();
         fs::remove_file(&path).unwrap();
         let note =
-            Note { line: "rm".to_owned(), folder: base.join("o"), session: None, call: "c".to_owned() };
+            LineOrigin { line: "rm".to_owned(), folder: base.join("o"), session: None, call: "c".to_owned() };
         let kept = keeping.finish(note, Vec::new()).unwrap().unwrap();
         fs::rename(base.join(swapped), base.join("away")).unwrap();
         symlink(&elsewhere, base.join(swapped)).unwrap();
@@ -32,7 +32,7 @@ fn nothing_is_put_back_through_a_folder_that_became_a_link() {
         for landed in ["b", "deep/b", "a/b", "a/deep/b"] {
             assert!(!elsewhere.join(landed).exists(), "{lost} {swapped}: {landed}");
         }
-        // With the folder back in its place, or gone, it comes back.
+        // With the folder in its place again, or gone, the file is restored.
         fs::remove_file(base.join(swapped)).unwrap();
         let back = quarantine.restore(&kept, &blobs).unwrap();
         assert_eq!((back.done.len(), back.left.len()), (1, 0), "{back:?}");

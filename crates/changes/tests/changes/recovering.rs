@@ -1,4 +1,4 @@
-//! A process that is killed in the middle of a line leaves enough behind to say what the line changed.
+//! A process that is killed in the middle of a line leaves enough to report what the line changed.
 
 use std::fs;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ fn what_a_killed_line_changed_is_told_and_taken_back() {
         }
         let first = tree.picture();
         let mut tracker = tree.tracker();
-        tracker.begin("c1").unwrap();
+        tracker.begin_line("c1").unwrap();
         tree.sh(
             "rm a.txt; echo new > made.txt; mkdir deep; echo x > deep/x; chmod 600 b.txt 2>/dev/null || true",
         );
@@ -35,7 +35,7 @@ fn what_a_killed_line_changed_is_told_and_taken_back() {
         let (line, compared) = recovered(&tree).unwrap();
         assert_eq!(line, "c1");
         assert!(compared.not_undoable.is_empty(), "{compared:?}");
-        // The same as often as it is asked for.
+        // The result is the same each time.
         assert_eq!(recovered(&tree).unwrap().1, compared);
         tree.undo_all(&compared.changes);
         assert_eq!(tree.picture(), first, "git: {git}");
@@ -46,14 +46,14 @@ fn what_a_killed_line_changed_is_told_and_taken_back() {
 fn only_the_last_line_is_told() {
     let tree = Tree::usual();
     let mut tracker = tree.tracker();
-    tracker.begin("c1").unwrap();
+    tracker.begin_line("c1").unwrap();
     tree.write("one.txt", "1");
     assert_eq!(tree.told(&tracker.compare().unwrap()), ["+one.txt"]);
-    // What others do between two lines belongs to neither.
+    // Changes that others make between two lines belong to neither.
     tree.write("person.txt", "p");
     tree.write("one.txt", "person");
     tracker.refresh().unwrap();
-    tracker.begin("c2").unwrap();
+    tracker.begin_line("c2").unwrap();
     let before = tree.picture();
     tree.sh("rm person.txt; echo 2 > two.txt; echo over > one.txt");
     kill(tracker);
@@ -71,7 +71,7 @@ fn a_line_that_was_compared_and_not_written_down_is_told_again() {
     let tree = Tree::usual();
     tree.write("mine.txt", "the only copy");
     let mut tracker = tree.tracker();
-    tracker.begin("c1").unwrap();
+    tracker.begin_line("c1").unwrap();
     tree.sh("rm mine.txt");
     let compared = tracker.compare().unwrap();
     kill(tracker);
@@ -87,7 +87,7 @@ fn without_a_line_there_is_nothing_to_tell() {
     assert_eq!(recovered(&tree), None);
     // Ended in order: nothing is left.
     let mut tracker = tree.tracker();
-    tracker.begin("c1").unwrap();
+    tracker.begin_line("c1").unwrap();
     drop(tracker);
     assert_eq!(recovered(&tree), None);
     assert!(!tree.options().scratch.join("tree").exists());
@@ -97,7 +97,7 @@ fn without_a_line_there_is_nothing_to_tell() {
 fn a_book_torn_while_a_line_begins_knows_of_no_line_and_a_damaged_one_is_told() {
     let tree = Tree::usual();
     let mut tracker = tree.tracker();
-    tracker.begin("c1").unwrap();
+    tracker.begin_line("c1").unwrap();
     tree.write("new.txt", "x");
     kill(tracker);
     let book = tree.options().scratch.join("tree/book");
@@ -137,14 +137,14 @@ proptest! {
         before.iter().for_each(|act| perform(&tree.root, act));
         let watch = if watched { Watch::On } else { Watch::Off };
         let mut tracker = Tracker::secure(TrackerOptions { watch, ..tree.options() }).unwrap();
-        tracker.begin("0").unwrap();
+        tracker.begin_line("0").unwrap();
         let mut start = tree.picture();
         for (index, act) in acts.iter().enumerate() {
             perform(&tree.root, act);
             if let Act::Look | Act::HardLink(..) = act {
                 tracker.compare().unwrap();
                 tracker.refresh().unwrap();
-                tracker.begin(&index.to_string()).unwrap();
+                tracker.begin_line(&index.to_string()).unwrap();
                 start = tree.picture();
             }
         }
@@ -161,10 +161,10 @@ fn damage_in_what_a_killed_process_left_is_told_or_harmless() {
     let tree = Tree::usual();
     tree.write("precious", "the only copy\n");
     let mut tracker = tree.tracker();
-    tracker.begin("first").unwrap();
+    tracker.begin_line("first").unwrap();
     tree.sh("echo x > made");
     tracker.compare().unwrap();
-    tracker.begin("line").unwrap();
+    tracker.begin_line("line").unwrap();
     tree.sh("rm precious; echo two > a.txt");
     let left = tree.options().scratch.join("tree");
     let files: Vec<(PathBuf, Vec<u8>)> = fs::read_dir(&left)

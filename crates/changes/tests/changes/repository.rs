@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use lathe_blobs::Blobs;
-use lathe_changes::{Note, Quarantine, Repositories};
+use lathe_changes::{LineOrigin, Quarantine, Repositories};
 
 pub(crate) struct Place {
     pub(crate) folder: tempfile::TempDir,
@@ -134,10 +134,10 @@ fn a_second_process_goes_on_with_the_copy_and_a_broken_repository_never_becomes_
     let broken = copies.broken();
     assert_eq!(broken.len(), 1);
     assert_eq!(broken[0].why, "has lost refs");
-    // Somebody writes a file of their own there meanwhile; it stays.
+    // The user writes a file there meanwhile; it stays.
     let mut keeping = place.quarantine().begin().unwrap();
     keeping.keep_repositories(&broken);
-    let note = Note { line: "x".into(), folder: place.root(), session: None, call: "c".into() };
+    let note = LineOrigin { line: "x".into(), folder: place.root(), session: None, call: "c".into() };
     let kept = keeping.finish(note, Vec::new()).unwrap().unwrap();
     fs::write(place.root().join(".git/description"), "mine\n").unwrap();
     let blobs = Blobs::open(place.folder.path().join("blobs")).unwrap();

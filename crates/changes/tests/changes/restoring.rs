@@ -1,25 +1,25 @@
-//! The way back, and what may stand in it.
+//! Restoring, and its obstacles.
 
 use std::fs;
 
-use lathe_changes::restore::{Planned, Step};
-use lathe_changes::{State, TreeChange, Wanted, net};
+use lathe_changes::restore::{Planned, RestoreStep};
+use lathe_changes::{PathState, TreeChange, RestoreTarget, net};
 use lathe_protocol::Digest;
 
 use crate::tree::{Tree, after};
 
 /// The steps for each path; of what was found, content and mode.
-fn steps(planned: &[Planned]) -> Vec<Step> {
-    let plain = |state: State| State::new(state.digest, state.mode);
+fn steps(planned: &[Planned]) -> Vec<RestoreStep> {
+    let plain = |state: PathState| PathState::new(state.digest, state.mode);
     let step = |planned: &Planned| match planned.step.clone() {
-        Step::Conflict { found } => Step::Conflict { found: found.map(plain) },
+        RestoreStep::Conflict { found } => RestoreStep::Conflict { found: found.map(plain) },
         step => step,
     };
     planned.iter().map(step).collect()
 }
 
-fn file(text: &str) -> State {
-    State::new(Digest::of(text.as_bytes()), 0o100_644)
+fn file(text: &str) -> PathState {
+    PathState::new(Digest::of(text.as_bytes()), 0o100_644)
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn a_file_the_user_edited_meanwhile_is_a_conflict_and_stays() {
     let changes = tracker.compare().unwrap().changes;
     tree.write("a.txt", "the user's\n");
     let planned = tree.plan(&net(&changes));
-    assert_eq!(steps(&planned), [Step::Conflict { found: Some(file("the user's\n")) }, Step::Restore]);
+    assert_eq!(steps(&planned), [RestoreStep::Conflict { found: Some(file("the user's\n")) }, RestoreStep::Restore]);
     let applied = tree.undo(&changes);
     assert_eq!(applied.changes.len(), 1);
     assert_eq!(fs::read_to_string(tree.at("a.txt")).unwrap(), "the user's\n");
@@ -64,7 +64,7 @@ fn an_edit_between_plan_and_apply_is_a_conflict_too() {
     let applied = lathe_changes::restore::apply(&planned, &tree.blobs, &tree.root).unwrap();
     assert_eq!(applied.changes, []);
     assert_eq!(applied.left.len(), 4);
-    assert!(applied.left.iter().all(|left| matches!(left.step, Step::Conflict { found: Some(_) })));
+    assert!(applied.left.iter().all(|left| matches!(left.step, RestoreStep::Conflict { found: Some(_) })));
     assert_eq!(tree.picture(), before);
 }
 
@@ -78,7 +78,7 @@ fn a_path_somebody_else_changed_in_between_is_a_conflict() {
     assert_eq!(tracker.refresh().unwrap(), [tree.at("a.txt")]);
     tree.write("a.txt", "line 2\n");
     changes.extend(tracker.compare().unwrap().changes);
-    assert_eq!(steps(&tree.plan(&net(&changes))), [Step::Conflict { found: Some(file("line 2\n")) }]);
+    assert_eq!(steps(&tree.plan(&net(&changes))), [RestoreStep::Conflict { found: Some(file("line 2\n")) }]);
     // The newest alone can go.
     tree.undo_all(&changes[1..]);
     assert_eq!(fs::read_to_string(tree.at("a.txt")).unwrap(), "the user's\n");
@@ -92,7 +92,7 @@ fn a_folder_that_holds_the_files_of_others_stays() {
     let changes = tracker.compare().unwrap().changes;
     tree.write("made/users", "mine");
     let applied = tree.undo(&changes);
-    assert_eq!(applied.left.iter().map(|left| &left.step).collect::<Vec<_>>(), [&Step::FolderInUse]);
+    assert_eq!(applied.left.iter().map(|left| &left.step).collect::<Vec<_>>(), [&RestoreStep::FolderInUse]);
     assert!(tree.at("made/users").exists() && !tree.at("made/deep").exists());
 }
 
@@ -103,7 +103,7 @@ fn what_is_there_already_is_left_alone() {
     tree.write("a.txt", "two\n");
     let changes = tracker.compare().unwrap().changes;
     tree.write("a.txt", "one\n");
-    assert_eq!(steps(&tree.plan(&net(&changes))), [Step::AlreadyThere]);
+    assert_eq!(steps(&tree.plan(&net(&changes))), [RestoreStep::AlreadyThere]);
     assert_eq!(tree.undo(&changes).changes, []);
 }
 
@@ -111,9 +111,9 @@ fn what_is_there_already_is_left_alone() {
 fn content_that_is_not_in_the_store_is_told() {
     let tree = Tree::usual();
     let digest = Digest::of(b"never stored");
-    let want = Some(State::new(digest.clone(), 0o100_644));
-    let wanted = Wanted { path: tree.at("gone"), now: None, want, foreign: false };
-    assert_eq!(steps(&tree.plan(&[wanted])), [Step::MissingBlob { digest }]);
+    let want = Some(PathState::new(digest.clone(), 0o100_644));
+    let wanted = RestoreTarget { path: tree.at("gone"), now: None, want, foreign: false };
+    assert_eq!(steps(&tree.plan(&[wanted])), [RestoreStep::MissingBlob { digest }]);
 }
 
 #[test]
@@ -121,19 +121,19 @@ fn nothing_outside_behind_a_link_or_of_gits_own_is_touched() {
     let tree = Tree::usual();
     tree.sh("git init -q .; mkdir ../out; ln -s ../out behind");
     let digest = tree.blobs.put(b"bad").unwrap();
-    let want = || Some(State::new(digest.clone(), 0o100_644));
+    let want = || Some(PathState::new(digest.clone(), 0o100_644));
     let refused = [".git/config", ".git/hooks/x", "src/.GIT/x", "../out/x", "src/../../out/x", ""];
     for path in refused.map(|path| tree.at(path)).into_iter().chain(["/etc/x".into(), "x".into()]) {
-        let wanted = Wanted { path, now: None, want: want(), foreign: false };
-        let forced = Planned { wanted: wanted.clone(), step: Step::Restore };
-        assert_eq!(steps(&tree.plan(&[wanted])), [Step::Refused]);
+        let wanted = RestoreTarget { path, now: None, want: want(), foreign: false };
+        let forced = Planned { wanted: wanted.clone(), step: RestoreStep::Restore };
+        assert_eq!(steps(&tree.plan(&[wanted])), [RestoreStep::Refused]);
         let applied = lathe_changes::restore::apply(&[forced], &tree.blobs, &tree.root).unwrap();
         assert_eq!(applied.changes, []);
     }
-    let wanted = Wanted { path: tree.at("behind/x"), now: None, want: want(), foreign: false };
+    let wanted = RestoreTarget { path: tree.at("behind/x"), now: None, want: want(), foreign: false };
     let planned = tree.plan(&[wanted]);
     let applied = lathe_changes::restore::apply(&planned, &tree.blobs, &tree.root).unwrap();
-    assert_eq!((applied.changes.len(), &applied.left[0].step), (0, &Step::Refused));
+    assert_eq!((applied.changes.len(), &applied.left[0].step), (0, &RestoreStep::Refused));
     assert_eq!(fs::read_dir(tree.at("../out")).unwrap().count(), 0);
 }
 

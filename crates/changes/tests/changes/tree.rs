@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use lathe_blobs::Blobs;
-use lathe_changes::restore::{self, Applied, Planned};
-use lathe_changes::{Compared, Limits, Tracker, TrackerOptions, TreeChange, Wanted, Watch, net};
+use lathe_changes::restore::{self, RestoreOutcome, Planned};
+use lathe_changes::{Compared, TrackerLimits, Tracker, TrackerOptions, TreeChange, RestoreTarget, Watch, net};
 use lathe_testkit::{Listed, listing};
 
 pub struct Tree {
@@ -17,7 +17,7 @@ pub struct Tree {
     pub blobs: Blobs,
 }
 
-/// All that can be told of every path but git's own.
+/// The full state of every path except git's own.
 pub type Picture = BTreeMap<String, Listed>;
 
 impl Tree {
@@ -79,7 +79,7 @@ impl Tree {
             root: self.root.clone(),
             blobs: self.blobs.clone(),
             scratch: self.home.path().join("scratch"),
-            limits: Limits::default(),
+            limits: TrackerLimits::default(),
             exclude: Vec::new(),
             watch: Watch::On,
         }
@@ -109,15 +109,15 @@ impl Tree {
         format!("{mark}{}", change.path.strip_prefix(&self.root).unwrap().display())
     }
 
-    pub fn plan(&self, wanted: &[Wanted]) -> Vec<Planned> {
+    pub fn plan(&self, wanted: &[RestoreTarget]) -> Vec<Planned> {
         restore::plan(wanted, &self.blobs, &self.root).unwrap()
     }
 
-    pub fn undo(&self, changes: &[TreeChange]) -> Applied {
+    pub fn undo(&self, changes: &[TreeChange]) -> RestoreOutcome {
         restore::apply(&self.plan(&net(changes)), &self.blobs, &self.root).unwrap()
     }
 
-    /// Undoes, and says that nothing stood in the way.
+    /// Undoes, and checks that there was no obstacle.
     pub fn undo_all(&self, changes: &[TreeChange]) -> Vec<TreeChange> {
         let applied = self.undo(changes);
         assert_eq!(applied.left, []);
@@ -125,8 +125,8 @@ impl Tree {
     }
 }
 
-/// Does something to the usual tree, once with the watcher and once without; then says what was told, and that going
-/// back and forth again gives the trees there were.
+/// Runs a line in the usual tree, once with the watcher and once without. Then checks the report, and that undo and
+/// redo give the original trees.
 pub fn after(act: impl Fn(&Tree)) -> Vec<String> {
     after_in(Tree::usual, act)
 }

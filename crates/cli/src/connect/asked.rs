@@ -39,8 +39,8 @@ impl Questions {
     }
 
     /// Takes an event: it may ask, answer or end a question.
-    pub fn take(&mut self, event: &Event) -> Changed {
-        let Some(call) = event.place.call.clone() else { return Changed::Nothing };
+    pub fn take(&mut self, event: &Event) -> QuestionChange {
+        let Some(call) = event.place.call.clone() else { return QuestionChange::Nothing };
         match &event.fact {
             Fact::ApprovalAsked(asked) => {
                 self.add(Waiting { call, question: event.seq, open: Open::Leave(asked.clone()) })
@@ -57,7 +57,7 @@ impl Questions {
             Fact::CallFinished(_) => {
                 self.close(|waiting| matches!(waiting.open, Open::Wants { .. }) && waiting.call == call)
             }
-            _ => Changed::Nothing,
+            _ => QuestionChange::Nothing,
         }
     }
 
@@ -66,15 +66,15 @@ impl Questions {
         self.0.clear();
     }
 
-    fn add(&mut self, waiting: Waiting) -> Changed {
+    fn add(&mut self, waiting: Waiting) -> QuestionChange {
         self.0.push_back(waiting);
-        if self.0.len() == 1 { Changed::Shown } else { Changed::Nothing }
+        if self.0.len() == 1 { QuestionChange::Shown } else { QuestionChange::Nothing }
     }
 
-    fn close(&mut self, is_it: impl Fn(&Waiting) -> bool) -> Changed {
-        let Some(at) = self.0.iter().position(is_it) else { return Changed::Nothing };
+    fn close(&mut self, is_it: impl Fn(&Waiting) -> bool) -> QuestionChange {
+        let Some(at) = self.0.iter().position(is_it) else { return QuestionChange::Nothing };
         self.0.remove(at);
-        if at == 0 { Changed::Elsewhere } else { Changed::Nothing }
+        if at == 0 { QuestionChange::Elsewhere } else { QuestionChange::Nothing }
     }
 
     /// The text of the first question, with what may be said to it.
@@ -130,7 +130,7 @@ impl Questions {
 }
 
 /// The effect of an event on the questions.
-pub(super) enum Changed {
+pub(super) enum QuestionChange {
     Nothing,
     /// There is one to be shown now.
     Shown,

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use lathe_protocol::{
-    Boxed, Command, CommandId, Event, EventStream, Receipt, ReceiptAnswer, SESSION_ENDED, Seq, SessionHandle,
+    BoxFuture, Command, CommandId, Event, EventStream, Receipt, ReceiptAnswer, SESSION_ENDED, Seq, SessionHandle,
     Update,
 };
 use serde_json::Value;
@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 
 use super::address::Address;
 use super::link::{Link, LinkError};
-use super::wire::{self, Heard};
+use super::wire::{self, ServerMessage};
 
 /// Between two attempts to come back, at first and at most.
 const FIRST: Duration = Duration::from_millis(250);
@@ -98,7 +98,7 @@ impl RemoteHandle {
     /// Everything after an event, with what is to be known about the connection.
     pub fn stream(&self, after: Seq) -> RemoteStream {
         let (sender, news) = mpsc::channel(NEWS);
-        let line = Line { shared: Arc::clone(&self.0), after, news: sender };
+        let line = Connector { shared: Arc::clone(&self.0), after, news: sender };
         RemoteStream { news, task: tokio::spawn(line.run()) }
     }
 
@@ -114,7 +114,7 @@ impl Shared {
 }
 
 impl SessionHandle for RemoteHandle {
-    fn submit(&self, command: Command) -> Boxed<'_, Receipt> {
+    fn submit(&self, command: Command) -> BoxFuture<'_, Receipt> {
         Box::pin(async move {
             let id = command.id.clone();
             let refused =
@@ -134,7 +134,7 @@ impl SessionHandle for RemoteHandle {
         Box::new(self.stream(cursor))
     }
 
-    fn diff<'a>(&'a self, event: &'a Event) -> Boxed<'a, String> {
+    fn diff<'a>(&'a self, event: &'a Event) -> BoxFuture<'a, String> {
         Box::pin(async move { self.0.state().diffs.remove(&event.seq).unwrap_or_default() })
     }
 }
@@ -159,7 +159,7 @@ impl Drop for RemoteStream {
 }
 
 impl EventStream for RemoteStream {
-    fn next(&mut self) -> Boxed<'_, Option<Update>> {
+    fn next(&mut self) -> BoxFuture<'_, Option<Update>> {
         Box::pin(async move {
             loop {
                 if let News::Update(update) = self.next_news().await? {
@@ -171,14 +171,14 @@ impl EventStream for RemoteStream {
 }
 
 /// One connection after the other.
-struct Line {
+struct Connector {
     shared: Arc<Shared>,
     /// The last event that was heard.
     after: Seq,
     news: mpsc::Sender<News>,
 }
 
-impl Line {
+impl Connector {
     async fn run(mut self) {
         let over = self.keep().await;
         // Nobody listens any more.
@@ -283,24 +283,24 @@ impl Line {
             }
         }
         match heard {
-            Heard::Update(Update::Event(event), diff) => {
+            ServerMessage::Update(Update::Event(event), diff) => {
                 self.after = self.after.max(event.seq);
                 if !diff.is_empty() {
                     self.shared.state().diffs.insert(event.seq, diff);
                 }
                 self.tell(News::Update(Update::Event(event))).await;
             }
-            Heard::Update(update, _) => self.tell(News::Update(update)).await,
-            Heard::Receipt(receipt) => {
+            ServerMessage::Update(update, _) => self.tell(News::Update(update)).await,
+            ServerMessage::Receipt(receipt) => {
                 let mut state = self.shared.state();
                 let place = state.waiting.iter().position(|waiting| waiting.id == receipt.command);
                 if let Some(waiting) = place.map(|at| state.waiting.remove(at)) {
                     let _ = waiting.reply.send(receipt);
                 }
             }
-            Heard::Status(state) => self.tell(News::Status(state)).await,
-            Heard::Words { message, is_error } => self.tell(News::Words { message, is_error }).await,
-            Heard::Nothing => {}
+            ServerMessage::Status(state) => self.tell(News::Status(state)).await,
+            ServerMessage::Words { message, is_error } => self.tell(News::Words { message, is_error }).await,
+            ServerMessage::Nothing => {}
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-pub(super) enum Stop {
+pub(super) enum ClientStop {
     /// Ctrl-C.
     Cancel { first: bool },
     /// The terminal is gone, or somebody wants the process to end; with the exit code that says so.
@@ -29,7 +29,7 @@ impl Signals {
         }
     }
 
-    pub async fn next(&mut self) -> Stop {
+    pub async fn next(&mut self) -> ClientStop {
         async fn one(signal: &mut Option<Signal>) {
             match signal {
                 Some(signal) => drop(signal.recv().await),
@@ -38,11 +38,11 @@ impl Signals {
         }
         tokio::select! {
             () = one(&mut self.interrupt) => {
-                Stop::Cancel { first: !std::mem::replace(&mut self.was_interrupted, true) }
+                ClientStop::Cancel { first: !std::mem::replace(&mut self.was_interrupted, true) }
             }
-            () = one(&mut self.terminate) => Stop::Leave(143),
-            () = one(&mut self.hangup) => Stop::Leave(129),
-            () = one(&mut self.quit) => Stop::Leave(131),
+            () = one(&mut self.terminate) => ClientStop::Leave(143),
+            () = one(&mut self.hangup) => ClientStop::Leave(129),
+            () = one(&mut self.quit) => ClientStop::Leave(131),
         }
     }
 }

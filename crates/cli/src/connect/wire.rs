@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 /// A frame, read.
-pub(super) enum Heard {
+pub(super) enum ServerMessage {
     /// An event with its changes as a diff, or what is happening this moment.
     Update(Update, String),
     Receipt(Receipt),
@@ -69,7 +69,7 @@ struct Retry {
 }
 
 #[derive(Deserialize)]
-struct Words {
+struct ErrorFrame {
     message: String,
 }
 
@@ -79,7 +79,7 @@ struct Status {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct ReceiptFrame {
     id: CommandId,
     accepted: bool,
     #[serde(default)]
@@ -89,23 +89,23 @@ struct Answer {
 }
 
 /// Reads a frame: its session, where it names one, and what it says. What has another form says nothing.
-pub(super) fn read(text: &str) -> (Option<String>, Heard) {
-    let Ok(envelope) = serde_json::from_str::<Envelope>(text) else { return (None, Heard::Nothing) };
+pub(super) fn read(text: &str) -> (Option<String>, ServerMessage) {
+    let Ok(envelope) = serde_json::from_str::<Envelope>(text) else { return (None, ServerMessage::Nothing) };
     let session = envelope.session_id.clone();
-    (session, said(&envelope).unwrap_or(Heard::Nothing))
+    (session, said(&envelope).unwrap_or(ServerMessage::Nothing))
 }
 
-fn said(envelope: &Envelope) -> Option<Heard> {
+fn said(envelope: &Envelope) -> Option<ServerMessage> {
     let data = envelope.data.as_deref()?;
     let live = |step, call, body| {
         let frame =
             Frame { after: envelope.seq.unwrap_or_default(), agent: AgentId::main(), step, call, body };
-        Heard::Update(Update::Frame(frame), String::new())
+        ServerMessage::Update(Update::Frame(frame), String::new())
     };
     Some(match envelope.r#type.as_str() {
         "event" => {
             let EventData { event, diff } = of(data)?;
-            Heard::Update(Update::Event(Arc::new(event)), diff)
+            ServerMessage::Update(Update::Event(Arc::new(event)), diff)
         }
         "delta" => {
             let Delta { session_step, kind, text } = of(data)?;
@@ -126,19 +126,19 @@ fn said(envelope: &Envelope) -> Option<Heard> {
         }
         // What the session has to say belongs to it; the rest is about this client's request.
         "warning" if envelope.seq.is_some() => {
-            live(None, None, FrameBody::Warning(of::<Words>(data)?.message))
+            live(None, None, FrameBody::Warning(of::<ErrorFrame>(data)?.message))
         }
         kind @ ("warning" | "error") => {
-            Heard::Words { message: of::<Words>(data)?.message, is_error: kind == "error" }
+            ServerMessage::Words { message: of::<ErrorFrame>(data)?.message, is_error: kind == "error" }
         }
-        "status" => Heard::Status(of::<Status>(data)?.state),
+        "status" => ServerMessage::Status(of::<Status>(data)?.state),
         "receipt" => {
-            let Answer { id, accepted, seq, reason } = of(data)?;
+            let ReceiptFrame { id, accepted, seq, reason } = of(data)?;
             let answer = match accepted {
                 true => ReceiptAnswer::Accepted { seq: seq.unwrap_or_default() },
                 false => ReceiptAnswer::Refused { reason: reason.unwrap_or_default() },
             };
-            Heard::Receipt(Receipt { command: id, answer })
+            ServerMessage::Receipt(Receipt { command: id, answer })
         }
         _ => return None,
     })
@@ -188,20 +188,20 @@ mod tests {
         let event = r#"{"type":"event","data":{"event":{"seq":7,"at":"2026-11-15T08:00:00Z","run":1,"agent":"main","kind":"steered","v":1,"body":{"text":"x","command":"k","actor":"person"}},"diff":"+a\n"},"seq":7,"cursor":"7","session_id":"s","run_id":"s.1"}"#;
         let (session, heard) = read(event);
         assert_eq!(session.as_deref(), Some("s"));
-        let Heard::Update(Update::Event(event), diff) = heard else { panic!("no event") };
+        let ServerMessage::Update(Update::Event(event), diff) = heard else { panic!("no event") };
         assert_eq!((event.seq, diff.as_str()), (Seq(7), "+a\n"));
         assert!(matches!(&event.fact, Fact::Steered(steered) if steered.text == "x"));
         let delta = r#"{"type":"delta","data":{"step":1,"session_step":3,"kind":"text","text":"hi"},"seq":9,"session_id":"s","run_id":"s.1"}"#;
-        let Heard::Update(Update::Frame(frame), _) = read(delta).1 else { panic!("no frame") };
+        let ServerMessage::Update(Update::Frame(frame), _) = read(delta).1 else { panic!("no frame") };
         assert_eq!(
             (frame.after, frame.step, frame.body),
             (Seq(9), Some(StepNo(3)), FrameBody::Text("hi".to_owned()))
         );
         let warning = |seq: &str| format!(r#"{{"type":"warning","data":{{"message":"m"}}{seq}}}"#);
-        assert!(matches!(read(&warning("")).1, Heard::Words { is_error: false, .. }));
-        assert!(matches!(read(&warning(r#","seq":1"#)).1, Heard::Update(Update::Frame(_), _)));
+        assert!(matches!(read(&warning("")).1, ServerMessage::Words { is_error: false, .. }));
+        assert!(matches!(read(&warning(r#","seq":1"#)).1, ServerMessage::Update(Update::Frame(_), _)));
         for text in ["", "x", "[]", r#"{"type":"bubble","data":{}}"#, r#"{"type":"event","data":{}}"#] {
-            assert!(matches!(read(text).1, Heard::Nothing), "{text}");
+            assert!(matches!(read(text).1, ServerMessage::Nothing), "{text}");
         }
     }
 
@@ -235,7 +235,7 @@ mod tests {
                 let event: Event = serde_json::from_str(line).unwrap();
                 let frame =
                     WireFrame::of_event(&event, "--- a\n+++ b\n@@ -1 +1 @@\n-a\n+b\n").to_json(&session);
-                let Heard::Update(Update::Event(heard), diff) = read(&frame).1 else { panic!("{frame}") };
+                let ServerMessage::Update(Update::Event(heard), diff) = read(&frame).1 else { panic!("{frame}") };
                 assert_eq!((heard.seq, heard.fact.kind()), (event.seq, event.fact.kind()));
                 let shown = here.event(&event, "--- a\n+++ b\n@@ -1 +1 @@\n-a\n+b\n");
                 assert_eq!(there.event(&heard, &diff), shown);

@@ -124,7 +124,7 @@ pub(crate) fn events(home: &Path) -> Vec<Value> {
     json["events"].as_array().unwrap().clone()
 }
 
-fn bash(id: &str, line: &str) -> lathe_testkit::Answer {
+fn bash(id: &str, line: &str) -> lathe_testkit::FakeAnswer {
     call(id, "bash", json!({ "command": line }))
 }
 
@@ -174,7 +174,7 @@ fn a_person_is_asked_once_for_the_session_or_says_no_with_a_reason() {
     let answers: Vec<&str> = answers.iter().map(|given| given["answer"].as_str().unwrap()).collect();
     assert_eq!(answers, ["once", "once", "session", "no", "no"]);
     let shown = lathe().env("LATHE_HOME", home.path()).arg("show").run().expect_code(0).stdout;
-    assert!(shown.contains("2 questions were answered with no by you"), "{shown}");
+    assert!(shown.contains("you answered 2 questions with no"), "{shown}");
     assert!(!shown.contains("denied by policy"), "{shown}");
     let asked = bodies(&events, "approval_asked");
     assert_eq!(asked[0]["what"]["commands"][0]["effects"]["writes"], json!(["a"]));

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::time::Duration;
 
 use lathe_testkit::{
-    Answer, FakeModel, Fault, Lathe, Script, TempRepo, call, differing, done, eventually, say,
+    FakeAnswer, FakeModel, Fault, Lathe, Script, TempRepo, call, differing, done, eventually, say,
 };
 use serde_json::{Value, json};
 
@@ -13,16 +13,16 @@ use crate::rewinds::tree;
 
 const LONG: Duration = Duration::from_secs(60);
 
-fn bash(id: &str, command: &str) -> Answer {
+fn bash(id: &str, command: &str) -> FakeAnswer {
     call(id, "bash", json!({ "command": command }))
 }
 
 /// The model takes a second for this answer.
-fn slow(answer: Answer) -> Answer {
+fn slow(answer: FakeAnswer) -> FakeAnswer {
     answer.fails(1, Fault::status(503, "busy").header("retry-after", "1"))
 }
 
-fn view() -> Answer {
+fn view() -> FakeAnswer {
     call("v", "view", json!({ "path": "b.txt" }))
 }
 

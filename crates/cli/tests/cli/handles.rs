@@ -1,6 +1,6 @@
 //! Outputs of earlier calls, read again by `@STEP.CALL` in every toolset, by commands and as files.
 
-use lathe_testkit::{Answer, FakeModel, Lathe, Script, TempRepo, call, done};
+use lathe_testkit::{FakeAnswer, FakeModel, Lathe, Script, TempRepo, call, done};
 use serde_json::{Value, json};
 
 use crate::{lathe, result};
@@ -8,12 +8,12 @@ use crate::{lathe, result};
 /// More than any toolset shows.
 const MUCH: &str = "seq 1 200000";
 
-fn bash(id: &str, command: &str) -> Answer {
+fn bash(id: &str, command: &str) -> FakeAnswer {
     call(id, "bash", json!({ "command": command }))
 }
 
 /// A run of these answers in plan mode; its temporary folder is beside the workspace.
-fn run(repo: &TempRepo, lathe: &Lathe, toolset: &str, answers: Vec<Answer>) -> Vec<Value> {
+fn run(repo: &TempRepo, lathe: &Lathe, toolset: &str, answers: Vec<FakeAnswer>) -> Vec<Value> {
     let script = answers.into_iter().fold(Script::new(), Script::answer).answer(done("ok"));
     let model = FakeModel::serving(script);
     let words = ["run", "go", "--mode", "plan", "--toolset", toolset, "--output", "stream-json"];

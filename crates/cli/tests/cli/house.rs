@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
 /// The crates that each crate stands on, exactly: a permission that nobody uses is a door that nobody watches.
-const STANDS_ON: [(&str, &[&str]); 28] = [
+pub(crate) const STANDS_ON: [(&str, &[&str]); 28] = [
     ("protocol", &[]),
     ("blobs", &["protocol"]),
     ("redact", &[]),
@@ -318,7 +318,7 @@ fn the_host_stays_small() {
     assert!((10..=15).contains(&methods.len()), "{methods:#?}");
 }
 
-fn files(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
+pub(crate) fn files(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use lathe_testkit::{
-    Answer, FakeModel, Lathe, Running, Script, TempRepo, call, differing, done, eventually, size,
+    FakeAnswer, FakeModel, Lathe, Running, Script, TempRepo, call, differing, done, eventually, size,
 };
 use serde_json::json;
 
@@ -206,7 +206,7 @@ fn end_at_random_instants(share: usize) {
         let before = tree(repo.path());
         let beside = TempRepo::new(&[]);
         let (told, trigger) = (beside.join("told"), beside.join("close"));
-        let (answer, most): (Answer, usize) = match kind {
+        let (answer, most): (FakeAnswer, usize) = match kind {
             Line(text) | GitLine(text) => {
                 let line = format!("p() {{ printf . >> {}; }}; {text}", told.display());
                 let most = if text.contains("seq") { 20 } else { text.matches("p;").count() + 1 };

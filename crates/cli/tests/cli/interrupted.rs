@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use lathe_testkit::{
-    Answer, FakeModel, Lathe, Script, Signal, TempRepo, call, differing, done, eventually, is_full, size,
+    FakeAnswer, FakeModel, Lathe, Script, Signal, TempRepo, call, differing, done, eventually, is_full, size,
 };
 use serde_json::json;
 
@@ -25,7 +25,7 @@ pub(crate) enum End {
 pub(crate) const ENDS: [End; 5] = [End::Kill, End::Hangup, End::Quit, End::TwiceInterrupted, End::Terminated];
 
 /// Lines and calls that change something and then wait, or take long. `started` is made when the first change is done.
-fn calls() -> Vec<(&'static str, Answer)> {
+fn calls() -> Vec<(&'static str, FakeAnswer)> {
     let line = |name: &'static str, text: &str| {
         (name, call("c1", "bash", json!({ "command": format!("{text}; touch started; sleep 60") })))
     };
@@ -134,7 +134,7 @@ pub(crate) fn end(run: &lathe_testkit::Running, how: End) {
     }
 }
 
-fn ended_in(how: End, name: &str, answer: &Answer, git: bool) {
+fn ended_in(how: End, name: &str, answer: &FakeAnswer, git: bool) {
     let repo = repo(git);
     let first = tree(repo.path());
     let model = FakeModel::serving(Script::new().answer(answer.clone()).answer(done("ok")));

@@ -1,10 +1,10 @@
-//! The real binary, as a user and a provider see it. Line numbers in names and comments are those of the issue's
-//! "Accepted when" list (part 1).
+//! The real binary, as a user and a provider see it.
 
 // Helpers of tests are not inside `#[test]` functions, where these are allowed anyway.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
 
 mod approvals;
+mod architecture;
 mod background;
 mod beside;
 mod broken_files;
@@ -72,6 +72,7 @@ mod planners;
 mod planted;
 mod policy;
 mod proposals;
+mod prose;
 mod questions;
 mod readers;
 mod replay;

@@ -1,6 +1,6 @@
 //! A session that was begun before has what its journal says, without what the configuration of now leaves out.
 
-use lathe_testkit::{Answer, FakeModel, Lathe, Script, TempRepo, call, done};
+use lathe_testkit::{FakeAnswer, FakeModel, Lathe, Script, TempRepo, call, done};
 use serde_json::{Value, json};
 
 use crate::beside::Server;
@@ -17,7 +17,7 @@ fn marking(script: Script) -> Script {
     ];
     let calls = calls.into_iter().enumerate();
     let answers = calls.map(|(at, (tool, arguments))| call(&format!("m{at}"), tool, arguments));
-    answers.chain([done("marked")]).fold(script, |script: Script, answer: Answer| script.answer(answer))
+    answers.chain([done("marked")]).fold(script, |script: Script, answer: FakeAnswer| script.answer(answer))
 }
 
 /// The marks that are there. They are taken away again.

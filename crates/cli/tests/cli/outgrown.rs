@@ -95,6 +95,6 @@ fn a_rewind_that_takes_nothing_back_says_so() {
     let (repo, home) = (place(), lathe());
     run(&home, &repo, &["echo x >> big.bin"]);
     let ran = home.clone().in_dir(repo.path()).args(["rewind", "--to", "0", "--files"]).run().expect_code(1);
-    assert!(ran.stdout.starts_with("Nothing is taken back"), "{}", ran.stdout);
+    assert!(ran.stdout.starts_with("Nothing was undone"), "{}", ran.stdout);
     assert!(ran.stdout.contains("big.bin: larger than the limit"), "{}", ran.stdout);
 }

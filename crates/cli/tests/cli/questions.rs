@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use lathe_testkit::{Answer, FakeModel, Script, TempRepo, call, done, say};
+use lathe_testkit::{FakeAnswer, FakeModel, Script, TempRepo, call, done, say};
 use serde_json::{Value, json};
 
 use crate::approvals::{Terminal, events};
@@ -11,12 +11,12 @@ use crate::{bodies, lathe, result};
 
 const ASKED: &str = "[y]es once";
 
-fn bash(id: &str, line: &str) -> Answer {
+fn bash(id: &str, line: &str) -> FakeAnswer {
     call(id, "bash", json!({ "command": line }))
 }
 
 /// A terminal in which a task was given whose model says these answers.
-fn working(repo: &TempRepo, home: &Path, answers: Vec<Answer>) -> (Terminal, FakeModel) {
+fn working(repo: &TempRepo, home: &Path, answers: Vec<FakeAnswer>) -> (Terminal, FakeModel) {
     let script = answers.into_iter().fold(Script::new(), Script::answer).answer(say("All said."));
     let model = FakeModel::serving(script);
     let mut terminal = Terminal::open(repo.path(), home, &model, "--trust");
@@ -210,8 +210,8 @@ fn an_answer_for_the_session_holds_for_the_file_it_was_given_for() {
 }
 
 /// The calls of one answer, one after the other.
-fn in_one_answer(lines: &[&str]) -> Answer {
-    lines.iter().enumerate().fold(Answer::new(Vec::new()), |answer, (at, line)| {
+fn in_one_answer(lines: &[&str]) -> FakeAnswer {
+    lines.iter().enumerate().fold(FakeAnswer::new(Vec::new()), |answer, (at, line)| {
         answer.call(&format!("c{at}"), "bash", json!({ "command": line }))
     })
 }
@@ -336,7 +336,7 @@ fn a_line_with_control_characters_lists_each_command_once() {
 }
 
 /// Calls that are asked about, each with the files it changes.
-fn thirty_kinds() -> Vec<Answer> {
+fn thirty_kinds() -> Vec<FakeAnswer> {
     let mut calls = Vec::new();
     let crlf = "a\r\nb\r\n";
     for (at, (tool, arguments)) in [

@@ -41,7 +41,7 @@ fn at_home(run: &Lathe) -> Lathe {
     lathe().env("LATHE_HOME", run.home())
 }
 
-fn bash(id: &str, command: &str) -> lathe_testkit::Answer {
+fn bash(id: &str, command: &str) -> lathe_testkit::FakeAnswer {
     call(id, "bash", json!({ "command": command }))
 }
 
@@ -135,7 +135,7 @@ fn a_rewind_of_both_goes_on_from_the_step_and_can_be_undone() {
     let run = run_in(repo.path(), &model);
     run.run().expect_code(0);
     let ran = at_home(&run).in_dir(repo.path()).args(["rewind", "--to", "1"]).run().expect_code(0);
-    assert!(ran.stdout.contains("Steps of the conversation left behind: 3"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("Steps of the conversation dropped: 3"), "{}", ran.stdout);
     assert_eq!(repo.read("a.txt"), "1\n");
     assert!(!repo.exists("deep"), "a folder made for a file goes with it");
     // The next task continues from step 1.
@@ -260,7 +260,7 @@ impl Dice {
 }
 
 /// One call that changes something, by any tool, or fails to.
-fn random_call(dice: &mut Dice, at: usize) -> lathe_testkit::Answer {
+fn random_call(dice: &mut Dice, at: usize) -> lathe_testkit::FakeAnswer {
     let id = format!("c{at}");
     let name = |dice: &mut Dice| format!("d{}/f{}.txt", dice.roll(3), dice.roll(4));
     let (one, two) = (name(dice), name(dice));

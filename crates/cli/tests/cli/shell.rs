@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::lost::Place;
 use crate::{bodies, play, result, results, run_in};
 
-fn bash(id: &str, command: &str) -> lathe_testkit::Answer {
+fn bash(id: &str, command: &str) -> lathe_testkit::FakeAnswer {
     call(id, "bash", json!({ "command": command }))
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lathe_testkit::{Answer, FakeModel, Fault, Script, TempRepo, call, eventually, processes_with, say};
+use lathe_testkit::{FakeAnswer, FakeModel, Fault, Script, TempRepo, call, eventually, processes_with, say};
 use serde_json::json;
 
 use crate::approvals::{Terminal, events};
@@ -36,7 +36,7 @@ const PLACES: [At; 8] = [
 ];
 
 impl At {
-    fn answer(self) -> Answer {
+    fn answer(self) -> FakeAnswer {
         let bash = |line: &str| call("c", "bash", json!({ "command": line }));
         match self {
             At::FirstPrompt | At::LaterPrompt => say("fine"),

@@ -47,7 +47,7 @@ fn others_changes_are_told_when_the_call_ends() {
                 ran.stdout
             );
         } else {
-            let told = "changed by somebody else while this ran, and no part of it:";
+            let told = "changed by another program or user while this ran, not by this call:";
             assert_eq!(ran.stdout.matches(told).count(), 1, "{}", ran.stdout);
             // The journal tells it once too.
             let shown = at(&home, &repo, &["show"]).expect_code(0).stdout;
@@ -80,7 +80,7 @@ fn a_large_file_that_was_removed_is_among_the_changes_until_it_is_back() {
     File::create(repo.join("huge")).unwrap().set_len(70 << 20).unwrap();
     let line = format!("rm huge {}", outside.join("o.txt").display());
     let ran = run(&home, &repo, &line, "text").0.run().expect_code(0);
-    let kept = "taken away, kept in the quarantine";
+    let kept = "removed, kept in the quarantine";
     assert!(
         ran.stdout.matches(kept).count() == 2 && !ran.stdout.contains("no file was changed"),
         "{}",

@@ -424,14 +424,14 @@ fn ctrl_c_clears_a_half_typed_line_and_twice_leaves() {
     };
     see("Task: ", 1);
     typing.write_all(b"half a li\x03").unwrap();
-    see("Ctrl-C once more leaves", 1);
+    see("press Ctrl-C again to leave", 1);
     see("Task: ", 2);
     // A line in between, and it takes two again; what was half typed is gone.
     typing.write_all(b"status\n").unwrap();
     see("provider: ", 1);
     see("Task: ", 3);
     typing.write_all(b"\x03").unwrap();
-    see("Ctrl-C once more leaves", 2);
+    see("press Ctrl-C again to leave", 2);
     see("Task: ", 4);
     typing.write_all(b"\x03").unwrap();
     see("Goodbye!", 1);

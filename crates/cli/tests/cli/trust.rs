@@ -73,7 +73,7 @@ fn before_trust_nothing_is_used_and_one_line_says_so() {
     assert_eq!(
         said.trim_end(),
         "not used until you trust it: AGENTS.md (instructions), *.txt (check command), db (field program). \
-         See it and trust it: lathe trust add (this once: --trust)"
+         Look at it and trust it: lathe trust add (this once: --trust)"
     );
     assert!(!system(&events).contains("Say aye") && !has_db(&events) && !repo.exists("ran"));
     assert!(!model.requests()[0].json().to_string().contains("Say aye"));

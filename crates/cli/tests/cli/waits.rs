@@ -14,7 +14,7 @@ fn fifo(repo: &TempRepo, path: &str) {
     assert!(Command::new("mkfifo").arg(repo.join(path)).status().unwrap().success());
 }
 
-fn writes() -> lathe_testkit::Answer {
+fn writes() -> lathe_testkit::FakeAnswer {
     call("w", "write", json!({ "path": "new.txt", "content": "new\n" }))
 }
 

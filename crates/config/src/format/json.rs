@@ -10,13 +10,13 @@ use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::{Misread, line_at};
-use crate::tree::{Entry, Node, Value};
+use crate::tree::{TreeEntry, Node, TreeValue};
 
 pub(crate) fn parse(text: &str) -> Result<Node, Misread> {
     let syntax = |error: serde_json::Error| {
         let line = u32::try_from(error.line()).ok().filter(|line| *line > 0);
         let message = error.to_string();
-        // The line is told apart from the message.
+        // The line is reported separately from the message.
         let end = message.find(" at line ").unwrap_or(message.len());
         Misread::syntax(line, &message[..end])
     };
@@ -31,12 +31,12 @@ fn node(text: &str, raw: &RawValue) -> Result<Node, serde_json::Error> {
     let value = match slice.as_bytes().first() {
         Some(b'{') => {
             let members = serde_json::Deserializer::from_str(slice).deserialize_map(Members)?;
-            let entries = members.into_iter().map(|(key, raw)| Ok(Entry::new(key, node(text, raw)?)));
-            Value::Table(entries.collect::<Result<_, serde_json::Error>>()?)
+            let entries = members.into_iter().map(|(key, raw)| Ok(TreeEntry::new(key, node(text, raw)?)));
+            TreeValue::Table(entries.collect::<Result<_, serde_json::Error>>()?)
         }
         Some(b'[') => {
             let items: Vec<&RawValue> = serde_json::from_str(slice)?;
-            Value::List(items.into_iter().map(|raw| node(text, raw)).collect::<Result<_, _>>()?)
+            TreeValue::List(items.into_iter().map(|raw| node(text, raw)).collect::<Result<_, _>>()?)
         }
         _ => Node::from(&serde_json::from_str::<serde_json::Value>(slice)?).value,
     };

@@ -4,7 +4,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{Misread, line_at};
-use crate::tree::{Entry, Node, Value};
+use crate::tree::{TreeEntry, Node, TreeValue};
 
 pub(crate) fn parse(text: &str) -> Result<Node, Vec<Misread>> {
     let (table, errors) = DeTable::parse_recoverable(text);
@@ -22,32 +22,32 @@ pub(crate) fn parse(text: &str) -> Result<Node, Vec<Misread>> {
     Err(misreads)
 }
 
-fn entries(text: &str, table: &DeTable<'_>) -> Vec<Entry> {
-    let mut entries: Vec<(usize, Entry)> = table
+fn entries(text: &str, table: &DeTable<'_>) -> Vec<TreeEntry> {
+    let mut entries: Vec<(usize, TreeEntry)> = table
         .iter()
         .map(|(key, value)| {
             let start = key.span().start;
-            let entry = Entry::new(key.get_ref().as_ref(), node(text, value));
+            let entry = TreeEntry::new(key.get_ref().as_ref(), node(text, value));
             (start, entry.at(line_at(text, start)))
         })
         .collect();
-    // The map is sorted by key; problems are told in the order of the file.
+    // The map is sorted by key; problems are reported in the order of the file.
     entries.sort_by_key(|(start, _)| *start);
     entries.into_iter().map(|(_, entry)| entry).collect()
 }
 
 fn node(text: &str, spanned: &Spanned<DeValue<'_>>) -> Node {
     let value = match spanned.get_ref() {
-        DeValue::String(value) => Value::Text(value.to_string()),
+        DeValue::String(value) => TreeValue::Text(value.to_string()),
         DeValue::Integer(value) => match i64::from_str_radix(value.as_str(), value.radix()) {
-            Ok(integer) => Value::Integer(integer),
-            Err(_) => Value::Float(f64::INFINITY),
+            Ok(integer) => TreeValue::Integer(integer),
+            Err(_) => TreeValue::Float(f64::INFINITY),
         },
-        DeValue::Float(value) => Value::Float(value.as_str().parse().unwrap_or(f64::NAN)),
-        DeValue::Boolean(value) => Value::Bool(*value),
-        DeValue::Datetime(_) => Value::Date,
-        DeValue::Array(items) => Value::List(items.iter().map(|item| node(text, item)).collect()),
-        DeValue::Table(table) => Value::Table(entries(text, table)),
+        DeValue::Float(value) => TreeValue::Float(value.as_str().parse().unwrap_or(f64::NAN)),
+        DeValue::Boolean(value) => TreeValue::Bool(*value),
+        DeValue::Datetime(_) => TreeValue::Date,
+        DeValue::Array(items) => TreeValue::List(items.iter().map(|item| node(text, item)).collect()),
+        DeValue::Table(table) => TreeValue::Table(entries(text, table)),
     };
     Node::of(value).at(line_at(text, spanned.span().start))
 }

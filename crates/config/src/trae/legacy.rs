@@ -1,8 +1,8 @@
 //! `trae_config.json`, the format before the YAML one: a provider and its model are one entry.
 
 use super::{Mapped, Mapper, PARAMETERS, PROVIDER, SERVER, STEPS, member, members_of, text_of};
-use crate::problem::Source;
-use crate::tree::{Entry, Node, Value, under};
+use crate::problem::ValueSource;
+use crate::tree::{TreeEntry, Node, TreeValue, under};
 
 const KEYS: [&str; 7] = [
     "default_provider",
@@ -19,7 +19,7 @@ const DEFAULT_STEPS: i64 = 20;
 /// The name under `models` of what `lakeview_config` describes.
 const LAKEVIEW_MODEL: &str = "lakeview";
 
-pub(crate) fn map(root: &Node, source: &Source) -> Mapped {
+pub(crate) fn map(root: &Node, source: &ValueSource) -> Mapped {
     let mut mapper = Mapper::new(source);
     let keys = mapper.table(root, "the file");
     for entry in keys.iter().filter(|entry| !KEYS.contains(&entry.key.as_str())) {
@@ -33,7 +33,7 @@ pub(crate) fn map(root: &Node, source: &Source) -> Mapped {
     let mut made_for = None;
     match models.iter().find(|model| model.key == chosen) {
         Some(model) => {
-            ours.push(Entry::new("model", model.node.clone()).at(model.line));
+            ours.push(TreeEntry::new("model", model.node.clone()).at(model.line));
             let kind = text_of(members_of(&providers, &chosen), "provider");
             made_for = Some(kind.unwrap_or_else(|| chosen.clone()));
         }
@@ -41,22 +41,22 @@ pub(crate) fn map(root: &Node, source: &Source) -> Mapped {
     }
 
     let steps = member(&keys, STEPS).cloned();
-    let steps = steps.unwrap_or_else(|| Entry::new(STEPS, Node::of(Value::Integer(DEFAULT_STEPS))));
-    ours.push(Entry::new("run", Node::table(vec![steps.said(STEPS)])));
+    let steps = steps.unwrap_or_else(|| TreeEntry::new(STEPS, Node::of(TreeValue::Integer(DEFAULT_STEPS))));
+    ours.push(TreeEntry::new("run", Node::table(vec![steps.said(STEPS)])));
 
     let mut enabled = member(&keys, "enable_lakeview").cloned();
     if let Some(entry) = &mut enabled {
         entry.key = "enabled".to_owned();
     }
-    let enabled = enabled.unwrap_or_else(|| Entry::new("enabled", Node::of(Value::Bool(true))));
+    let enabled = enabled.unwrap_or_else(|| TreeEntry::new("enabled", Node::of(TreeValue::Bool(true))));
     let mut summaries = vec![enabled.said("enable_lakeview")];
     if let Some(model) = lakeview(&mut mapper, &keys, &chosen, &models) {
         let line = line_of("lakeview_config");
-        let named = Entry::new("model", Node::text(model.key.clone())).at(line);
+        let named = TreeEntry::new("model", Node::text(model.key.clone())).at(line);
         summaries.push(named.said("lakeview_config.model_name"));
         models.push(model);
     }
-    ours.push(Entry::new("lakeview", Node::table(summaries)));
+    ours.push(TreeEntry::new("lakeview", Node::table(summaries)));
 
     for entry in &keys {
         match entry.key.as_str() {
@@ -67,14 +67,14 @@ pub(crate) fn map(root: &Node, source: &Source) -> Mapped {
     }
     let line = line_of("model_providers");
     for (key, entries) in [("providers", providers), ("models", models)] {
-        let entry = Entry::new(key, Node::table(entries)).at(line);
+        let entry = TreeEntry::new(key, Node::table(entries)).at(line);
         ours.push(entry.said("model_providers"));
     }
     mapper.finish(ours, made_for)
 }
 
 /// Each entry twice: as a provider and as a model of the same name.
-fn providers(mapper: &mut Mapper<'_>, keys: &[Entry]) -> (Vec<Entry>, Vec<Entry>) {
+fn providers(mapper: &mut Mapper<'_>, keys: &[TreeEntry]) -> (Vec<TreeEntry>, Vec<TreeEntry>) {
     let section = member(keys, "model_providers");
     let mut entries = section.map_or_else(Vec::new, |section| mapper.table(&section.node, "model_providers"));
     if entries.is_empty() {
@@ -85,47 +85,47 @@ fn providers(mapper: &mut Mapper<'_>, keys: &[Entry]) -> (Vec<Entry>, Vec<Entry>
         let said = under("model_providers", &entry.key);
         let members = mapper.table(&entry.node, &said);
         let members = mapper.renamed(&members, &said, &[PROVIDER, PARAMETERS]);
-        let is_of_provider = |member: &Entry| PROVIDER.iter().any(|(_, ours)| *ours == member.key);
-        let (of_provider, mut of_model): (Vec<Entry>, Vec<Entry>) =
+        let is_of_provider = |member: &TreeEntry| PROVIDER.iter().any(|(_, ours)| *ours == member.key);
+        let (of_provider, mut of_model): (Vec<TreeEntry>, Vec<TreeEntry>) =
             members.into_iter().partition(is_of_provider);
         for (key, value) in defaults() {
             if member(&of_model, key).is_none() {
-                of_model.push(Entry::new(key, Node::of(value)).at(entry.line).said(under(&said, key)));
+                of_model.push(TreeEntry::new(key, Node::of(value)).at(entry.line).said(under(&said, key)));
             }
         }
-        let provider = Entry::new("provider", Node::text(entry.key.clone())).at(entry.line);
+        let provider = TreeEntry::new("provider", Node::text(entry.key.clone())).at(entry.line);
         of_model.push(provider.said(&said));
-        models.push(Entry::new(&entry.key, Node::table(of_model)).at(entry.line).said(&said));
-        providers.push(Entry::new(&entry.key, Node::table(of_provider)).at(entry.line).said(&said));
+        models.push(TreeEntry::new(&entry.key, Node::table(of_model)).at(entry.line).said(&said));
+        providers.push(TreeEntry::new(&entry.key, Node::table(of_provider)).at(entry.line).said(&said));
     }
     (providers, models)
 }
 
-/// What Trae takes where an entry says nothing.
-fn defaults() -> [(&'static str, Value); 6] {
+/// Trae's value where an entry says nothing.
+fn defaults() -> [(&'static str, TreeValue); 6] {
     [
-        ("max_tokens", Value::Integer(1000)),
-        ("temperature", Value::Float(0.5)),
-        ("top_p", Value::Float(1.0)),
-        ("top_k", Value::Integer(0)),
-        ("max_retries", Value::Integer(10)),
-        ("parallel_tool_calls", Value::Bool(false)),
+        ("max_tokens", TreeValue::Integer(1000)),
+        ("temperature", TreeValue::Float(0.5)),
+        ("top_p", TreeValue::Float(1.0)),
+        ("top_k", TreeValue::Integer(0)),
+        ("max_retries", TreeValue::Integer(10)),
+        ("parallel_tool_calls", TreeValue::Bool(false)),
     ]
 }
 
-/// What Trae takes where there is no provider at all.
-fn built_in() -> Entry {
+/// Trae's value where no provider is given.
+fn built_in() -> TreeEntry {
     let members = [
-        ("model", Value::Text("claude-sonnet-4-20250514".to_owned())),
-        ("base_url", Value::Text("https://api.anthropic.com".to_owned())),
-        ("max_tokens", Value::Integer(4096)),
+        ("model", TreeValue::Text("claude-sonnet-4-20250514".to_owned())),
+        ("base_url", TreeValue::Text("https://api.anthropic.com".to_owned())),
+        ("max_tokens", TreeValue::Integer(4096)),
     ];
-    let members = members.map(|(key, value)| Entry::new(key, Node::of(value)));
-    Entry::new(DEFAULT_PROVIDER, Node::table(members.into()))
+    let members = members.map(|(key, value)| TreeEntry::new(key, Node::of(value)));
+    TreeEntry::new(DEFAULT_PROVIDER, Node::table(members.into()))
 }
 
 /// The model of `lakeview_config`, which Trae reads and then forgets: the provider's entry with another name.
-fn lakeview(mapper: &mut Mapper<'_>, keys: &[Entry], chosen: &str, models: &[Entry]) -> Option<Entry> {
+fn lakeview(mapper: &mut Mapper<'_>, keys: &[TreeEntry], chosen: &str, models: &[TreeEntry]) -> Option<TreeEntry> {
     let section = member(keys, "lakeview_config")?;
     let members = mapper.table(&section.node, "lakeview_config");
     for entry in members.iter().filter(|entry| !LAKEVIEW.contains(&entry.key.as_str())) {
@@ -154,5 +154,5 @@ fn lakeview(mapper: &mut Mapper<'_>, keys: &[Entry], chosen: &str, models: &[Ent
     while models.iter().any(|model| model.key == key) {
         key.push_str("_model");
     }
-    Some(Entry::new(key, Node::table(model)).at(section.line))
+    Some(TreeEntry::new(key, Node::table(model)).at(section.line))
 }

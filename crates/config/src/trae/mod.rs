@@ -15,15 +15,15 @@ use lathe_protocol::nearest;
 pub(crate) use self::legacy::map as map_legacy;
 pub use self::shown::{TraeValue, TraeValueKind, trae_values};
 pub(crate) use self::yaml::map as map_yaml;
-use crate::problem::{Fault, Problem, Source};
-use crate::tree::{Entry, Node, Value, under};
+use crate::problem::{ConfigFault, Problem, ValueSource};
+use crate::tree::{TreeEntry, Node, TreeValue, under};
 
 /// A Trae file as a tree of our keys.
 pub(crate) struct Mapped {
     pub(crate) tree: Node,
     pub(crate) errors: Vec<Problem>,
     pub(crate) warnings: Vec<Problem>,
-    /// What the provider of the agent's model is.
+    /// The kind of the provider of the agent's model.
     pub(crate) made_for: Option<String>,
 }
 
@@ -37,16 +37,16 @@ pub(crate) fn older_form(path: &Path) -> Option<PathBuf> {
 const STEPS: &str = "max_steps";
 
 /// Their key and ours.
-type Names = &'static [(&'static str, &'static str)];
+type KeyNames = &'static [(&'static str, &'static str)];
 
-const PROVIDER: Names = &[
+const PROVIDER: KeyNames = &[
     ("provider", "provider"),
     ("api_key", "api_key"),
     ("base_url", "base_url"),
     ("api_version", "api_version"),
 ];
 
-const PARAMETERS: Names = &[
+const PARAMETERS: KeyNames = &[
     ("model", "name"),
     ("max_tokens", "max_tokens"),
     ("temperature", "temperature"),
@@ -60,7 +60,7 @@ const PARAMETERS: Names = &[
     ("max_completion_tokens", "max_completion_tokens"),
 ];
 
-const SERVER: Names = &[
+const SERVER: KeyNames = &[
     ("command", "command"),
     ("args", "args"),
     ("env", "env"),
@@ -74,40 +74,40 @@ const SERVER: Names = &[
     ("description", "description"),
 ];
 
-/// What both formats need: sections read with patience, and the problems they gave.
+/// The common part of both formats: sections read leniently, and the problems they gave.
 struct Mapper<'a> {
-    source: &'a Source,
+    source: &'a ValueSource,
     errors: Vec<Problem>,
     warnings: Vec<Problem>,
 }
 
 impl<'a> Mapper<'a> {
-    fn new(source: &'a Source) -> Self {
+    fn new(source: &'a ValueSource) -> Self {
         Self { source, errors: Vec::new(), warnings: Vec::new() }
     }
 
-    fn problem(&self, line: Option<u32>, fault: Fault) -> Problem {
+    fn problem(&self, line: Option<u32>, fault: ConfigFault) -> Problem {
         Problem { source: self.source.clone(), line, fault }
     }
 
     fn error(&mut self, line: Option<u32>, message: impl Into<String>) {
-        self.errors.push(self.problem(line, Fault::Trae(message.into())));
+        self.errors.push(self.problem(line, ConfigFault::Trae(message.into())));
     }
 
     fn warn(&mut self, line: Option<u32>, message: impl Into<String>) {
-        self.warnings.push(self.problem(line, Fault::Trae(message.into())));
+        self.warnings.push(self.problem(line, ConfigFault::Trae(message.into())));
     }
 
     /// The entries of a table, each key once. Nothing written there is an empty table.
-    fn table(&mut self, node: &Node, said: &str) -> Vec<Entry> {
-        let mut once: Vec<Entry> = Vec::new();
+    fn table(&mut self, node: &Node, said: &str) -> Vec<TreeEntry> {
+        let mut once: Vec<TreeEntry> = Vec::new();
         match &node.value {
-            Value::Null => {}
-            Value::Table(entries) => {
+            TreeValue::Null => {}
+            TreeValue::Table(entries) => {
                 for entry in entries {
                     if let Some(known) = once.iter_mut().find(|known| known.key == entry.key) {
                         *known = entry.clone();
-                        let fault = Fault::GivenTwice(under(said, &entry.key));
+                        let fault = ConfigFault::GivenTwice(under(said, &entry.key));
                         self.warnings.push(self.problem(entry.line, fault));
                     } else {
                         once.push(entry.clone());
@@ -115,7 +115,7 @@ impl<'a> Mapper<'a> {
                 }
             }
             _ => {
-                let fault = Fault::WrongValue {
+                let fault = ConfigFault::WrongValue {
                     key: said.to_owned(),
                     expected: "a table".to_owned(),
                     found: node.kind().to_owned(),
@@ -127,8 +127,8 @@ impl<'a> Mapper<'a> {
         once
     }
 
-    fn unknown(&mut self, entry: &Entry, said: &str, known: impl IntoIterator<Item = &'static str>) {
-        let fault = Fault::UnknownKey {
+    fn unknown(&mut self, entry: &TreeEntry, said: &str, known: impl IntoIterator<Item = &'static str>) {
+        let fault = ConfigFault::UnknownKey {
             key: under(said, &entry.key),
             meant: nearest(&entry.key, known).map(str::to_owned),
         };
@@ -136,7 +136,7 @@ impl<'a> Mapper<'a> {
     }
 
     /// The entries under our names. An empty text is as good as none: Trae's sample has empty keys.
-    fn renamed(&mut self, entries: &[Entry], said: &str, names: &[Names]) -> Vec<Entry> {
+    fn renamed(&mut self, entries: &[TreeEntry], said: &str, names: &[KeyNames]) -> Vec<TreeEntry> {
         let names = || names.iter().copied().flatten();
         let mut renamed = Vec::new();
         for entry in entries {
@@ -154,48 +154,48 @@ impl<'a> Mapper<'a> {
     }
 
     /// A map of tables that have the same keys with us, such as `mcp_servers`.
-    fn entries_of(&mut self, section: &Entry, names: Names) -> Entry {
+    fn entries_of(&mut self, section: &TreeEntry, names: KeyNames) -> TreeEntry {
         let said = section.key.clone();
         let mut inner = Vec::new();
         for entry in self.table(&section.node, &said) {
             let said = under(&said, &entry.key);
             let members = self.table(&entry.node, &said);
             let members = self.renamed(&members, &said, &[names]);
-            inner.push(Entry::new(entry.key, Node::table(members)).at(entry.line));
+            inner.push(TreeEntry::new(entry.key, Node::table(members)).at(entry.line));
         }
-        Entry::new(&said, Node::table(inner)).at(section.line)
+        TreeEntry::new(&said, Node::table(inner)).at(section.line)
     }
 
-    fn finish(self, entries: Vec<Entry>, made_for: Option<String>) -> Mapped {
+    fn finish(self, entries: Vec<TreeEntry>, made_for: Option<String>) -> Mapped {
         Mapped { tree: Node::table(entries), errors: self.errors, warnings: self.warnings, made_for }
     }
 }
 
 fn is_nothing(node: &Node) -> bool {
     match &node.value {
-        Value::Null => true,
-        Value::Text(text) => text.is_empty(),
+        TreeValue::Null => true,
+        TreeValue::Text(text) => text.is_empty(),
         _ => false,
     }
 }
 
-fn member<'a>(entries: &'a [Entry], key: &str) -> Option<&'a Entry> {
+fn member<'a>(entries: &'a [TreeEntry], key: &str) -> Option<&'a TreeEntry> {
     entries.iter().find(|entry| entry.key == key && !is_nothing(&entry.node))
 }
 
 /// The text of a member; a name may look like a number.
-fn text_of(entries: &[Entry], key: &str) -> Option<String> {
+fn text_of(entries: &[TreeEntry], key: &str) -> Option<String> {
     match &member(entries, key)?.node.value {
-        Value::Text(text) => Some(text.clone()),
-        Value::Integer(number) => Some(number.to_string()),
+        TreeValue::Text(text) => Some(text.clone()),
+        TreeValue::Integer(number) => Some(number.to_string()),
         _ => None,
     }
 }
 
 /// The members of a named entry.
-fn members_of<'a>(entries: &'a [Entry], name: &str) -> &'a [Entry] {
+fn members_of<'a>(entries: &'a [TreeEntry], name: &str) -> &'a [TreeEntry] {
     match entries.iter().find(|entry| entry.key == name).map(|entry| &entry.node.value) {
-        Some(Value::Table(members)) => members,
+        Some(TreeValue::Table(members)) => members,
         _ => &[],
     }
 }

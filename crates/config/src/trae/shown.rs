@@ -5,8 +5,8 @@ use std::path::Path;
 use lathe_protocol::plain_address;
 
 use crate::format::{parse_json, parse_yaml};
-use crate::problem::Fault;
-use crate::tree::{Entry, Node, Value, under};
+use crate::problem::ConfigFault;
+use crate::tree::{TreeEntry, Node, TreeValue, under};
 
 /// The meaning of a value for the person who is asked to trust it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,8 +50,8 @@ pub fn trae_values(path: &Path, text: &str) -> Result<Vec<TraeValue>, String> {
         (Some(line), fault) => format!("line {line}: {fault}"),
         (None, fault) => fault.to_string(),
     })?;
-    let Value::Table(entries) = &root.value else {
-        return Err(Fault::Trae("it is not a table".to_owned()).to_string());
+    let TreeValue::Table(entries) = &root.value else {
+        return Err(ConfigFault::Trae("it is not a table".to_owned()).to_string());
     };
     let mut values = Vec::new();
     for entry in entries {
@@ -60,10 +60,10 @@ pub fn trae_values(path: &Path, text: &str) -> Result<Vec<TraeValue>, String> {
     Ok(values)
 }
 
-fn add(entry: &Entry, table: &str, in_secrets: bool, values: &mut Vec<TraeValue>) {
+fn add(entry: &TreeEntry, table: &str, in_secrets: bool, values: &mut Vec<TraeValue>) {
     let key = under(table, &entry.key);
     let name = entry.key.to_ascii_lowercase();
-    if let Value::Table(inner) = &entry.node.value {
+    if let TreeValue::Table(inner) = &entry.node.value {
         let in_secrets = in_secrets || SECRET_TABLES.contains(&name.as_str());
         for entry in inner {
             add(entry, &key, in_secrets, values);
@@ -75,7 +75,7 @@ fn add(entry: &Entry, table: &str, in_secrets: bool, values: &mut Vec<TraeValue>
         return;
     }
     let is_address = ADDRESSES.contains(&name.as_str()) || words.iter().any(|word| word.contains("://"));
-    let is_text = matches!(entry.node.value, Value::Text(_) | Value::List(_));
+    let is_text = matches!(entry.node.value, TreeValue::Text(_) | TreeValue::List(_));
     let kind = if in_secrets || (is_text && SECRET.iter().any(|part| name.contains(part))) {
         TraeValueKind::Key
     } else if PROGRAMS.contains(&name.as_str()) {
@@ -95,14 +95,14 @@ fn add(entry: &Entry, table: &str, in_secrets: bool, values: &mut Vec<TraeValue>
 
 fn words(node: &Node) -> Vec<String> {
     match &node.value {
-        Value::Null => Vec::new(),
-        Value::Text(text) if text.is_empty() => Vec::new(),
-        Value::Text(text) => vec![text.clone()],
-        Value::Bool(value) => vec![value.to_string()],
-        Value::Integer(value) => vec![value.to_string()],
-        Value::Float(value) => vec![value.to_string()],
-        Value::Date => vec!["a date".to_owned()],
-        Value::List(nodes) => nodes.iter().flat_map(words).collect(),
-        Value::Table(entries) => entries.iter().flat_map(|entry| words(&entry.node)).collect(),
+        TreeValue::Null => Vec::new(),
+        TreeValue::Text(text) if text.is_empty() => Vec::new(),
+        TreeValue::Text(text) => vec![text.clone()],
+        TreeValue::Bool(value) => vec![value.to_string()],
+        TreeValue::Integer(value) => vec![value.to_string()],
+        TreeValue::Float(value) => vec![value.to_string()],
+        TreeValue::Date => vec!["a date".to_owned()],
+        TreeValue::List(nodes) => nodes.iter().flat_map(words).collect(),
+        TreeValue::Table(entries) => entries.iter().flat_map(|entry| words(&entry.node)).collect(),
     }
 }

@@ -1,16 +1,16 @@
 //! `trae_config.yaml`.
 
-use super::{Mapped, Mapper, Names, PARAMETERS, PROVIDER, SERVER, STEPS, member, members_of, text_of};
-use crate::problem::Source;
-use crate::tree::{Entry, Node, Value, under};
+use super::{Mapped, Mapper, KeyNames, PARAMETERS, PROVIDER, SERVER, STEPS, member, members_of, text_of};
+use crate::problem::ValueSource;
+use crate::tree::{TreeEntry, Node, TreeValue, under};
 
 const SECTIONS: [&str; 6] =
     ["agents", "model_providers", "models", "lakeview", "mcp_servers", "allow_mcp_servers"];
 const AGENT: [&str; 4] = ["model", STEPS, "enable_lakeview", "tools"];
-const MODEL: Names = &[("model_provider", "provider")];
-const LAKEVIEW: Names = &[("model", "model")];
+const MODEL: KeyNames = &[("model_provider", "provider")];
+const LAKEVIEW: KeyNames = &[("model", "model")];
 
-pub(crate) fn map(root: &Node, source: &Source) -> Mapped {
+pub(crate) fn map(root: &Node, source: &ValueSource) -> Mapped {
     let mut mapper = Mapper::new(source);
     let sections = mapper.table(root, "the file");
     for entry in sections.iter().filter(|entry| !SECTIONS.contains(&entry.key.as_str())) {
@@ -29,13 +29,13 @@ pub(crate) fn map(root: &Node, source: &Source) -> Mapped {
         }
     }
     let line_of = |key: &str| member(&sections, key).and_then(|entry| entry.line);
-    let providers = Entry::new("providers", Node::table(providers)).at(line_of("model_providers"));
+    let providers = TreeEntry::new("providers", Node::table(providers)).at(line_of("model_providers"));
     ours.push(providers.said("model_providers"));
-    ours.push(Entry::new("models", Node::table(models)).at(line_of("models")));
+    ours.push(TreeEntry::new("models", Node::table(models)).at(line_of("models")));
     mapper.finish(ours, made_for)
 }
 
-fn providers(mapper: &mut Mapper<'_>, sections: &[Entry]) -> Vec<Entry> {
+fn providers(mapper: &mut Mapper<'_>, sections: &[TreeEntry]) -> Vec<TreeEntry> {
     let section = member(sections, "model_providers");
     let entries = section.map_or_else(Vec::new, |section| mapper.table(&section.node, "model_providers"));
     if entries.is_empty() {
@@ -46,12 +46,12 @@ fn providers(mapper: &mut Mapper<'_>, sections: &[Entry]) -> Vec<Entry> {
         let said = under("model_providers", &entry.key);
         let members = mapper.table(&entry.node, &said);
         let members = mapper.renamed(&members, &said, &[PROVIDER]);
-        providers.push(Entry::new(entry.key, Node::table(members)).at(entry.line).said(said));
+        providers.push(TreeEntry::new(entry.key, Node::table(members)).at(entry.line).said(said));
     }
     providers
 }
 
-fn models(mapper: &mut Mapper<'_>, sections: &[Entry], providers: &[Entry]) -> Vec<Entry> {
+fn models(mapper: &mut Mapper<'_>, sections: &[TreeEntry], providers: &[TreeEntry]) -> Vec<TreeEntry> {
     let section = member(sections, "models");
     let entries = section.map_or_else(Vec::new, |section| mapper.table(&section.node, "models"));
     if entries.is_empty() {
@@ -77,12 +77,12 @@ fn models(mapper: &mut Mapper<'_>, sections: &[Entry], providers: &[Entry]) -> V
                 mapper.warn(line, message);
             }
         }
-        models.push(Entry::new(entry.key, Node::table(members)).at(entry.line));
+        models.push(TreeEntry::new(entry.key, Node::table(members)).at(entry.line));
     }
     models
 }
 
-fn used_model(sections: &[Entry]) -> Option<String> {
+fn used_model(sections: &[TreeEntry]) -> Option<String> {
     let agents = members_of(sections, "agents");
     text_of(members_of(agents, "trae_agent"), "model")
 }
@@ -90,10 +90,10 @@ fn used_model(sections: &[Entry]) -> Option<String> {
 /// The agent becomes `[model]`, `[run]` and `[lakeview]`; returns what its provider is.
 fn agent(
     mapper: &mut Mapper<'_>,
-    sections: &[Entry],
-    providers: &[Entry],
-    models: &[Entry],
-    ours: &mut Vec<Entry>,
+    sections: &[TreeEntry],
+    providers: &[TreeEntry],
+    models: &[TreeEntry],
+    ours: &mut Vec<TreeEntry>,
 ) -> Option<String> {
     let section = member(sections, "agents");
     let agents = section.map_or_else(Vec::new, |section| mapper.table(&section.node, "agents"));
@@ -123,12 +123,12 @@ fn agent(
         Some(moved)
     };
     let run = [moved(STEPS, STEPS), moved("tools", "tools")];
-    ours.push(Entry::new("run", Node::table(run.into_iter().flatten().collect())));
+    ours.push(TreeEntry::new("run", Node::table(run.into_iter().flatten().collect())));
 
     let asked = moved("enable_lakeview", "enabled");
     let is_asked = asked.is_some();
     let enabled = asked.unwrap_or_else(|| {
-        Entry::new("enabled", Node::of(Value::Bool(true))).at(agent.line).said(under(said, "enable_lakeview"))
+        TreeEntry::new("enabled", Node::of(TreeValue::Bool(true))).at(agent.line).said(under(said, "enable_lakeview"))
     });
     ours.push(lakeview(mapper, sections, models, (enabled, is_asked)));
 
@@ -144,19 +144,19 @@ fn agent(
         }
         return None;
     };
-    ours.push(Entry::new("model", model.node.clone()).at(model.line));
+    ours.push(TreeEntry::new("model", model.node.clone()).at(model.line));
     let provider = text_of(members_of(models, &name), "provider")?;
     Some(text_of(members_of(providers, &provider), "provider").unwrap_or(provider))
 }
 
-/// Summaries without a model of their own are written by the agent's.
-/// It is on unless a file says otherwise, so one that says nothing about it is not told of what it lacks.
+/// Summaries without a model of their own are written by the agent's. Lakeview is on unless a file says otherwise, so
+/// a file that does not mention it gets no message about what it lacks.
 fn lakeview(
     mapper: &mut Mapper<'_>,
-    sections: &[Entry],
-    models: &[Entry],
-    (enabled, is_asked): (Entry, bool),
-) -> Entry {
+    sections: &[TreeEntry],
+    models: &[TreeEntry],
+    (enabled, is_asked): (TreeEntry, bool),
+) -> TreeEntry {
     let mut ours = vec![enabled];
     let section = member(sections, "lakeview");
     let members = section.map_or_else(Vec::new, |section| mapper.table(&section.node, "lakeview"));
@@ -174,14 +174,14 @@ fn lakeview(
             mapper.warn(line, format!("Model {name} not found"));
         }
     }
-    Entry::new("lakeview", Node::table(ours))
+    TreeEntry::new("lakeview", Node::table(ours))
 }
 
 fn is_off(node: &Node) -> bool {
     match &node.value {
-        Value::Bool(value) => !value,
-        Value::Integer(number) => *number == 0,
-        Value::Text(text) => matches!(text.to_ascii_lowercase().as_str(), "no" | "off" | "false" | "n"),
+        TreeValue::Bool(value) => !value,
+        TreeValue::Integer(number) => *number == 0,
+        TreeValue::Text(text) => matches!(text.to_ascii_lowercase().as_str(), "no" | "off" | "false" | "n"),
         _ => false,
     }
 }

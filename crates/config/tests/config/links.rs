@@ -59,7 +59,7 @@ fn a_pipe_is_not_waited_for() {
     }
 }
 
-/// What was checked is what counts, wherever its name leads by now.
+/// The content that was checked counts, even if its name leads elsewhere by then.
 #[test]
 fn a_named_file_that_was_read_already_is_not_opened_again() {
     for (name, checked, swapped) in [

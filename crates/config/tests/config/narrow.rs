@@ -75,7 +75,7 @@ models: {m: {model_provider: anthropic, model: x}}
 ";
     let setup = Setup::new().user("[run]\nmax_steps = 50").trae(trae).project("[run]\nmax_steps = 40");
     assert_eq!(setup.shown("run.max_steps"), "40 from project file project.toml:2");
-    // A flag is the user's, whatever it says.
+    // A flag is the user's, regardless of its value.
     let setup = setup.flag("run.max_steps", 500, "--max-steps");
     assert_eq!(setup.shown("run.max_steps"), "500 from flag --max-steps");
     assert!(!setup.warnings().iter().any(|warning| warning.contains("max_steps")));

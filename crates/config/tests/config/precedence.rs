@@ -1,6 +1,6 @@
-//! Who wins, and what a project may not say.
+//! Precedence of sources, and the keys that a project may not set.
 
-use lathe_config::{Settings, Source};
+use lathe_config::{Settings, ValueSource};
 
 use crate::support::Setup;
 
@@ -19,7 +19,7 @@ fn nothing_said_is_the_default() {
     let config = setup.config();
     assert_eq!(config.settings, Settings::default());
     assert_eq!(config.warnings, []);
-    assert!(config.origins.values().all(|origin| origin.source == Source::Default));
+    assert!(config.origins.values().all(|origin| origin.source == ValueSource::Default));
     assert_eq!(setup.shown("run.max_steps"), "100 from default");
     assert_eq!(setup.shown("run.toolset"), "lathe from default");
     assert_eq!(setup.shown("model.name"), "-");
@@ -242,7 +242,7 @@ fn a_key_never_goes_to_a_provider_it_was_not_given_for() {
     );
     assert_eq!(setup.shown("model.api_key"), "set from user file user.toml:3");
 
-    // What a variable says is for whichever provider is chosen.
+    // A variable applies to the chosen provider.
     let setup = setup.flag("model.provider", "openai", "--provider").variable("LATHE_API_KEY", "k");
     assert_eq!(setup.shown("model.api_key"), "set from variable LATHE_API_KEY");
 }
@@ -303,7 +303,7 @@ fn a_model_by_name_brings_all_that_is_written_there() {
     ] {
         assert_eq!(setup.shown(key), shown);
     }
-    // Flags beside it still win, and so does the variable of the entry's provider.
+    // Flags given with it still win, and so does the variable of the entry's provider.
     let setup = setup.flag("model.base_url", "http://flag", "--model-base-url").variable("HOME_API_KEY", "v");
     assert_eq!(setup.shown("model.base_url"), "http://flag from flag --model-base-url");
     assert_eq!(setup.shown("model.api_key"), "set from variable HOME_API_KEY");

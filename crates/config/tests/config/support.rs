@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use lathe_config::{
-    Config, ConfigErrors, Flag, Inputs, NamedFile, Part, ProjectFiles, Secret, TrustedTrae, load,
+    Config, ConfigErrors, Flag, Inputs, NamedFile, ConfigPart, ProjectFiles, Secret, TrustedTrae, load,
 };
 
 pub struct Setup {
     folder: tempfile::TempDir,
     named: Option<PathBuf>,
-    trusted: Vec<Part>,
+    trusted: Vec<ConfigPart>,
     variables: Vec<(String, String)>,
     flags: Vec<(String, serde_json::Value, String)>,
     /// The keys of a `.env`, if the Trae file is trusted.
@@ -47,7 +47,7 @@ impl Setup {
         self.file("project.toml", text)
     }
 
-    /// `trae_config.yaml` in the working folder, named by nobody.
+    /// `trae_config.yaml` in the working folder, not named.
     pub fn trae(self, text: &str) -> Self {
         self.file("trae_config.yaml", text)
     }
@@ -58,7 +58,7 @@ impl Setup {
         self
     }
 
-    /// Trust in `trae_config.yaml`, with the keys of the `.env` beside it, by provider.
+    /// Trust in `trae_config.yaml`, with the keys of the `.env` next to it, by provider.
     pub fn trusted_trae(mut self, keys: &[(&str, &str)]) -> Self {
         let keys = keys.iter().map(|(provider, key)| ((*provider).to_owned(), Secret::new(*key)));
         self.trae_keys = Some(keys.collect());

@@ -1,4 +1,5 @@
-//! A `trae_config.yaml` that nobody named and the user trusts: it counts like a named one, but gets no foreign key.
+//! A `trae_config.yaml` that was not named and that the user trusts: it counts like a named one, but gets no foreign
+//! key.
 
 use crate::support::Setup;
 

@@ -269,7 +269,7 @@ fn a_missing_yaml_file_gives_way_to_json_and_then_to_traes_message() {
         let said = format!("{message}\n  {name} is not there; --config-file names it");
         assert_eq!(Setup::new().named(name).errors(), [said]);
     }
-    // A file that nobody named need not be there.
+    // A file that was not named need not exist.
     assert_eq!(Setup::new().warnings(), [] as [String; 0]);
 }
 

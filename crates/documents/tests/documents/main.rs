@@ -7,11 +7,11 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 
-use lathe_documents::{DocumentError, Service, ServiceOptions, Store};
+use lathe_documents::{DocumentError, DocumentService, ServiceOptions, DocumentStore};
 
-fn store() -> (tempfile::TempDir, Store) {
+fn store() -> (tempfile::TempDir, DocumentStore) {
     let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(&folder.path().join("docs.db")).unwrap();
+    let store = DocumentStore::open(&folder.path().join("docs.db")).unwrap();
     (folder, store)
 }
 
@@ -24,7 +24,7 @@ fn every_edit_keeps_what_was_there_before() {
     let (edited, changed) = store.edit(&made.document_id, "<p>three</p>", Some("New plan")).unwrap();
     assert_eq!((edited.version, edited.title.as_str(), changed), (3, "New plan", true));
     // Another process sees the same.
-    let again = Store::open(&folder.path().join("docs.db")).unwrap();
+    let again = DocumentStore::open(&folder.path().join("docs.db")).unwrap();
     let versions: Vec<(u32, String, u64)> = again
         .versions(&made.document_id)
         .unwrap()
@@ -107,8 +107,8 @@ fn served(answers: Vec<(u16, &'static str)>) -> (String, std::thread::JoinHandle
     (url, task)
 }
 
-fn service(url: &str) -> Service {
-    Service::new(&ServiceOptions { base_url: url.to_owned(), key: Some("k-123".to_owned()) }).unwrap()
+fn service(url: &str) -> DocumentService {
+    DocumentService::new(&ServiceOptions { base_url: url.to_owned(), key: Some("k-123".to_owned()) }).unwrap()
 }
 
 #[tokio::test]
@@ -161,6 +161,6 @@ async fn answers_are_read_with_and_without_a_wrapper() {
 fn an_address_that_is_none_is_refused() {
     for url in ["ftp://a", "not an address", "http://user:key@host/", "file:///etc/passwd"] {
         let options = ServiceOptions { base_url: url.to_owned(), key: None };
-        assert!(Service::new(&options).is_err(), "{url}");
+        assert!(DocumentService::new(&options).is_err(), "{url}");
     }
 }

@@ -3,32 +3,32 @@
 use serde_json::Value;
 
 use super::lines::{begins_line, indent, line_end, line_start, newline, next_line, rest_of_line, unit};
-use super::tree::{Form, Group, Item, Node, Patch, Shape, Step, Style};
+use super::tree::{GroupForm, Group, TreeItem, Node, TextPatch, NodeShape, PathStep, Style};
 use super::write::{inline, key, pretty, scalar};
-use super::{DataError, Kind, Layout};
+use super::{DataError, DataLanguage, Layout};
 
 pub(super) struct Flow<'a> {
-    pub kind: Kind,
+    pub kind: DataLanguage,
     pub text: &'a str,
     pub layout: Layout,
     pub newline: &'static str,
-    /// The indentation one level adds.
+    /// The indentation that one level adds.
     pub unit: &'a str,
-    /// Whether the file is written over several lines.
+    /// True if the file is written over several lines.
     lines: bool,
 }
 
 impl<'a> Flow<'a> {
-    pub fn new(kind: Kind, text: &'a str, layout: Layout) -> Self {
+    pub fn new(kind: DataLanguage, text: &'a str, layout: Layout) -> Self {
         let lines = text.trim().contains('\n');
         Self { kind, text, layout, newline: newline(text), unit: unit(text), lines }
     }
 
     /// Replaces a value by another.
-    pub fn set(&self, node: &Node, new: &Value) -> Result<Vec<Patch>, DataError> {
+    pub fn set(&self, node: &Node, new: &Value) -> Result<Vec<TextPatch>, DataError> {
         let style = match node.shape {
-            Shape::Scalar(_, style) => style,
-            Shape::Map(_) | Shape::List(_) => Style::Double,
+            NodeShape::Scalar(_, style) => style,
+            NodeShape::Map(_) | NodeShape::List(_) => Style::Double,
         };
         let text = match new {
             Value::Array(_) | Value::Object(_) => self.value(new, indent(self.text, node.span.start))?,
@@ -39,44 +39,44 @@ impl<'a> Flow<'a> {
         Ok(vec![(node.span.clone(), text)])
     }
 
-    /// A new value for a line indented like this.
+    /// The text of a new value for a line with this indentation.
     pub fn value(&self, new: &Value, indent: &str) -> Result<String, DataError> {
-        let lines = self.kind == Kind::Json && self.layout == Layout::Fitting && self.lines;
+        let lines = self.kind == DataLanguage::Json && self.layout == Layout::Fitting && self.lines;
         if lines {
             return pretty(new, indent, self.unit, self.newline);
         }
         inline(self.kind, new, self.layout == Layout::Compact)
     }
 
-    /// A new part of a group: its key, as its neighbours have it, and its value.
-    fn part(&self, group: &Group, step: &Step, new: &Value, indent: &str) -> Result<String, DataError> {
+    /// The text of a new part of a group: its key, written like its neighbours', and its value.
+    fn part(&self, group: &Group, step: &PathStep, new: &Value, indent: &str) -> Result<String, DataError> {
         let value = self.value(new, indent)?;
-        let Step::Key(name) = step else {
+        let PathStep::Key(name) = step else {
             return Ok(value);
         };
         let usual = match (self.kind, self.layout) {
-            (Kind::Toml, _) => " = ",
-            (Kind::Json, Layout::Compact) => ":",
-            (Kind::Json | Kind::Yaml, _) => ": ",
+            (DataLanguage::Toml, _) => " = ",
+            (DataLanguage::Json, Layout::Compact) => ":",
+            (DataLanguage::Json | DataLanguage::Yaml, _) => ": ",
         };
         let between = group.items.last().and_then(|item| {
             let (_, end) = item.key.as_ref()?;
             let between = self.text.get(*end..item.node.span.start)?;
             let plain = between.chars().all(|c| matches!(c, ' ' | '\t' | ':' | '='));
-            // YAML needs the blank, and an empty value has lent it none.
-            (plain && (self.kind != Kind::Yaml || between.ends_with(' '))).then_some(between)
+            // YAML needs the blank, and an empty value has none to copy.
+            (plain && (self.kind != DataLanguage::Yaml || between.ends_with(' '))).then_some(between)
         });
         Ok(format!("{}{}{value}", key(self.kind, name), between.unwrap_or(usual)))
     }
 
-    pub fn insert(&self, group: &Group, step: &Step, new: &Value) -> Result<Vec<Patch>, DataError> {
-        let Form::Flow(inside) = &group.form else {
+    pub fn insert(&self, group: &Group, step: &PathStep, new: &Value) -> Result<Vec<TextPatch>, DataError> {
+        let GroupForm::Flow(inside) = &group.form else {
             return Err(DataError::unsupported("the group is not written between brackets"));
         };
         let text = self.text;
         let at = match step {
-            Step::Index(index) => *index,
-            Step::Key(_) => group.items.len(),
+            PathStep::Index(index) => *index,
+            PathStep::Key(_) => group.items.len(),
         };
         if let Some(item) = group.items.get(at) {
             let own_line = begins_line(text, item.start);
@@ -93,7 +93,7 @@ impl<'a> Flow<'a> {
         let part = self.part(group, step, new, indent)?;
         let between = if own_line { format!("{}{indent}", self.newline) } else { self.blank(group) };
         let end = last.comma.map_or(last.end(), |comma| comma + 1);
-        // A comment beside the last part stays beside it.
+        // A comment after the last part stays next to it.
         let place = match rest_of_line(text, end, self.kind) {
             Some(place) if own_line && place <= inside.end => place,
             Some(_) | None => end,
@@ -113,18 +113,18 @@ impl<'a> Flow<'a> {
         open: usize,
         close: usize,
         group: &Group,
-        step: &Step,
+        step: &PathStep,
         new: &Value,
-    ) -> Result<Vec<Patch>, DataError> {
+    ) -> Result<Vec<TextPatch>, DataError> {
         let text = self.text;
         let outer = indent(text, open);
         let inside = &text[open..close];
-        let lines = self.kind == Kind::Json
+        let lines = self.kind == DataLanguage::Json
             && self.layout == Layout::Fitting
             && (inside.contains('\n') || self.lines);
         if !lines {
             let part = self.part(group, step, new, outer)?;
-            let pad = if self.kind == Kind::Toml && matches!(step, Step::Key(_)) && inside.is_empty() {
+            let pad = if self.kind == DataLanguage::Toml && matches!(step, PathStep::Key(_)) && inside.is_empty() {
                 " "
             } else {
                 ""
@@ -137,9 +137,9 @@ impl<'a> Flow<'a> {
         Ok(vec![(open..open, format!("{}{deeper}{part}{end}", self.newline))])
     }
 
-    /// What stands between two parts on one line.
+    /// The text between two parts on one line.
     fn blank(&self, group: &Group) -> String {
-        let usual = if self.layout == Layout::Compact && self.kind == Kind::Json { "" } else { " " };
+        let usual = if self.layout == Layout::Compact && self.kind == DataLanguage::Json { "" } else { " " };
         let mut pairs = group.items.iter().zip(group.items.iter().skip(1));
         let seen = pairs.find_map(|(item, next)| {
             let between = self.text.get(item.comma? + 1..next.start)?;
@@ -148,10 +148,10 @@ impl<'a> Flow<'a> {
         seen.unwrap_or_else(|| usual.to_owned())
     }
 
-    /// Takes parts out, each with one comma. A part alone on its lines takes those
-    /// lines and the comment at their end along; other comments stay.
-    pub fn remove(&self, group: &Group, indexes: &[usize]) -> Result<Vec<Patch>, DataError> {
-        let mut patches: Vec<Patch> = Vec::new();
+    /// Removes parts, each with one comma. A part alone on its lines takes these lines and the comment at their end
+    /// along; other comments stay.
+    pub fn remove(&self, group: &Group, indexes: &[usize]) -> Result<Vec<TextPatch>, DataError> {
+        let mut patches: Vec<TextPatch> = Vec::new();
         let survivor = (0..group.items.len()).rev().find(|index| indexes.binary_search(index).is_err());
         let last = group.items.len().saturating_sub(1);
         let dangling =
@@ -160,7 +160,7 @@ impl<'a> Flow<'a> {
         if let (true, Some(survivor)) = (dangling, survivor)
             && let Some(comma) = group.items[survivor].comma
         {
-            // The comma after what stays goes; with it the blanks up to a neighbour on the line.
+            // The comma after the remaining part goes, with the blanks up to a neighbour on the line.
             let next = group.items[survivor + 1].start;
             let gap = &self.text[comma + 1..next];
             let blank = gap.chars().all(|c| c == ' ' || c == '\t');
@@ -178,7 +178,7 @@ impl<'a> Flow<'a> {
         Ok(patches)
     }
 
-    fn extent(&self, item: &Item, joined: bool) -> (usize, usize) {
+    fn extent(&self, item: &TreeItem, joined: bool) -> (usize, usize) {
         let text = self.text;
         let end = item.comma.map_or(item.end(), |comma| comma + 1);
         let blank = |c: char| c == ' ' || c == '\t';

@@ -6,10 +6,10 @@ use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde_json::{Number, Value};
 
 use super::lines::comma_between;
-use super::tree::{Form, Group, Item, Node, Shape, Style};
-use super::{DataError, Kind, position};
+use super::tree::{GroupForm, Group, TreeItem, Node, NodeShape, Style};
+use super::{DataError, DataLanguage, position};
 
-/// What is JSON and what editors add to it; not JSON5.
+/// JSON with the extensions of editors; not JSON5.
 const OPTIONS: ParseOptions = ParseOptions {
     allow_comments: true,
     allow_trailing_commas: true,
@@ -36,37 +36,37 @@ fn node(text: &str, value: Ast<'_>) -> Node {
     let span = range.start..range.end;
     let inside = span.start + 1..span.end.saturating_sub(1).max(span.start + 1);
     let shape = match value {
-        Ast::StringLit(string) => Shape::Scalar(Value::String(string.value.into_owned()), Style::Double),
-        Ast::NumberLit(number) => Shape::Scalar(self::number(number.value), Style::Plain),
-        Ast::BooleanLit(boolean) => Shape::Scalar(Value::Bool(boolean.value), Style::Plain),
-        Ast::NullKeyword(_) => Shape::Scalar(Value::Null, Style::Plain),
+        Ast::StringLit(string) => NodeShape::Scalar(Value::String(string.value.into_owned()), Style::Double),
+        Ast::NumberLit(number) => NodeShape::Scalar(self::number(number.value), Style::Plain),
+        Ast::BooleanLit(boolean) => NodeShape::Scalar(Value::Bool(boolean.value), Style::Plain),
+        Ast::NullKeyword(_) => NodeShape::Scalar(Value::Null, Style::Plain),
         Ast::Object(object) => {
             let items = object.properties.into_iter().map(|property| {
                 let (start, end) = (property.name.range().start, property.name.range().end);
                 let key = Some((property.name.into_string(), end));
-                Item { key, start, node: node(text, property.value), comma: None }
+                TreeItem { key, start, node: node(text, property.value), comma: None }
             });
-            Shape::Map(Group { items: items.collect(), form: Form::Flow(inside) })
+            NodeShape::Map(Group { items: items.collect(), form: GroupForm::Flow(inside) })
         }
         Ast::Array(array) => {
             let items = array.elements.into_iter().map(|element| {
                 let node = node(text, element);
-                Item { key: None, start: node.span.start, node, comma: None }
+                TreeItem { key: None, start: node.span.start, node, comma: None }
             });
-            Shape::List(Group { items: items.collect(), form: Form::Flow(inside) })
+            NodeShape::List(Group { items: items.collect(), form: GroupForm::Flow(inside) })
         }
     };
     let mut node = Node { span, shape, fixed: None };
-    find_commas(text, &mut node, Kind::Json);
+    find_commas(text, &mut node, DataLanguage::Json);
     node
 }
 
-/// Fills in the commas of a group between brackets.
-pub(super) fn find_commas(text: &str, node: &mut Node, kind: Kind) {
-    let (Shape::Map(group) | Shape::List(group)) = &mut node.shape else {
+/// Finds the commas of a group between brackets.
+pub(super) fn find_commas(text: &str, node: &mut Node, kind: DataLanguage) {
+    let (NodeShape::Map(group) | NodeShape::List(group)) = &mut node.shape else {
         return;
     };
-    let Form::Flow(inside) = &group.form else {
+    let GroupForm::Flow(inside) = &group.form else {
         return;
     };
     let starts: Vec<usize> = group.items.iter().skip(1).map(|item| item.start).chain([inside.end]).collect();

@@ -1,17 +1,14 @@
 //! Data files changed by path: JSON with comments, TOML and YAML.
 //!
-//! A file is read into a tree of values that know where they stand in the text, and
-//! a change replaces those pieces of the text and nothing else. So comments, spacing,
-//! the spelling of numbers and the order of keys stay as they are. Where the text
-//! cannot be changed without touching something else (an anchor that others refer
-//! to, a dotted table), the change is refused with a reason; nothing is ever
-//! reformatted to make it possible. Before a change is kept, the new text is read
-//! again and must mean exactly what was asked for: a mistake in here ends as a
-//! refusal, not as a broken file.
+//! A file is read into a tree of values with their positions in the text, and a change replaces those pieces of the
+//! text and nothing else. So comments, spacing, the spelling of numbers and the order of keys stay as they are. Where
+//! the text cannot be changed without changing another part (an anchor that others refer to, a dotted table), the
+//! change is refused with a reason; nothing is ever reformatted to make it possible. Before a change is accepted, the
+//! new text is read again and must have exactly the requested meaning: a mistake in this code ends as a refusal, not
+//! as a broken file.
 //!
-//! What was rejected: the editing interfaces of `jsonc-parser` and `toml_edit`. The
-//! first moves comments and spaces around what it removes and inserts; the second
-//! writes every CRLF as LF. Both are used to read.
+//! Rejected: the editing interfaces of `jsonc-parser` and `toml_edit`. The first moves comments and spaces around the
+//! parts it removes and inserts; the second writes every CRLF as LF. Both are used to read.
 
 mod flow;
 mod json;
@@ -26,19 +23,19 @@ mod yaml_block;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use tree::{Node, Patch, Shape, Step};
+use tree::{Node, TextPatch, NodeShape, PathStep};
 
 /// The language of a data file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum DataLanguage {
     /// With comments and trailing commas, which are kept where they are.
     Json,
     Toml,
     Yaml,
 }
 
-impl Kind {
-    /// By the ending of a file's name.
+impl DataLanguage {
+    /// The language for the extension of a file's name.
     pub fn of_path(path: &str) -> Option<Self> {
         let (_, ending) = path.rsplit_once('.')?;
         match ending.to_ascii_lowercase().as_str() {
@@ -50,16 +47,16 @@ impl Kind {
     }
 }
 
-/// How new values are laid out.
+/// The layouts of new values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
-    /// As their surroundings are: over several lines where those are.
+    /// Like their surroundings: over several lines where those are.
     Fitting,
     /// On one line, without blanks where the language needs none.
     Compact,
 }
 
-/// Why a data file could not be read or changed. The text is as it was in every case.
+/// The reasons why a data file could not be read or changed. The text is unchanged in every case.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DataError {
     #[error("the file is empty")]
@@ -82,7 +79,7 @@ pub enum DataError {
     Target { segment: String },
     #[error("the root itself cannot be added or removed")]
     Root,
-    /// It cannot be done without changing more than was asked.
+    /// It cannot be done without changing more than was requested.
     #[error("not possible in this file: {reason}")]
     Unsupported { reason: String },
 }
@@ -95,76 +92,76 @@ impl DataError {
 
 /// A match of a path.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Match {
+pub struct DataMatch {
     pub value: Value,
-    /// As it is written in the file: numbers too large or too exact for `value` are
-    /// whole here. Empty for a table of TOML, which is written in several places.
+    /// The text of the value in the file: numbers too large or too exact for `value` are complete here. Empty for a
+    /// table of TOML, which is written in several places.
     pub text: String,
 }
 
 /// A data file.
 #[derive(Debug, Clone)]
-pub struct Document {
-    kind: Kind,
+pub struct DataDocument {
+    kind: DataLanguage,
     text: String,
     root: Node,
     value: Value,
     layout: Layout,
 }
 
-impl Document {
-    pub fn parse(kind: Kind, text: &str) -> Result<Self, DataError> {
-        // An empty TOML file is an empty table; the others have no value.
-        if kind != Kind::Toml && text.trim().is_empty() {
+impl DataDocument {
+    pub fn parse(kind: DataLanguage, text: &str) -> Result<Self, DataError> {
+        // An empty TOML file is an empty table; empty files of the others have no value.
+        if kind != DataLanguage::Toml && text.trim().is_empty() {
             return Err(DataError::Empty);
         }
         let root = match kind {
-            Kind::Json => json::parse(text)?,
-            Kind::Toml => toml::parse(text)?,
-            Kind::Yaml => yaml::parse(text)?,
+            DataLanguage::Json => json::parse(text)?,
+            DataLanguage::Toml => toml::parse(text)?,
+            DataLanguage::Yaml => yaml::parse(text)?,
         };
         let value = root.value();
         Ok(Self { kind, text: text.to_owned(), root, value, layout: Layout::Fitting })
     }
 
-    /// How values written from now on are laid out.
+    /// Sets the layout of values written from now on.
     #[must_use]
     pub fn with_layout(mut self, layout: Layout) -> Self {
         self.layout = layout;
         self
     }
 
-    /// The whole file as it is now.
+    /// The whole text in its current state.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The whole value as it is now.
+    /// The whole value in its current state.
     pub fn value(&self) -> &Value {
         &self.value
     }
 
-    /// The values a path matches, in its order, repeated ones included.
+    /// The values that a path matches, in its order, including repeated ones.
     pub fn view(&self, path: &str) -> Result<Vec<Value>, DataError> {
         let query = path::parse(path)?;
         Ok(query.query(&self.value).all().into_iter().cloned().collect())
     }
 
-    /// The matches with the text they stand for, each place once.
-    pub fn find(&self, path: &str) -> Result<Vec<Match>, DataError> {
+    /// The matches with their text, each place once.
+    pub fn find(&self, path: &str) -> Result<Vec<DataMatch>, DataError> {
         let query = path::parse(path)?;
         let places = path::locate(&query, &self.value);
         let found = places.iter().filter_map(|steps| self.root.at(steps).ok());
-        Ok(found.map(|node| Match { value: node.value(), text: self.written(node) }).collect())
+        Ok(found.map(|node| DataMatch { value: node.value(), text: self.written(node) }).collect())
     }
 
     fn written(&self, node: &Node) -> String {
-        let section = node.group().is_some_and(|group| matches!(group.form, tree::Form::Section(_)));
+        let section = node.group().is_some_and(|group| matches!(group.form, tree::GroupForm::Section(_)));
         if section { String::new() } else { self.text.get(node.span.clone()).unwrap_or_default().to_owned() }
     }
 
-    /// Gives every place a path matches a new value, and says how many. Where one
-    /// match lies inside another, the outer one counts.
+    /// Gives every place that a path matches a new value, and returns the number of places. Where one match lies
+    /// inside another, the outer one counts.
     pub fn set(&mut self, path: &str, new: &Value) -> Result<usize, DataError> {
         let query = path::parse(path)?;
         let places = path::outermost(path::locate(&query, &self.value));
@@ -175,15 +172,14 @@ impl Document {
         let mut patches = Vec::new();
         for steps in &places {
             tree::set(&mut wanted, steps, new);
-            patches.extend(self.setting(&flow, steps, new)?);
+            patches.extend(self.set_patches(&flow, steps, new)?);
         }
-        self.keep(patches, wanted)?;
+        self.accept(patches, wanted)?;
         Ok(places.len())
     }
 
-    /// Adds a value at the key or index a path ends with, in every place the rest of
-    /// it matches, and says in how many. A key that is there gets the new value; an
-    /// index past the end appends.
+    /// Adds a value at the key or index that a path ends with, in every place that the rest of it matches, and
+    /// returns the number of places. An existing key gets the new value; an index past the end appends.
     pub fn add(&mut self, path: &str, new: &Value) -> Result<usize, DataError> {
         path::parse(path)?;
         let (parent, target) = path::split(path)?;
@@ -199,35 +195,35 @@ impl Document {
                 return Err(DataError::unsupported(reason));
             }
             let step = match (&target, &node.shape) {
-                (path::Target::Key(key), Shape::Map(_)) => Step::Key(key.clone()),
-                (path::Target::Index(index), Shape::List(group)) => {
+                (path::AddTarget::Key(key), NodeShape::Map(_)) => PathStep::Key(key.clone()),
+                (path::AddTarget::Index(index), NodeShape::List(group)) => {
                     let length = group.items.len();
                     let from_end =
                         || length.saturating_sub(usize::try_from(index.unsigned_abs()).unwrap_or(length));
-                    Step::Index(usize::try_from(*index).unwrap_or_else(|_| from_end()).min(length))
+                    PathStep::Index(usize::try_from(*index).unwrap_or_else(|_| from_end()).min(length))
                 }
-                (path::Target::Key(_), Shape::List(_) | Shape::Scalar(..)) => {
+                (path::AddTarget::Key(_), NodeShape::List(_) | NodeShape::Scalar(..)) => {
                     return Err(DataError::NotAnObject { parent: parent.to_owned() });
                 }
-                (path::Target::Index(_), Shape::Map(_) | Shape::Scalar(..)) => {
+                (path::AddTarget::Index(_), NodeShape::Map(_) | NodeShape::Scalar(..)) => {
                     return Err(DataError::NotAnArray { parent: parent.to_owned() });
                 }
             };
-            let there = matches!(&step, Step::Key(key) if wanted_has(&wanted, steps, key));
+            let there = matches!(&step, PathStep::Key(key) if wanted_has(&wanted, steps, key));
             if there {
-                let place: Vec<Step> = steps.iter().cloned().chain([step]).collect();
+                let place: Vec<PathStep> = steps.iter().cloned().chain([step]).collect();
                 tree::set(&mut wanted, &place, new);
-                patches.extend(self.setting(&flow, &place, new)?);
+                patches.extend(self.set_patches(&flow, &place, new)?);
             } else {
                 tree::insert(&mut wanted, steps, &step, new);
-                patches.extend(self.adding(&flow, steps, &step, new)?);
+                patches.extend(self.add_patches(&flow, steps, &step, new)?);
             }
         }
-        self.keep(patches, wanted)?;
+        self.accept(patches, wanted)?;
         Ok(parents.len())
     }
 
-    /// Removes every place a path matches, and says how many those are.
+    /// Removes every place that a path matches, and returns their number.
     pub fn remove(&mut self, path: &str) -> Result<usize, DataError> {
         let query = path::parse(path)?;
         let places = path::locate(&query, &self.value);
@@ -243,43 +239,43 @@ impl Document {
         for steps in places.iter().rev() {
             tree::remove(&mut wanted, steps);
         }
-        let patches = self.removing(&places)?;
-        self.keep(patches, wanted)?;
+        let patches = self.remove_patches(&places)?;
+        self.accept(patches, wanted)?;
         Ok(count)
     }
 
-    fn setting(&self, flow: &flow::Flow<'_>, steps: &[Step], new: &Value) -> Result<Vec<Patch>, DataError> {
+    fn set_patches(&self, flow: &flow::Flow<'_>, steps: &[PathStep], new: &Value) -> Result<Vec<TextPatch>, DataError> {
         let node = self.root.at(steps)?;
         if let Some(reason) = node.fixed {
             return Err(DataError::unsupported(reason));
         }
         match self.kind {
-            Kind::Json => flow.set(node, new),
-            Kind::Toml => toml::set(flow, node, new),
-            Kind::Yaml => yaml_block::set(flow, &self.root, steps, new),
+            DataLanguage::Json => flow.set(node, new),
+            DataLanguage::Toml => toml::set(flow, node, new),
+            DataLanguage::Yaml => yaml_block::set(flow, &self.root, steps, new),
         }
     }
 
-    fn adding(
+    fn add_patches(
         &self,
         flow: &flow::Flow<'_>,
-        parent: &[Step],
-        step: &Step,
+        parent: &[PathStep],
+        step: &PathStep,
         new: &Value,
-    ) -> Result<Vec<Patch>, DataError> {
+    ) -> Result<Vec<TextPatch>, DataError> {
         let node = self.root.at(parent)?;
         let Some(group) = node.group() else {
             return Err(DataError::unsupported("the place has no parts"));
         };
         match group.form {
-            tree::Form::Flow(_) => flow.insert(group, step, new),
-            tree::Form::Block => yaml_block::insert(flow, node, step, new),
-            tree::Form::Section(_) => toml::insert(flow, &self.root, node, step, new),
+            tree::GroupForm::Flow(_) => flow.insert(group, step, new),
+            tree::GroupForm::Block => yaml_block::insert(flow, node, step, new),
+            tree::GroupForm::Section(_) => toml::insert(flow, &self.root, node, step, new),
         }
     }
 
-    fn removing(&self, places: &[Vec<Step>]) -> Result<Vec<Patch>, DataError> {
-        let mut parents: BTreeMap<&[Step], Vec<usize>> = BTreeMap::new();
+    fn remove_patches(&self, places: &[Vec<PathStep>]) -> Result<Vec<TextPatch>, DataError> {
+        let mut parents: BTreeMap<&[PathStep], Vec<usize>> = BTreeMap::new();
         for place in places {
             let Some((last, parent)) = place.split_last() else {
                 return Err(DataError::Root);
@@ -299,9 +295,9 @@ impl Document {
                 continue;
             };
             patches.extend(match group.form {
-                tree::Form::Flow(_) => flow.remove(group, &indexes)?,
-                tree::Form::Block => yaml_block::remove(&flow, &self.root, parent, &indexes)?,
-                tree::Form::Section(_) => toml::remove(&flow, &self.root, group, &indexes)?,
+                tree::GroupForm::Flow(_) => flow.remove(group, &indexes)?,
+                tree::GroupForm::Block => yaml_block::remove(&flow, &self.root, parent, &indexes)?,
+                tree::GroupForm::Section(_) => toml::remove(&flow, &self.root, group, &indexes)?,
             });
         }
         Ok(patches)
@@ -311,8 +307,8 @@ impl Document {
         flow::Flow::new(self.kind, &self.text, self.layout)
     }
 
-    /// Keeps the new text if it means what is wanted.
-    fn keep(&mut self, patches: Vec<Patch>, wanted: Value) -> Result<(), DataError> {
+    /// Accepts the new text if it has the wanted value.
+    fn accept(&mut self, patches: Vec<TextPatch>, wanted: Value) -> Result<(), DataError> {
         let text = tree::apply(&self.text, patches)?;
         let same = |document: &Self| document.value == wanted;
         match Self::parse(self.kind, &text) {
@@ -329,12 +325,12 @@ impl Document {
     }
 }
 
-fn wanted_has(value: &Value, steps: &[Step], key: &str) -> bool {
+fn wanted_has(value: &Value, steps: &[PathStep], key: &str) -> bool {
     let mut at = Some(value);
     for step in steps {
         at = at.and_then(|value| match step {
-            Step::Key(key) => value.get(key.as_str()),
-            Step::Index(index) => value.get(*index),
+            PathStep::Key(key) => value.get(key.as_str()),
+            PathStep::Index(index) => value.get(*index),
         });
     }
     at.is_some_and(|value| value.get(key).is_some())

@@ -1,10 +1,10 @@
-//! JSONPath expressions, and what an edit needs of them beyond their matches.
+//! JSONPath expressions, and the further facts about them that an edit needs besides their matches.
 
 use serde_json::Value;
 use serde_json_path::{JsonPath, PathElement};
 
 use super::DataError;
-use super::tree::Step;
+use super::tree::PathStep;
 
 pub(super) fn parse(path: &str) -> Result<JsonPath, DataError> {
     JsonPath::parse(path)
@@ -12,16 +12,16 @@ pub(super) fn parse(path: &str) -> Result<JsonPath, DataError> {
 }
 
 /// The places an expression matches, each once, in the order of the matches.
-pub(super) fn locate(path: &JsonPath, value: &Value) -> Vec<Vec<Step>> {
-    let mut found: Vec<Vec<Step>> = Vec::new();
+pub(super) fn locate(path: &JsonPath, value: &Value) -> Vec<Vec<PathStep>> {
+    let mut found: Vec<Vec<PathStep>> = Vec::new();
     let mut seen = std::collections::BTreeSet::new();
     for node in path.query_located(value).all() {
-        let steps: Vec<Step> = node
+        let steps: Vec<PathStep> = node
             .location()
             .iter()
             .map(|element| match element {
-                PathElement::Name(name) => Step::Key((*name).to_owned()),
-                PathElement::Index(index) => Step::Index(*index),
+                PathElement::Name(name) => PathStep::Key((*name).to_owned()),
+                PathElement::Index(index) => PathStep::Index(*index),
             })
             .collect();
         if seen.insert(steps.clone()) {
@@ -31,10 +31,10 @@ pub(super) fn locate(path: &JsonPath, value: &Value) -> Vec<Vec<Step>> {
     found
 }
 
-/// Without the places that lie inside another of them.
-pub(super) fn outermost(mut places: Vec<Vec<Step>>) -> Vec<Vec<Step>> {
+/// The places that do not lie inside another of them.
+pub(super) fn outermost(mut places: Vec<Vec<PathStep>>) -> Vec<Vec<PathStep>> {
     places.sort();
-    let mut kept: Vec<Vec<Step>> = Vec::new();
+    let mut kept: Vec<Vec<PathStep>> = Vec::new();
     for place in places {
         if !kept.last().is_some_and(|last| place.starts_with(last)) {
             kept.push(place);
@@ -43,17 +43,17 @@ pub(super) fn outermost(mut places: Vec<Vec<Step>>) -> Vec<Vec<Step>> {
     kept
 }
 
-/// What an expression adds: the name or index of its last segment.
+/// The target of an expression that adds a value: the name or index of its last segment.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Target {
+pub(super) enum AddTarget {
     Key(String),
     /// As written: negative ones count from the end.
     Index(i64),
 }
 
-/// Splits a valid expression before its last segment. `serde_json_path` keeps the
-/// segments to itself, so the text is read once more; only bounds are looked for.
-pub(super) fn split(path: &str) -> Result<(&str, Target), DataError> {
+/// Splits a valid expression before its last segment. `serde_json_path` does not expose the segments, so the text is
+/// read once more; only their bounds are determined.
+pub(super) fn split(path: &str) -> Result<(&str, AddTarget), DataError> {
     let bytes = path.as_bytes();
     let mut starts = Vec::new();
     let mut at = 1;
@@ -112,14 +112,14 @@ fn bracket_end(bytes: &[u8], open: usize) -> usize {
     bytes.len()
 }
 
-fn target(segment: &str) -> Option<Target> {
+fn target(segment: &str) -> Option<AddTarget> {
     if let Some(name) = segment.strip_prefix('.') {
         let plain = !name.is_empty() && name != "*" && !name.starts_with('.');
-        return plain.then(|| Target::Key(name.to_owned()));
+        return plain.then(|| AddTarget::Key(name.to_owned()));
     }
     let inner = segment.strip_prefix('[')?.strip_suffix(']')?.trim();
     if let Ok(index) = inner.parse::<i64>() {
-        return Some(Target::Index(index));
+        return Some(AddTarget::Index(index));
     }
     let quote = inner.chars().next().filter(|c| matches!(c, '"' | '\''))?;
     let text = inner.strip_prefix(quote)?.strip_suffix(quote)?;
@@ -138,23 +138,23 @@ fn target(segment: &str) -> Option<Target> {
         }
     }
     json.push('"');
-    serde_json::from_str(&json).ok().map(Target::Key)
+    serde_json::from_str(&json).ok().map(AddTarget::Key)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Target, split};
+    use super::{AddTarget, split};
     use crate::data::DataError;
 
     #[test]
     fn the_last_segment_is_split_off() {
-        let key = |name: &str| Target::Key(name.to_owned());
+        let key = |name: &str| AddTarget::Key(name.to_owned());
         for (path, parent, target) in [
             ("$.a", "$", key("a")),
             ("$.a.b", "$.a", key("b")),
             ("$['a']['b.c']", "$['a']", key("b.c")),
-            ("$.a[0]", "$.a", Target::Index(0)),
-            ("$.a[-1]", "$.a", Target::Index(-1)),
+            ("$.a[0]", "$.a", AddTarget::Index(0)),
+            ("$.a[-1]", "$.a", AddTarget::Index(-1)),
             ("$..a.b", "$..a", key("b")),
             ("$.a[?@.x == ']'].b", "$.a[?@.x == ']']", key("b")),
             ("$[\"q\\\"]\"]", "$", key("q\"]")),

@@ -8,9 +8,9 @@ use toml_edit::{Document, InlineTable, Item as TomlItem, Table, Value as TomlVal
 use super::flow::Flow;
 use super::json::find_commas;
 use super::lines::{indent, line_end, line_start, next_line};
-use super::tree::{Form, Group, Item, Node, Patch, Shape, Step, Style};
+use super::tree::{GroupForm, Group, TreeItem, Node, TextPatch, NodeShape, PathStep, Style};
 use super::write::{inline, key};
-use super::{DataError, Kind, position};
+use super::{DataError, DataLanguage, position};
 
 pub(super) fn parse(text: &str) -> Result<Node, DataError> {
     let document = Document::parse(text).map_err(|error| {
@@ -34,28 +34,28 @@ fn table(text: &str, table: &Table, header: Option<Range<usize>>) -> Node {
             TomlItem::ArrayOfTables(tables) => {
                 let items = tables.iter().map(|inner| {
                     let node = self::table(text, inner, inner.span());
-                    Item { key: None, start: node.span.start, node, comma: None }
+                    TreeItem { key: None, start: node.span.start, node, comma: None }
                 });
-                let group = Group { form: Form::Section(None), items: items.collect() };
-                Node { span: tables.span().unwrap_or(0..0), shape: Shape::List(group), fixed: None }
+                let group = Group { form: GroupForm::Section(None), items: items.collect() };
+                Node { span: tables.span().unwrap_or(0..0), shape: NodeShape::List(group), fixed: None }
             }
         };
-        items.push(Item { key: Some((name.to_owned(), place.end)), start: place.start, node, comma: None });
+        items.push(TreeItem { key: Some((name.to_owned(), place.end)), start: place.start, node, comma: None });
     }
     let span = header.clone().unwrap_or(0..0);
-    Node { span, shape: Shape::Map(Group { form: Form::Section(header), items }), fixed: None }
+    Node { span, shape: NodeShape::Map(Group { form: GroupForm::Section(header), items }), fixed: None }
 }
 
 fn value(text: &str, value: &TomlValue) -> Node {
     let span = value.span().unwrap_or(0..0);
     let inside = (span.start + 1).min(span.end)..span.end.saturating_sub(1).max(span.start + 1);
     let style = if text[span.clone()].starts_with('\'') { Style::Single } else { Style::Double };
-    let scalar = |value: Value| Shape::Scalar(value, style);
+    let scalar = |value: Value| NodeShape::Scalar(value, style);
     let shape = match value {
         TomlValue::String(string) => scalar(Value::String(string.value().clone())),
         TomlValue::Integer(number) => scalar(Value::from(*number.value())),
         TomlValue::Float(number) => scalar(
-            // JSON has no infinity: those are shown as they are written.
+            // JSON has no infinity: such values are shown as they are written.
             Number::from_f64(*number.value())
                 .map_or_else(|| Value::String(text[span.clone()].to_owned()), Value::Number),
         ),
@@ -64,33 +64,33 @@ fn value(text: &str, value: &TomlValue) -> Node {
         TomlValue::Array(array) => {
             let items = array.iter().map(|item| {
                 let node = self::value(text, item);
-                Item { key: None, start: node.span.start, node, comma: None }
+                TreeItem { key: None, start: node.span.start, node, comma: None }
             });
-            Shape::List(Group { form: Form::Flow(inside), items: items.collect() })
+            NodeShape::List(Group { form: GroupForm::Flow(inside), items: items.collect() })
         }
-        TomlValue::InlineTable(table) => Shape::Map(inline_table(text, table, inside)),
+        TomlValue::InlineTable(table) => NodeShape::Map(inline_table(text, table, inside)),
     };
     let mut node = Node { span, shape, fixed: None };
-    find_commas(text, &mut node, Kind::Toml);
+    find_commas(text, &mut node, DataLanguage::Toml);
     node
 }
 
 fn inline_table(text: &str, table: &InlineTable, inside: Range<usize>) -> Group {
     let items = table.iter().map(|(name, value)| {
         let place = table.key(name).and_then(toml_edit::Key::span).unwrap_or(0..0);
-        Item {
+        TreeItem {
             key: Some((name.to_owned(), place.end)),
             start: place.start,
             node: self::value(text, value),
             comma: None,
         }
     });
-    let form = if table.is_dotted() { Form::Section(None) } else { Form::Flow(inside) };
+    let form = if table.is_dotted() { GroupForm::Section(None) } else { GroupForm::Flow(inside) };
     Group { form, items: items.collect() }
 }
 
-pub(super) fn set(flow: &Flow<'_>, node: &Node, new: &Value) -> Result<Vec<Patch>, DataError> {
-    if node.group().is_some_and(|group| matches!(group.form, Form::Section(_))) {
+pub(super) fn set(flow: &Flow<'_>, node: &Node, new: &Value) -> Result<Vec<TextPatch>, DataError> {
+    if node.group().is_some_and(|group| matches!(group.form, GroupForm::Section(_))) {
         return Err(DataError::unsupported("a table with lines of its own is set key by key"));
     }
     flow.set(node, new)
@@ -100,21 +100,21 @@ pub(super) fn insert(
     flow: &Flow<'_>,
     root: &Node,
     node: &Node,
-    step: &Step,
+    step: &PathStep,
     new: &Value,
-) -> Result<Vec<Patch>, DataError> {
+) -> Result<Vec<TextPatch>, DataError> {
     let text = flow.text;
     let (group, name) = match (&node.shape, step) {
-        (Shape::Map(group), Step::Key(name)) => (group, name),
-        (Shape::List(group), Step::Index(index)) => return insert_table(flow, root, group, *index, new),
-        (Shape::Map(_) | Shape::List(_) | Shape::Scalar(..), _) => {
+        (NodeShape::Map(group), PathStep::Key(name)) => (group, name),
+        (NodeShape::List(group), PathStep::Index(index)) => return insert_table(flow, root, group, *index, new),
+        (NodeShape::Map(_) | NodeShape::List(_) | NodeShape::Scalar(..), _) => {
             return Err(DataError::unsupported("the place has no such parts"));
         }
     };
-    let Form::Section(Some(header)) = &group.form else {
+    let GroupForm::Section(Some(header)) = &group.form else {
         return Err(DataError::unsupported("the table has no header of its own to put a key under"));
     };
-    let line = format!("{} = {}", key(Kind::Toml, name), inline(Kind::Toml, new, false)?);
+    let line = format!("{} = {}", key(DataLanguage::Toml, name), inline(DataLanguage::Toml, new, false)?);
     if let Some((start, end)) = last_line(group) {
         let place = line_end(text, end);
         return Ok(vec![(place..place, format!("{}{}{line}", flow.newline, indent(text, start)))]);
@@ -134,21 +134,21 @@ pub(super) fn insert(
     }])
 }
 
-/// A new table of an array of tables, under a header like the others'.
+/// Inserts a new table of an array of tables, under a header like the others'.
 fn insert_table(
     flow: &Flow<'_>,
     root: &Node,
     group: &Group,
     index: usize,
     new: &Value,
-) -> Result<Vec<Patch>, DataError> {
+) -> Result<Vec<TextPatch>, DataError> {
     let (Value::Object(map), Some(last)) = (new, group.items.last()) else {
         return Err(DataError::unsupported("an array of tables holds only tables"));
     };
     let text = flow.text;
     let mut lines = vec![text[last.node.span.clone()].to_owned()];
     for (name, value) in map {
-        lines.push(format!("{} = {}", key(Kind::Toml, name), inline(Kind::Toml, value, false)?));
+        lines.push(format!("{} = {}", key(DataLanguage::Toml, name), inline(DataLanguage::Toml, value, false)?));
     }
     let lines = lines.join(flow.newline);
     let sections = sections(text, root);
@@ -171,10 +171,10 @@ fn insert_table(
 /// Start and end of the last value written directly under a header.
 fn last_line(group: &Group) -> Option<(usize, usize)> {
     let ends = group.items.iter().filter_map(|item| match item.node.group() {
-        // Dotted keys stand here too.
-        Some(Group { form: Form::Section(None), .. }) => item.node.group().and_then(last_line),
-        Some(Group { form: Form::Section(Some(_)), .. }) => None,
-        Some(Group { form: Form::Flow(_) | Form::Block, .. }) | None => Some((item.start, item.end())),
+        // Dotted keys are written here too.
+        Some(Group { form: GroupForm::Section(None), .. }) => item.node.group().and_then(last_line),
+        Some(Group { form: GroupForm::Section(Some(_)), .. }) => None,
+        Some(Group { form: GroupForm::Flow(_) | GroupForm::Block, .. }) | None => Some((item.start, item.end())),
     });
     ends.max_by_key(|(_, end)| *end)
 }
@@ -184,7 +184,7 @@ pub(super) fn remove(
     root: &Node,
     group: &Group,
     indexes: &[usize],
-) -> Result<Vec<Patch>, DataError> {
+) -> Result<Vec<TextPatch>, DataError> {
     let sections = sections(flow.text, root);
     let mut patches = Vec::new();
     for &index in indexes {
@@ -195,9 +195,9 @@ pub(super) fn remove(
     Ok(patches)
 }
 
-/// All that is written of an item: its line, or the sections of its tables.
-fn lines_of(text: &str, item: &Item, sections: &[(Range<usize>, usize)], patches: &mut Vec<Patch>) {
-    let Some(Group { form: Form::Section(header), items }) = item.node.group() else {
+/// Adds patches that remove all text of an item: its line, or the sections of its tables.
+fn lines_of(text: &str, item: &TreeItem, sections: &[(Range<usize>, usize)], patches: &mut Vec<TextPatch>) {
+    let Some(Group { form: GroupForm::Section(header), items }) = item.node.group() else {
         let range = line_start(text, item.start)..next_line(text, item.end());
         patches.push((range, String::new()));
         return;
@@ -208,8 +208,8 @@ fn lines_of(text: &str, item: &Item, sections: &[(Range<usize>, usize)], patches
         patches.push((line_start(text, header.start)..section.end, String::new()));
     }
     for inner in items {
-        // What stands under the header has gone with it.
-        let section = inner.node.group().is_some_and(|group| matches!(group.form, Form::Section(_)));
+        // The keys under the header are already removed with it.
+        let section = inner.node.group().is_some_and(|group| matches!(group.form, GroupForm::Section(_)));
         if section || header.is_none() {
             lines_of(text, inner, sections, patches);
         }
@@ -242,7 +242,7 @@ fn collect(node: &Node, headers: &mut Vec<usize>) {
     let Some(group) = node.group() else {
         return;
     };
-    if let Form::Section(Some(header)) = &group.form
+    if let GroupForm::Section(Some(header)) = &group.form
         && !header.is_empty()
     {
         headers.push(header.start);

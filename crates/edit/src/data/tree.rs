@@ -1,4 +1,4 @@
-//! A data file as a tree of values that know where they stand in the text.
+//! A data file as a tree of values with their positions in the text.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use super::DataError;
 
 /// One step from a value to one inside it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Step {
+pub(super) enum PathStep {
     Key(String),
     Index(usize),
 }
@@ -17,19 +17,19 @@ pub(super) enum Step {
 pub(super) struct Node {
     /// The value itself, without key, tag, anchor or comment.
     pub span: Range<usize>,
-    pub shape: Shape,
-    /// Why it must stay as it is.
+    pub shape: NodeShape,
+    /// The reason why it must stay as it is.
     pub fixed: Option<&'static str>,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Shape {
+pub(super) enum NodeShape {
     Scalar(Value, Style),
     Map(Group),
     List(Group),
 }
 
-/// How a scalar is written, so that another can be written alike.
+/// The spelling of a scalar, so that another can be written alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
     Plain,
@@ -41,32 +41,32 @@ pub(super) enum Style {
 
 #[derive(Debug, Clone)]
 pub(super) struct Group {
-    pub form: Form,
-    pub items: Vec<Item>,
+    pub form: GroupForm,
+    pub items: Vec<TreeItem>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum GroupForm {
     /// Between brackets, with commas. The bounds are those of the inside.
     Flow(Range<usize>),
     /// By lines and indentation, as in YAML.
     Block,
-    /// A table of TOML: its header, and whether keys can be put under it.
+    /// A table of TOML: its header; `Some` if keys can be put under it.
     Section(Option<Range<usize>>),
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Item {
-    /// The key and where it ends, in a map.
+pub(super) struct TreeItem {
+    /// The key and its end, in a map.
     pub key: Option<(String, usize)>,
-    /// Where the item begins: its key, its dash or its value.
+    /// The beginning of the item: its key, its dash or its value.
     pub start: usize,
     pub node: Node,
     /// The comma after it.
     pub comma: Option<usize>,
 }
 
-impl Item {
+impl TreeItem {
     pub fn end(&self) -> usize {
         self.node.span.end
     }
@@ -75,9 +75,9 @@ impl Item {
 impl Node {
     pub fn value(&self) -> Value {
         match &self.shape {
-            Shape::Scalar(value, _) => value.clone(),
-            Shape::List(group) => group.items.iter().map(|item| item.node.value()).collect(),
-            Shape::Map(group) => {
+            NodeShape::Scalar(value, _) => value.clone(),
+            NodeShape::List(group) => group.items.iter().map(|item| item.node.value()).collect(),
+            NodeShape::Map(group) => {
                 let mut map = Map::new();
                 for item in &group.items {
                     if let Some((key, _)) = &item.key {
@@ -91,16 +91,16 @@ impl Node {
 
     pub fn group(&self) -> Option<&Group> {
         match &self.shape {
-            Shape::Map(group) | Shape::List(group) => Some(group),
-            Shape::Scalar(..) => None,
+            NodeShape::Map(group) | NodeShape::List(group) => Some(group),
+            NodeShape::Scalar(..) => None,
         }
     }
 
-    /// The place of a child, refused where a key stands twice: which one is meant?
-    pub fn child(&self, step: &Step) -> Result<usize, DataError> {
+    /// The index of a child, refused where the key occurs twice: which one is meant?
+    pub fn child(&self, step: &PathStep) -> Result<usize, DataError> {
         let found = match (&self.shape, step) {
-            (Shape::List(group), Step::Index(index)) => (*index < group.items.len()).then_some(*index),
-            (Shape::Map(group), Step::Key(key)) => {
+            (NodeShape::List(group), PathStep::Index(index)) => (*index < group.items.len()).then_some(*index),
+            (NodeShape::Map(group), PathStep::Key(key)) => {
                 let mut places = (0..group.items.len())
                     .filter(|at| group.items[*at].key.as_ref().is_some_and(|(found, _)| found == key));
                 let place = places.next();
@@ -109,13 +109,13 @@ impl Node {
                 }
                 place
             }
-            (Shape::List(_) | Shape::Map(_) | Shape::Scalar(..), _) => None,
+            (NodeShape::List(_) | NodeShape::Map(_) | NodeShape::Scalar(..), _) => None,
         };
         found.ok_or_else(|| DataError::unsupported("the place was not found in the text"))
     }
 
     /// The node at the end of some steps, refused where one on the way is fixed.
-    pub fn at(&self, steps: &[Step]) -> Result<&Node, DataError> {
+    pub fn at(&self, steps: &[PathStep]) -> Result<&Node, DataError> {
         let mut node = self;
         for step in steps {
             if let Some(reason) = node.fixed {
@@ -130,10 +130,10 @@ impl Node {
 }
 
 /// New text for a range of the old.
-pub(super) type Patch = (Range<usize>, String);
+pub(super) type TextPatch = (Range<usize>, String);
 
 /// Applies patches that do not overlap.
-pub(super) fn apply(text: &str, mut patches: Vec<Patch>) -> Result<String, DataError> {
+pub(super) fn apply(text: &str, mut patches: Vec<TextPatch>) -> Result<String, DataError> {
     patches.sort_by_key(|(range, _)| (range.start, range.end));
     let mut out = String::with_capacity(text.len());
     let mut done = 0;
@@ -149,44 +149,44 @@ pub(super) fn apply(text: &str, mut patches: Vec<Patch>) -> Result<String, DataE
     Ok(out)
 }
 
-/// What an edit means, on values: the text it makes must read as this.
-pub(super) fn set(root: &mut Value, steps: &[Step], new: &Value) {
+/// The edit on values: the new text must read as this.
+pub(super) fn set(root: &mut Value, steps: &[PathStep], new: &Value) {
     if let Some(place) = at_mut(root, steps) {
         *place = new.clone();
     }
 }
 
-pub(super) fn insert(root: &mut Value, parent: &[Step], step: &Step, new: &Value) {
+pub(super) fn insert(root: &mut Value, parent: &[PathStep], step: &PathStep, new: &Value) {
     match (at_mut(root, parent), step) {
-        (Some(Value::Object(map)), Step::Key(key)) => {
+        (Some(Value::Object(map)), PathStep::Key(key)) => {
             map.insert(key.clone(), new.clone());
         }
-        (Some(Value::Array(list)), Step::Index(index)) => list.insert((*index).min(list.len()), new.clone()),
+        (Some(Value::Array(list)), PathStep::Index(index)) => list.insert((*index).min(list.len()), new.clone()),
         (_, _) => {}
     }
 }
 
-pub(super) fn remove(root: &mut Value, steps: &[Step]) {
+pub(super) fn remove(root: &mut Value, steps: &[PathStep]) {
     let Some((last, parent)) = steps.split_last() else {
         return;
     };
     match (at_mut(root, parent), last) {
-        (Some(Value::Object(map)), Step::Key(key)) => {
+        (Some(Value::Object(map)), PathStep::Key(key)) => {
             map.shift_remove(key);
         }
-        (Some(Value::Array(list)), Step::Index(index)) if *index < list.len() => {
+        (Some(Value::Array(list)), PathStep::Index(index)) if *index < list.len() => {
             list.remove(*index);
         }
         (_, _) => {}
     }
 }
 
-fn at_mut<'a>(root: &'a mut Value, steps: &[Step]) -> Option<&'a mut Value> {
+fn at_mut<'a>(root: &'a mut Value, steps: &[PathStep]) -> Option<&'a mut Value> {
     let mut value = root;
     for step in steps {
         value = match step {
-            Step::Key(key) => value.get_mut(key.as_str())?,
-            Step::Index(index) => value.get_mut(*index)?,
+            PathStep::Key(key) => value.get_mut(key.as_str())?,
+            PathStep::Index(index) => value.get_mut(*index)?,
         };
     }
     Some(value)

@@ -3,14 +3,14 @@
 use serde_json::Value;
 
 use super::tree::Style;
-use super::{DataError, Kind};
+use super::{DataError, DataLanguage};
 
 /// A value on one line.
-pub(super) fn inline(kind: Kind, value: &Value, tight: bool) -> Result<String, DataError> {
+pub(super) fn inline(kind: DataLanguage, value: &Value, tight: bool) -> Result<String, DataError> {
     let (comma, colon, open, close) = match (kind, tight) {
-        (Kind::Toml, _) => (", ", " = ", "{ ", " }"),
-        (Kind::Json, true) => (",", ":", "{", "}"),
-        (Kind::Json | Kind::Yaml, _) => (", ", ": ", "{", "}"),
+        (DataLanguage::Toml, _) => (", ", " = ", "{ ", " }"),
+        (DataLanguage::Json, true) => (",", ":", "{", "}"),
+        (DataLanguage::Json | DataLanguage::Yaml, _) => (", ", ": ", "{", "}"),
     };
     match value {
         Value::Array(list) => {
@@ -32,7 +32,7 @@ pub(super) fn inline(kind: Kind, value: &Value, tight: bool) -> Result<String, D
     }
 }
 
-/// A value over several lines, of JSON only: the others are written by lines of their own.
+/// A value over several lines, for JSON only: the others have functions of their own for lines.
 pub(super) fn pretty(value: &Value, indent: &str, unit: &str, newline: &str) -> Result<String, DataError> {
     let deeper = format!("{indent}{unit}");
     let group = |open: char, close: char, items: Vec<String>| {
@@ -48,7 +48,7 @@ pub(super) fn pretty(value: &Value, indent: &str, unit: &str, newline: &str) -> 
         Value::Object(map) if !map.is_empty() => {
             let mut items = Vec::with_capacity(map.len());
             for (name, value) in map {
-                items.push(format!("{}: {}", key(Kind::Json, name), pretty(value, &deeper, unit, newline)?));
+                items.push(format!("{}: {}", key(DataLanguage::Json, name), pretty(value, &deeper, unit, newline)?));
             }
             Ok(group('{', '}', items))
         }
@@ -57,34 +57,34 @@ pub(super) fn pretty(value: &Value, indent: &str, unit: &str, newline: &str) -> 
         | Value::Number(_)
         | Value::String(_)
         | Value::Array(_)
-        | Value::Object(_) => inline(Kind::Json, value, false),
+        | Value::Object(_) => inline(DataLanguage::Json, value, false),
     }
 }
 
-pub(super) fn key(kind: Kind, name: &str) -> String {
+pub(super) fn key(kind: DataLanguage, name: &str) -> String {
     let bare = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
     match kind {
-        Kind::Json => quoted(name),
-        Kind::Toml if bare => name.to_owned(),
-        Kind::Toml => toml_string(name),
-        Kind::Yaml if is_plain(name) => name.to_owned(),
-        Kind::Yaml => quoted(name),
+        DataLanguage::Json => quoted(name),
+        DataLanguage::Toml if bare => name.to_owned(),
+        DataLanguage::Toml => toml_string(name),
+        DataLanguage::Yaml if is_plain(name) => name.to_owned(),
+        DataLanguage::Yaml => quoted(name),
     }
 }
 
-pub(super) fn scalar(kind: Kind, value: &Value, style: Style) -> Result<String, DataError> {
+pub(super) fn scalar(kind: DataLanguage, value: &Value, style: Style) -> Result<String, DataError> {
     match (kind, value) {
-        (Kind::Toml, Value::Null) => Err(DataError::unsupported("TOML has no null")),
-        (Kind::Toml, Value::String(text)) => Ok(match style {
+        (DataLanguage::Toml, Value::Null) => Err(DataError::unsupported("TOML has no null")),
+        (DataLanguage::Toml, Value::String(text)) => Ok(match style {
             Style::Single if !text.contains('\'') && !text.chars().any(char::is_control) => {
                 format!("'{text}'")
             }
             Style::Single | Style::Plain | Style::Double | Style::Block => toml_string(text),
         }),
-        (Kind::Yaml, Value::String(text)) => Ok(yaml_string(text, style)),
-        (Kind::Json, Value::String(text)) => Ok(quoted(text)),
+        (DataLanguage::Yaml, Value::String(text)) => Ok(yaml_string(text, style)),
+        (DataLanguage::Json, Value::String(text)) => Ok(quoted(text)),
         // A whole float must stay one: `1e20` and `1.0` are floats in all three.
-        (Kind::Json | Kind::Toml | Kind::Yaml, value) => Ok(value.to_string()),
+        (DataLanguage::Json | DataLanguage::Toml | DataLanguage::Yaml, value) => Ok(value.to_string()),
     }
 }
 
@@ -93,7 +93,7 @@ fn quoted(text: &str) -> String {
 }
 
 fn toml_string(text: &str) -> String {
-    // JSON's escapes are TOML's, but for the control character it lets through.
+    // JSON's escapes are TOML's, except for the control character that JSON allows.
     quoted(text).replace('\u{7f}', "\\u007f")
 }
 
@@ -109,8 +109,8 @@ fn yaml_string(text: &str, style: Style) -> String {
     }
 }
 
-/// Whether YAML reads a text without quotes as that text, in every version of it and
-/// in every place a scalar can stand.
+/// Tells whether YAML reads a text without quotes as that text, in every version of it and in every place of a
+/// scalar.
 fn is_plain(text: &str) -> bool {
     const WORDS: [&str; 11] = ["true", "false", "yes", "no", "on", "off", "null", "y", "n", "nan", "inf"];
     let first = text.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_' || c == '/');

@@ -1,7 +1,7 @@
 //! YAML, read into the tree.
 //!
-//! Plain scalars are resolved by the core schema of YAML 1.2. An alias has the value
-//! of its anchor and is fixed: changing it would mean another node.
+//! Plain scalars are resolved by the core schema of YAML 1.2. An alias has the value of its anchor and is fixed:
+//! changing it would change another node.
 
 use std::collections::HashMap;
 use std::iter::Peekable;
@@ -10,19 +10,19 @@ use granit_parser::{Event, Options, Parser, ScalarStyle, Span, StrInput, Structu
 use serde_json::{Number, Value};
 
 use super::json::find_commas;
-use super::tree::{Form, Group, Item, Node, Shape, Style};
-use super::{DataError, Kind, position};
+use super::tree::{GroupForm, Group, TreeItem, Node, NodeShape, Style};
+use super::{DataError, DataLanguage, position};
 
-/// How many values aliases may stand for, all together.
+/// The most values that aliases may stand for, all together.
 const MOST: usize = 1_000_000;
-/// How deeply values may lie in each other.
+/// The deepest nesting of values.
 const DEEPEST: usize = 200;
 
 pub(super) fn parse(text: &str) -> Result<Node, DataError> {
     let mut options = Options::default();
     options.set_emit_comments(false);
     let events = Parser::new_from_str_with_options(text, options).peekable();
-    let mut reader = Reader { text, events, anchors: HashMap::new(), last: 0, expanded: 0 };
+    let mut reader = YamlReader { text, events, anchors: HashMap::new(), last: 0, expanded: 0 };
     let mut root = None;
     while let Some((event, span)) = reader.next()? {
         match event {
@@ -37,17 +37,17 @@ pub(super) fn parse(text: &str) -> Result<Node, DataError> {
     root.ok_or(DataError::Empty)
 }
 
-struct Reader<'a> {
+struct YamlReader<'a> {
     text: &'a str,
     events: Peekable<Parser<'a, StrInput<'a>>>,
-    /// The value of each anchor and how many values it holds.
+    /// The value of each anchor and the number of values in it.
     anchors: HashMap<usize, (Value, usize)>,
-    /// Where the last thing read ended.
+    /// The end of the last part that was read.
     last: usize,
     expanded: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> YamlReader<'a> {
     fn next(&mut self) -> Result<Option<(Event<'a>, Span)>, DataError> {
         match self.events.next() {
             None => Ok(None),
@@ -88,7 +88,7 @@ impl<'a> Reader<'a> {
                     return Err(self.wrong(span.start, "aliases stand for too many values"));
                 }
                 let fixed = Some("it is an alias of another value");
-                (Node { span, shape: Shape::Scalar(value, Style::Plain), fixed }, 0)
+                (Node { span, shape: NodeShape::Scalar(value, Style::Plain), fixed }, 0)
             }
             Event::Scalar(value, style, anchor, tag) => {
                 (self.scalar(&value, style, tag.as_deref(), span), anchor)
@@ -99,7 +99,7 @@ impl<'a> Reader<'a> {
             Event::MappingStart(style, anchor, tag) => (self.map(style, tag.is_some(), span, depth)?, anchor),
             _ => return Err(self.wrong(span.start, "a value was expected")),
         };
-        find_commas(self.text, &mut node, Kind::Yaml);
+        find_commas(self.text, &mut node, DataLanguage::Yaml);
         self.last = self.last.max(node.span.end);
         if anchor != 0 {
             let value = node.value();
@@ -136,7 +136,7 @@ impl<'a> Reader<'a> {
             let end = self.text[..span.end].trim_end_matches(['\n', '\r', ' ']).len();
             span = header..end.max(header + 1);
         }
-        Node { span, shape: Shape::Scalar(value, style), fixed }
+        Node { span, shape: NodeShape::Scalar(value, style), fixed }
     }
 
     fn list(
@@ -146,7 +146,7 @@ impl<'a> Reader<'a> {
         open: std::ops::Range<usize>,
         depth: usize,
     ) -> Result<Node, DataError> {
-        let mut items: Vec<Item> = Vec::new();
+        let mut items: Vec<TreeItem> = Vec::new();
         if style == StructureStyle::Flow {
             self.last = open.end;
         }
@@ -154,7 +154,7 @@ impl<'a> Reader<'a> {
             let (event, span) = self.inner()?;
             if matches!(event, Event::SequenceEnd) {
                 let fixed = tagged.then_some("it has a tag of its own");
-                return Ok(self.close(style, open, &range(&span), items, fixed, Shape::List));
+                return Ok(self.close(style, open, &range(&span), items, fixed, NodeShape::List));
             }
             let before = self.last;
             let mut node = self.node(event, &span, depth + 1)?;
@@ -174,7 +174,7 @@ impl<'a> Reader<'a> {
                     self.last = self.last.max(start + 1);
                 }
             }
-            items.push(Item { key: None, start, node, comma: None });
+            items.push(TreeItem { key: None, start, node, comma: None });
         }
     }
 
@@ -185,7 +185,7 @@ impl<'a> Reader<'a> {
         open: std::ops::Range<usize>,
         depth: usize,
     ) -> Result<Node, DataError> {
-        let mut items: Vec<Item> = Vec::new();
+        let mut items: Vec<TreeItem> = Vec::new();
         if style == StructureStyle::Flow {
             self.last = open.end;
         }
@@ -193,7 +193,7 @@ impl<'a> Reader<'a> {
             let (event, span) = self.inner()?;
             if matches!(event, Event::MappingEnd) {
                 let fixed = tagged.then_some("it has a tag of its own");
-                return Ok(self.close(style, open, &range(&span), items, fixed, Shape::Map));
+                return Ok(self.close(style, open, &range(&span), items, fixed, NodeShape::Map));
             }
             let key_span = range(&span);
             let name = match event {
@@ -204,7 +204,7 @@ impl<'a> Reader<'a> {
             let (event, span) = self.inner()?;
             let mut node = self.node(event, &span, depth + 1)?;
             if node.span.is_empty() {
-                // An absent value is said to stand before its colon.
+                // The parser places an absent value before its colon.
                 let rest = &self.text[key_span.end..];
                 let blanks = rest.len() - rest.trim_start().len();
                 if rest.trim_start().starts_with(':') {
@@ -215,7 +215,7 @@ impl<'a> Reader<'a> {
                     node.fixed = node.fixed.or(Some("the key has no value to change"));
                 }
             }
-            items.push(Item { key: Some((name, key_span.end)), start: key_span.start, node, comma: None });
+            items.push(TreeItem { key: Some((name, key_span.end)), start: key_span.start, node, comma: None });
         }
     }
 
@@ -224,25 +224,25 @@ impl<'a> Reader<'a> {
         style: StructureStyle,
         open: std::ops::Range<usize>,
         close: &std::ops::Range<usize>,
-        items: Vec<Item>,
+        items: Vec<TreeItem>,
         fixed: Option<&'static str>,
-        shape: fn(Group) -> Shape,
+        shape: fn(Group) -> NodeShape,
     ) -> Node {
         // A pair in a list of brackets (`[a: 1]`) has no brackets of its own.
         let bare = style == StructureStyle::Flow && !self.text[open.start..].starts_with(['{', '[']);
         let fixed = fixed.or(bare.then_some("the pair has no braces of its own"));
         let (span, form) = match style {
             StructureStyle::Flow if bare => {
-                let end = items.last().map_or(open.end, Item::end);
-                (open.start..end, Form::Flow(open.start..end))
+                let end = items.last().map_or(open.end, TreeItem::end);
+                (open.start..end, GroupForm::Flow(open.start..end))
             }
             StructureStyle::Flow => {
                 self.last = close.end;
-                (open.start..close.end, Form::Flow(open.end..close.start))
+                (open.start..close.end, GroupForm::Flow(open.end..close.start))
             }
             StructureStyle::Block => {
                 let start = items.first().map_or(open.start, |item| item.start);
-                (start..items.last().map_or(start, Item::end), Form::Block)
+                (start..items.last().map_or(start, TreeItem::end), GroupForm::Block)
             }
         };
         Node { span, shape: shape(Group { form, items }), fixed }

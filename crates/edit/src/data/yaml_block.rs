@@ -6,21 +6,21 @@ use serde_json::Value;
 
 use super::flow::Flow;
 use super::lines::{begins_line, line_end, line_start, next_line};
-use super::tree::{Form, Group, Node, Patch, Shape, Step, Style};
+use super::tree::{GroupForm, Group, Node, TextPatch, NodeShape, PathStep, Style};
 use super::write::{inline, key, scalar};
-use super::{DataError, Kind, Layout};
+use super::{DataError, DataLanguage, Layout};
 
 /// Replaces the value at the end of the steps.
 pub(super) fn set(
     flow: &Flow<'_>,
     root: &Node,
-    steps: &[Step],
+    steps: &[PathStep],
     new: &Value,
-) -> Result<Vec<Patch>, DataError> {
+) -> Result<Vec<TextPatch>, DataError> {
     let node = root.at(steps)?;
     let style = match node.shape {
-        Shape::Scalar(_, style) => style,
-        Shape::Map(_) | Shape::List(_) => Style::Plain,
+        NodeShape::Scalar(_, style) => style,
+        NodeShape::Map(_) | NodeShape::List(_) => Style::Plain,
     };
     let Some((last, parent)) = steps.split_last() else {
         let text = written(flow, new, style, column(flow.text, node.span.start))?;
@@ -31,11 +31,11 @@ pub(super) fn set(
     let Some(group) = parent.group() else {
         return Err(DataError::unsupported("the place has no parts"));
     };
-    if group.form != Form::Block {
+    if group.form != GroupForm::Block {
         let text = match new {
-            Value::Array(_) | Value::Object(_) => inline(Kind::Yaml, new, false)?,
+            Value::Array(_) | Value::Object(_) => inline(DataLanguage::Yaml, new, false)?,
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-                scalar(Kind::Yaml, new, style)?
+                scalar(DataLanguage::Yaml, new, style)?
             }
         };
         let blank = if node.span.is_empty() { " " } else { "" };
@@ -51,7 +51,7 @@ fn place(
     index: usize,
     new: &Value,
     style: Style,
-) -> Result<Patch, DataError> {
+) -> Result<TextPatch, DataError> {
     let text = flow.text;
     let item = &group.items[index];
     let span = &item.node.span;
@@ -76,7 +76,7 @@ fn place(
         };
         return Ok((colon..span.end, moved));
     }
-    // A comment, tag or anchor stands between and stays.
+    // A comment, tag or anchor stands in between and stays.
     if gap.contains('\n') {
         return Ok((span.clone(), written(flow, new, style, column(text, span.start))?));
     }
@@ -86,24 +86,24 @@ fn place(
 pub(super) fn insert(
     flow: &Flow<'_>,
     node: &Node,
-    step: &Step,
+    step: &PathStep,
     new: &Value,
-) -> Result<Vec<Patch>, DataError> {
+) -> Result<Vec<TextPatch>, DataError> {
     let text = flow.text;
     let Some((first, last, group)) =
         node.group().and_then(|group| Some((group.items.first()?, group.items.last()?, group)))
     else {
-        return Err(DataError::unsupported("the group has no lines to be put beside"));
+        return Err(DataError::unsupported("the group has no lines to insert next to"));
     };
     let at = column(text, first.start);
     let margin = " ".repeat(at);
     let part = match step {
-        Step::Index(_) => format!("- {}", written(flow, new, Style::Plain, at + 2)?),
-        Step::Key(name) => format!("{}:{}", key(Kind::Yaml, name), after_colon(flow, new, at)?),
+        PathStep::Index(_) => format!("- {}", written(flow, new, Style::Plain, at + 2)?),
+        PathStep::Key(name) => format!("{}:{}", key(DataLanguage::Yaml, name), after_colon(flow, new, at)?),
     };
     let before = match step {
-        Step::Index(index) => group.items.get(*index),
-        Step::Key(_) => None,
+        PathStep::Index(index) => group.items.get(*index),
+        PathStep::Key(_) => None,
     };
     Ok(vec![match before {
         Some(item) => (item.start..item.start, format!("{part}{}{margin}", flow.newline)),
@@ -117,9 +117,9 @@ pub(super) fn insert(
 pub(super) fn remove(
     flow: &Flow<'_>,
     root: &Node,
-    parent: &[Step],
+    parent: &[PathStep],
     indexes: &[usize],
-) -> Result<Vec<Patch>, DataError> {
+) -> Result<Vec<TextPatch>, DataError> {
     let text = flow.text;
     let node = root.at(parent)?;
     let Some(group) = node.group() else {
@@ -127,14 +127,14 @@ pub(super) fn remove(
     };
     if indexes.len() == group.items.len() {
         let empty = match node.shape {
-            Shape::List(_) => Value::Array(Vec::new()),
-            Shape::Map(_) | Shape::Scalar(..) => Value::Object(serde_json::Map::new()),
+            NodeShape::List(_) => Value::Array(Vec::new()),
+            NodeShape::Map(_) | NodeShape::Scalar(..) => Value::Object(serde_json::Map::new()),
         };
         return set(flow, root, parent, &empty);
     }
     let mut patches: Vec<(Range<usize>, String)> = Vec::new();
     let mut rest = indexes;
-    // The first part may share its line with the dash of a list.
+    // The first part may be in one line with the dash of a list.
     if indexes.first() == Some(&0) && !begins_line(text, group.items[0].start) {
         let run = indexes.iter().enumerate().take_while(|(at, index)| at == *index).count();
         let (start, end) = (group.items[0].start, group.items[run].start);
@@ -148,14 +148,14 @@ pub(super) fn remove(
         let item = &group.items[index];
         let (start, end) = (line_start(text, item.start), next_line(text, item.end()));
         let last = end == text.len() && !text.ends_with('\n');
-        // The file ends as it did.
+        // The end of the file stays as it was.
         let start = if last { text[..start].trim_end_matches(['\n', '\r']).len() } else { start };
         patches.push((start..end, String::new()));
     }
     Ok(patches)
 }
 
-/// A value for the column where it begins.
+/// The text of a value for the column where it begins.
 fn written(flow: &Flow<'_>, new: &Value, style: Style, column: usize) -> Result<String, DataError> {
     if let (Value::String(text), Style::Plain | Style::Block, Layout::Fitting) = (new, style, flow.layout)
         && let Some(literal) = literal(text, column, flow.newline)
@@ -175,7 +175,7 @@ fn written(flow: &Flow<'_>, new: &Value, style: Style, column: usize) -> Result<
         }
         Value::Object(map) => {
             for (name, value) in map {
-                parts.push(format!("{}:{}", key(Kind::Yaml, name), after_colon(flow, value, column)?));
+                parts.push(format!("{}:{}", key(DataLanguage::Yaml, name), after_colon(flow, value, column)?));
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
@@ -191,7 +191,7 @@ fn after_colon(flow: &Flow<'_>, new: &Value, column: usize) -> Result<String, Da
     Ok(format!("{}{}{}", flow.newline, " ".repeat(deeper), written(flow, new, Style::Plain, deeper)?))
 }
 
-/// A text of several lines as a block of them, where every line can be shown as it is.
+/// A text of several lines as a literal block, if every line can be shown as it is.
 fn literal(text: &str, column: usize, newline: &str) -> Option<String> {
     let (lines, chomp) = match text.strip_suffix('\n') {
         Some(lines) => (lines, ""),
@@ -215,12 +215,12 @@ fn literal(text: &str, column: usize, newline: &str) -> Option<String> {
 
 fn inline_or_scalar(new: &Value, style: Style) -> Result<String, DataError> {
     match new {
-        Value::Array(_) | Value::Object(_) => inline(Kind::Yaml, new, false),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => scalar(Kind::Yaml, new, style),
+        Value::Array(_) | Value::Object(_) => inline(DataLanguage::Yaml, new, false),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => scalar(DataLanguage::Yaml, new, style),
     }
 }
 
-/// Whether a value is written on lines of its own.
+/// Tells whether a value is written on lines of its own.
 fn block(value: &Value) -> bool {
     match value {
         Value::Array(list) => !list.is_empty(),

@@ -1,28 +1,28 @@
-//! Hunks placed in a text.
+//! Placing hunks in a text.
 
-use super::{Hunk, HunkLine, Loosened, Mark};
+use super::{PatchHunk, HunkLine, Loosened, LineMark};
 use crate::indent::Indents;
 use crate::nearest::nearest;
-use crate::text::{Line, Splice, split_indent, trim_end};
-use crate::{MatchKind, Nearest, Text};
+use crate::text::{TextLine, Splice, split_indent, trim_end};
+use crate::{MatchKind, Nearest, TextContent};
 
-/// How many pairs of lines may be compared for one hunk, as for the other edits.
+/// The most pairs of lines that may be compared for one hunk, as for the other edits.
 const BUDGET: usize = 20_000_000;
 const LADDER: [MatchKind; 4] =
     [MatchKind::Exact, MatchKind::LineEndings, MatchKind::TrailingBlanks, MatchKind::Indentation];
 
-/// Why a hunk, counted from 0, has no place.
-pub(super) enum Fault {
+/// The reason why a hunk, counted from 0, has no place.
+pub(super) enum HunkFault {
     NoMatch { hunk: usize, nearest: Option<Nearest> },
     Ambiguous { hunk: usize, lines: Vec<usize> },
 }
 
-pub(super) fn apply(text: &Text<'_>, hunks: &[Hunk]) -> Result<(Vec<Splice>, Vec<Loosened>), Fault> {
+pub(super) fn apply(text: &TextContent<'_>, hunks: &[PatchHunk]) -> Result<(Vec<Splice>, Vec<Loosened>), HunkFault> {
     let mut lines = text.lines();
     if lines.last().is_some_and(|last| last.start == last.next) {
         lines.pop();
     }
-    let file = File { text, lines };
+    let file = FileLines { text, lines };
     let mut splices = Vec::with_capacity(hunks.len());
     let mut loosened = Vec::new();
     let (mut from, mut shift) = (0, 0);
@@ -31,9 +31,9 @@ pub(super) fn apply(text: &Text<'_>, hunks: &[Hunk]) -> Result<(Vec<Splice>, Vec
         let (at, matched) = file.place(hunk, &old, from, shift).map_err(|lines| match lines {
             None => {
                 let pieces: Vec<&str> = old.iter().map(|line| line.text.as_str()).collect();
-                Fault::NoMatch { hunk: index, nearest: nearest(text, &file.lines, &pieces) }
+                HunkFault::NoMatch { hunk: index, nearest: nearest(text, &file.lines, &pieces) }
             }
-            Some(lines) => Fault::Ambiguous { hunk: index, lines },
+            Some(lines) => HunkFault::Ambiguous { hunk: index, lines },
         })?;
         let shifted = hunk.start.map_or(0, |start| at.cast_signed() - first(start, &old).cast_signed());
         if hunk.start.is_some() {
@@ -45,30 +45,30 @@ pub(super) fn apply(text: &Text<'_>, hunks: &[Hunk]) -> Result<(Vec<Splice>, Vec
         }
         splices.push(file.splice(hunk, &old, at, matched).ok_or_else(|| {
             let text = file.shown(at, old.len());
-            Fault::NoMatch { hunk: index, nearest: Some(Nearest { line: at + 1, text }) }
+            HunkFault::NoMatch { hunk: index, nearest: Some(Nearest { line: at + 1, text }) }
         })?);
         from = at + old.len();
     }
     Ok((splices, loosened))
 }
 
-/// The index of the first old line by the number in a header. Without old lines, the
-/// number is that of the line before.
+/// The index of the first old line, by the number in a header. Without old lines, the number is that of the line
+/// before.
 fn first(start: usize, old: &[&HunkLine]) -> usize {
     if old.is_empty() { start } else { start.saturating_sub(1) }
 }
 
-struct File<'a> {
-    text: &'a Text<'a>,
+struct FileLines<'a> {
+    text: &'a TextContent<'a>,
     /// Without the empty piece after a final newline.
-    lines: Vec<Line>,
+    lines: Vec<TextLine>,
 }
 
-impl File<'_> {
-    /// The line where a hunk goes and how it was found, or the lines that fit equally.
+impl FileLines<'_> {
+    /// The line where a hunk goes and the kind of match, or the lines that match equally.
     fn place(
         &self,
-        hunk: &Hunk,
+        hunk: &PatchHunk,
         old: &[&HunkLine],
         from: usize,
         shift: isize,
@@ -106,7 +106,7 @@ impl File<'_> {
             let Some(place) = places.next() else {
                 continue;
             };
-            // A heading says that the first place below it is meant.
+            // A heading means the first place below it.
             let others: Vec<usize> = if hunk.headings.is_empty() { places.collect() } else { Vec::new() };
             if budget == 0 {
                 return Err(None);
@@ -119,8 +119,7 @@ impl File<'_> {
         Err(None)
     }
 
-    /// The first line from there on that reads as the heading does: exactly, else but
-    /// for blanks around it.
+    /// The first line from there on that is equal to the heading: exactly, or otherwise except for blanks around it.
     fn heading(&self, heading: &str, from: usize) -> Option<usize> {
         let body = self.text.body();
         let bare = |line: &[u8]| trim_end(split_indent(line).1).to_vec();
@@ -162,7 +161,7 @@ impl File<'_> {
         match kind {
             MatchKind::Exact | MatchKind::LineEndings => equal,
             MatchKind::TrailingBlanks | MatchKind::Indentation | MatchKind::Tokens | MatchKind::Fuzzy => {
-                // Blank lines alone would fit wherever there are blank lines.
+                // Blank lines alone would match at all blank lines.
                 let any = old.iter().any(|piece| !trim_end(without_cr(&piece.text)).is_empty());
                 let nested = || kind == MatchKind::TrailingBlanks || self.indents(at, old).is_some();
                 equal && any && nested()
@@ -182,8 +181,8 @@ impl File<'_> {
         Indents::learn(self.text.body(), &self.lines[at..at + old.len()], &pieces)
     }
 
-    /// The new bytes of the lines a hunk covers, if it is clear how they are indented.
-    fn splice(&self, hunk: &Hunk, old: &[&HunkLine], at: usize, kind: MatchKind) -> Option<Splice> {
+    /// The new bytes of the lines that a hunk covers, if their indentation is clear.
+    fn splice(&self, hunk: &PatchHunk, old: &[&HunkLine], at: usize, kind: MatchKind) -> Option<Splice> {
         let body = self.text.body();
         let window = &self.lines[at..at + old.len()];
         let start = self.lines.get(at).map_or(body.len(), |line| line.start);
@@ -191,7 +190,7 @@ impl File<'_> {
         let ending = self.text.ending_at(start).as_str().as_bytes();
         let indents = match kind {
             MatchKind::Indentation | MatchKind::Tokens | MatchKind::Fuzzy => {
-                let added = hunk.lines.iter().filter(|line| line.mark == Mark::Add);
+                let added = hunk.lines.iter().filter(|line| line.mark == LineMark::Add);
                 let added: Vec<&str> = added.map(|line| line.text.as_str()).collect();
                 let mut indents = self.indents(at, old)?;
                 indents.guess_step(body, window, &self.lines, &added);
@@ -200,7 +199,7 @@ impl File<'_> {
             }
             MatchKind::Exact | MatchKind::LineEndings | MatchKind::TrailingBlanks => None,
         };
-        // Without old lines and a number nothing shows the file's endings.
+        // Without old lines and a number, nothing shows the file's endings.
         let exact = kind == MatchKind::Exact && (!old.is_empty() || hunk.start.is_some());
 
         // Each new line and its break.
@@ -208,13 +207,13 @@ impl File<'_> {
         let mut kept = window.iter();
         for line in &hunk.lines {
             match line.mark {
-                Mark::Keep => {
+                LineMark::Keep => {
                     out.extend(kept.next().map(|line| (line.content(body).to_vec(), line.line_break(body))));
                 }
-                Mark::Remove => {
+                LineMark::Remove => {
                     kept.next();
                 }
-                Mark::Add => {
+                LineMark::Add => {
                     let own: &[u8] = if line.unended { b"" } else { b"\n" };
                     out.push(match &indents {
                         _ if exact => (line.text.as_bytes().to_vec(), own),
@@ -230,7 +229,7 @@ impl File<'_> {
         let unended = !body.is_empty() && !self.text.ends_with_newline();
         let count = out.len();
         let mut new = Vec::new();
-        // Text after a last line without newline needs the break that line lacks.
+        // Text after a last line without newline needs the break that the line lacks.
         let joint = if start == body.len() && unended { ending } else { b"" };
         new.extend_from_slice(joint);
         for (index, (content, own)) in out.into_iter().enumerate() {

@@ -1,6 +1,6 @@
 //! The `*** Begin Patch` form.
 
-use super::{FilePatch, Hunk, HunkLine, Mark, PatchError};
+use super::{FilePatch, PatchHunk, HunkLine, LineMark, PatchError};
 
 const BEGIN: &str = "*** Begin Patch";
 const END: &str = "*** End Patch";
@@ -52,12 +52,12 @@ pub(super) fn parse(lines: &[&str], first: usize) -> Result<Vec<FilePatch>, Patc
     }
 }
 
-fn added(lines: &[&str], first: usize) -> Result<(Hunk, usize), PatchError> {
-    let mut hunk = Hunk { line: first + 1, ..Hunk::default() };
+fn added(lines: &[&str], first: usize) -> Result<(PatchHunk, usize), PatchError> {
+    let mut hunk = PatchHunk { line: first + 1, ..PatchHunk::default() };
     let mut at = first;
     while let Some(line) = lines.get(at).filter(|line| !line.starts_with("*** ")) {
         match HunkLine::parse(line) {
-            Some(line) if line.mark == Mark::Add => hunk.lines.push(line),
+            Some(line) if line.mark == LineMark::Add => hunk.lines.push(line),
             Some(_) if line.trim().is_empty() => {}
             Some(_) | None => return Err(wrong(at, "a line of a new file begins with `+`")),
         }
@@ -66,9 +66,9 @@ fn added(lines: &[&str], first: usize) -> Result<(Hunk, usize), PatchError> {
     Ok((hunk, at))
 }
 
-fn hunks(lines: &[&str], first: usize) -> Result<(Vec<Hunk>, usize), PatchError> {
-    let mut hunks: Vec<Hunk> = Vec::new();
-    let mut hunk = Hunk { line: first + 1, ..Hunk::default() };
+fn hunks(lines: &[&str], first: usize) -> Result<(Vec<PatchHunk>, usize), PatchError> {
+    let mut hunks: Vec<PatchHunk> = Vec::new();
+    let mut hunk = PatchHunk { line: first + 1, ..PatchHunk::default() };
     let mut at = first;
     while let Some(&line) = lines.get(at) {
         if line.trim_end() == END_OF_FILE {
@@ -101,9 +101,9 @@ fn hunks(lines: &[&str], first: usize) -> Result<(Vec<Hunk>, usize), PatchError>
     Ok((hunks, at))
 }
 
-/// Empty lines at the end are what stands between two hunks, not context.
-pub(super) fn drop_blank_end(hunk: &mut Hunk) {
-    while hunk.lines.last().is_some_and(|line| line.mark == Mark::Keep && line.text.is_empty()) {
+/// Empty lines at the end separate two hunks and are not context.
+pub(super) fn drop_blank_end(hunk: &mut PatchHunk) {
+    while hunk.lines.last().is_some_and(|line| line.mark == LineMark::Keep && line.text.is_empty()) {
         hunk.lines.pop();
     }
 }

@@ -1,14 +1,13 @@
-//! Patches: a text that says how several files change, planned all or nothing.
+//! Patches: texts that change several files, planned all or nothing.
 //!
-//! Two forms are read: unified differences, as git and `diff -u` write them, and the
-//! `*** Begin Patch` form models are taught. Both become the same hunks. A hunk is
-//! placed by its context with the ladder of the other edits: the place its header
-//! names, then another place, then with looser whitespace; every step down is told,
-//! and two places that fit equally are refused. Lines of context keep the bytes they
-//! have in the file, whatever the patch shows of them.
+//! Two forms are read: unified differences, as git and `diff -u` write them, and the `*** Begin Patch` form that
+//! models are taught. Both become the same hunks. A hunk is placed by its context with the ladder of the other edits:
+//! the place in its header, then another place, then with looser whitespace; every step down is reported, and two
+//! places that match equally are refused. Lines of context keep their bytes in the file, even if the patch shows them
+//! differently.
 //!
-//! What was rejected: dropping outer lines of context until a hunk fits (`patch
-//! --fuzz`), which puts right changes into wrong places without a word.
+//! Rejected: dropping outer lines of context until a hunk matches (`patch --fuzz`), which silently puts right changes
+//! into wrong places.
 
 mod apply;
 mod begin;
@@ -39,7 +38,7 @@ impl Patch {
         Ok(Self { files })
     }
 
-    /// The paths the patch reads or writes, so that they can be judged before it is planned.
+    /// The paths that the patch reads or writes, so that they can be judged before it is planned.
     pub fn paths(&self) -> Vec<&str> {
         let mut paths: Vec<&str> = Vec::new();
         for path in self.files.iter().flat_map(|file| [&file.old, &file.new]).flatten() {
@@ -50,47 +49,47 @@ impl Patch {
         paths
     }
 
-    /// Whether a file is gone afterwards that was there before, and is nowhere else.
+    /// Tells whether a file that existed before is gone afterwards, and was not moved.
     pub fn deletes(&self) -> bool {
         self.files.iter().any(|file| file.old.is_some() && file.new.is_none())
     }
 
-    /// Whether a file is somewhere else afterwards.
+    /// Tells whether a file has another path afterwards.
     pub fn moves(&self) -> bool {
         self.files.iter().any(|file| file.old.is_some() && file.new.is_some() && file.old != file.new)
     }
 }
 
-/// What a patch makes of one file.
+/// The change that a patch makes to one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileChange {
     pub path: String,
-    /// `None` where there was no file; of a moved file, what it held at its old path.
+    /// `None` if there was no file; for a moved file, the content at its old path.
     pub before: Option<Vec<u8>>,
     /// `None` where the file is deleted.
     pub after: Option<Vec<u8>>,
-    /// The path the file leaves. It is to be removed.
+    /// The path that the file leaves. It is to be removed.
     pub moved_from: Option<String>,
     /// The mode the patch asks for, as git writes it (`0o100755`).
     pub mode: Option<u32>,
     pub loosened: Vec<Loosened>,
 }
 
-/// A hunk that was not exactly where, or as, the patch said.
+/// A hunk that was not exactly at the place, or with the text, of the patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Loosened {
     /// Counted from 1 within its file.
     pub hunk: usize,
-    /// Where it was applied in the old file, counted from 1.
+    /// The line in the old file where it was applied, counted from 1.
     pub line: usize,
     pub matched: MatchKind,
-    /// How many lines below the place in its header.
+    /// The number of lines below the place in its header.
     pub shifted: isize,
     /// The numbers of lines in its header were wrong.
     pub miscounted: bool,
 }
 
-/// Why a patch was not planned. No file is changed in every case.
+/// The reasons why a patch was not planned. No file is changed in any case.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatchError {
     #[error("the patch changes nothing")]
@@ -104,7 +103,7 @@ pub enum PatchError {
     Exists { path: String },
     #[error("{path} is binary")]
     Binary { path: String },
-    /// `line` is where the hunk stands in the patch, `nearest` what is most like it.
+    /// `line` is the line of the hunk in the patch, `nearest` the place most like it.
     #[error("{path}: hunk {hunk} (line {line} of the patch) fits nowhere")]
     NoMatch { path: String, hunk: usize, line: usize, nearest: Option<Nearest> },
     /// `lines` are the places in the file.
@@ -116,42 +115,41 @@ pub enum PatchError {
     Edit { path: String, error: EditError },
 }
 
-/// One file of a patch: added without `old`, deleted without `new`, else changed.
+/// One file of a patch: added without `old`, deleted without `new`, otherwise changed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct FilePatch {
     old: Option<String>,
     new: Option<String>,
-    /// The old file stays.
+    /// True if the old file stays.
     copied: bool,
     mode: Option<u32>,
-    hunks: Vec<Hunk>,
+    hunks: Vec<PatchHunk>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct Hunk {
+struct PatchHunk {
     /// Its line in the patch, counted from 1.
     line: usize,
-    /// Where the old lines begin, counted from 1; without old lines, the line after
-    /// which the new ones go.
+    /// The first of the old lines, counted from 1; without old lines, the line after which the new ones go.
     start: Option<usize>,
-    /// Lines that stand above the place, in order.
+    /// Lines above the place, in order.
     headings: Vec<String>,
     lines: Vec<HunkLine>,
-    /// The old lines are the last of the file.
+    /// True if the old lines are the last of the file.
     at_end: bool,
     miscounted: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct HunkLine {
-    mark: Mark,
+    mark: LineMark,
     text: String,
-    /// No newline follows.
+    /// True if no newline follows.
     unended: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mark {
+enum LineMark {
     Keep,
     Remove,
     Add,
@@ -161,20 +159,20 @@ impl HunkLine {
     /// Reads a line of a hunk. Editors and models drop the blank of an empty line of context.
     fn parse(line: &str) -> Option<Self> {
         let (mark, text) = match line.as_bytes().first() {
-            Some(b' ') => (Mark::Keep, &line[1..]),
-            Some(b'-') => (Mark::Remove, &line[1..]),
-            Some(b'+') => (Mark::Add, &line[1..]),
-            None => (Mark::Keep, line),
-            Some(b'\r') if line.len() == 1 => (Mark::Keep, line),
+            Some(b' ') => (LineMark::Keep, &line[1..]),
+            Some(b'-') => (LineMark::Remove, &line[1..]),
+            Some(b'+') => (LineMark::Add, &line[1..]),
+            None => (LineMark::Keep, line),
+            Some(b'\r') if line.len() == 1 => (LineMark::Keep, line),
             Some(_) => return None,
         };
         Some(Self { mark, text: text.to_owned(), unended: false })
     }
 }
 
-impl Hunk {
+impl PatchHunk {
     /// The lines that must be in the file.
     fn old(&self) -> impl Iterator<Item = &HunkLine> {
-        self.lines.iter().filter(|line| line.mark != Mark::Add)
+        self.lines.iter().filter(|line| line.mark != LineMark::Add)
     }
 }

@@ -1,16 +1,15 @@
-//! What a patch makes of the files, as data.
+//! The changes of files that a patch makes, as data.
 
-use super::apply::{Fault, apply};
-use super::{FileChange, FilePatch, Loosened, Mark, Patch, PatchError};
-use crate::{EditError, Text, left_out, left_out_of_new};
+use super::apply::{HunkFault, apply};
+use super::{FileChange, FilePatch, Loosened, LineMark, Patch, PatchError};
+use crate::{EditError, TextContent, omission_line, omission_in_new};
 
-/// Works out every change, or says why none is made. `read` gives the content of a
-/// file, or `None` where there is none; it is asked for each path at most as often as
-/// the patch names it.
+/// Computes every change, or returns the reason why none is made. `read` gives the content of a file, or `None` where
+/// there is none; it is called for each path at most as often as the patch names it.
 pub fn plan(patch: &Patch, read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Result<Vec<FileChange>, PatchError> {
     let leaving = patch.files.iter().filter(|file| !file.copied && file.old != file.new);
     let leaving = leaving.filter_map(|file| file.old.clone()).collect();
-    let mut state = State { read, leaving, changes: Vec::new(), gone: Vec::new() };
+    let mut state = PatchState { read, leaving, changes: Vec::new(), gone: Vec::new() };
     for file in &patch.files {
         match (&file.old, &file.new) {
             (None, Some(path)) => state.add(path, file)?,
@@ -19,7 +18,7 @@ pub fn plan(patch: &Patch, read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Result<Vec
             (None, None) => {}
         }
     }
-    let mut changes = settled(state.changes, read);
+    let mut changes = settle_moves(state.changes, read);
     changes.retain(|change| {
         change.before != change.after || change.moved_from.is_some() || change.mode.is_some()
     });
@@ -29,9 +28,9 @@ pub fn plan(patch: &Patch, read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Result<Vec
     Ok(changes)
 }
 
-/// A move onto a path that another file leaves, or from a path that another file
-/// takes, is told as what it comes to on the disk: one file written, another deleted.
-fn settled(changes: Vec<FileChange>, read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Vec<FileChange> {
+/// Reports a move onto a path that another file leaves, or from a path that another file takes, by its effect on the
+/// disk: one file written, another deleted.
+fn settle_moves(changes: Vec<FileChange>, read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Vec<FileChange> {
     let written: Vec<String> = changes.iter().map(|change| change.path.clone()).collect();
     let mut settled = Vec::with_capacity(changes.len());
     for mut change in changes {
@@ -60,17 +59,17 @@ fn settled(changes: Vec<FileChange>, read: &dyn Fn(&str) -> Option<Vec<u8>>) -> 
 }
 
 /// The files as the patch has left them so far: it may name one file twice.
-struct State<'a> {
+struct PatchState<'a> {
     read: &'a dyn Fn(&str) -> Option<Vec<u8>>,
-    /// Paths that files leave, now or later: git writes a change by its new name, so
-    /// a path may be taken before it is left.
+    /// Paths that files leave, now or later: git writes a change by its new name, so a path may be taken before it is
+    /// left.
     leaving: Vec<String>,
     changes: Vec<FileChange>,
     /// Paths that files were moved away from.
     gone: Vec<String>,
 }
 
-impl State<'_> {
+impl PatchState<'_> {
     fn current(&self, path: &str) -> Option<Vec<u8>> {
         if let Some(change) = self.changes.iter().find(|change| change.path == path) {
             return change.after.clone();
@@ -78,14 +77,14 @@ impl State<'_> {
         if self.gone.iter().any(|gone| gone == path) { None } else { (self.read)(path) }
     }
 
-    /// Whether another file has been moved or copied there already.
+    /// Tells whether another file has already been moved or copied there.
     fn taken(&self, path: &str) -> bool {
         let arrived = |change: &FileChange| change.path == path && change.moved_from.is_some();
         self.leaving.iter().any(|leaving| leaving == path) && self.changes.iter().any(arrived)
     }
 
-    /// The content a file patch begins with. A copy, or a file whose path another has
-    /// taken, is as it was before the patch.
+    /// The content that a file patch begins with. A copy, or a file whose path another one has taken, begins with the
+    /// content before the patch.
     fn source(&self, path: &str, copied: bool) -> Result<Vec<u8>, PatchError> {
         let first = if copied || self.taken(path) { (self.read)(path) } else { None };
         first.or_else(|| self.current(path)).ok_or_else(|| PatchError::Missing { path: path.to_owned() })
@@ -115,7 +114,7 @@ impl State<'_> {
         self.free(path)?;
         let mut content = Vec::new();
         for (index, hunk) in file.hunks.iter().enumerate() {
-            if hunk.lines.iter().any(|line| line.mark != Mark::Add) {
+            if hunk.lines.iter().any(|line| line.mark != LineMark::Add) {
                 let (path, line) = (path.to_owned(), hunk.line);
                 return Err(PatchError::NoMatch { path, hunk: index + 1, line, nearest: None });
             }
@@ -124,7 +123,7 @@ impl State<'_> {
                 content.extend_from_slice(if line.unended { b"" } else { b"\n" });
             }
         }
-        if let Some(line) = left_out_of_new(&String::from_utf8_lossy(&content)) {
+        if let Some(line) = omission_in_new(&String::from_utf8_lossy(&content)) {
             return Err(PatchError::Edit { path: path.to_owned(), error: EditError::LeftOut { line } });
         }
         self.put(FileChange {
@@ -142,7 +141,7 @@ impl State<'_> {
         let before = self.source(path, false)?;
         let mut loosened = Vec::new();
         if !file.hunks.is_empty() {
-            let (after, told) = edited(path, &before, file)?;
+            let (after, told) = edited_content(path, &before, file)?;
             if !after.is_empty() {
                 return Err(PatchError::NotWhole { path: path.to_owned() });
             }
@@ -162,7 +161,7 @@ impl State<'_> {
     fn update(&mut self, old: &str, new: &str, file: &FilePatch) -> Result<(), PatchError> {
         let before = self.source(old, file.copied)?;
         let (after, loosened) =
-            if file.hunks.is_empty() { (before.clone(), Vec::new()) } else { edited(old, &before, file)? };
+            if file.hunks.is_empty() { (before.clone(), Vec::new()) } else { edited_content(old, &before, file)? };
         let moved = old != new;
         if moved {
             self.free(new)?;
@@ -179,12 +178,12 @@ impl State<'_> {
             change.before = None;
         } else if moved {
             change.moved_from = Some(old.to_owned());
-            // What the patch did to it before goes with it.
+            // Earlier changes of the patch to this file go along.
             if !self.taken(old)
                 && let Some(at) = self.changes.iter().position(|earlier| earlier.path == old)
             {
                 let earlier = self.changes.remove(at);
-                // A file the patch itself made leaves no path on the disk.
+                // A file that the patch itself created leaves no path on the disk.
                 change.moved_from = match earlier.before {
                     Some(_) => earlier.moved_from.or(Some(old.to_owned())),
                     None => None,
@@ -200,25 +199,25 @@ impl State<'_> {
     }
 }
 
-fn edited(path: &str, before: &[u8], file: &FilePatch) -> Result<(Vec<u8>, Vec<Loosened>), PatchError> {
+fn edited_content(path: &str, before: &[u8], file: &FilePatch) -> Result<(Vec<u8>, Vec<Loosened>), PatchError> {
     let path = path.to_owned();
-    let Ok(text) = Text::decode(before) else {
+    let Ok(text) = TextContent::decode(before) else {
         return Err(PatchError::Binary { path });
     };
     for hunk in &file.hunks {
-        let (added, old): (Vec<_>, Vec<_>) = hunk.lines.iter().partition(|line| line.mark == Mark::Add);
+        let (added, old): (Vec<_>, Vec<_>) = hunk.lines.iter().partition(|line| line.mark == LineMark::Add);
         let [added, old] = [added, old]
             .map(|lines| lines.iter().map(|line| line.text.as_str()).collect::<Vec<&str>>().join("\n"));
-        if let Some(line) = left_out(&old, &added) {
+        if let Some(line) = omission_line(&old, &added) {
             return Err(PatchError::Edit { path, error: EditError::LeftOut { line } });
         }
     }
     let (splices, loosened) = match apply(&text, &file.hunks) {
         Ok(done) => done,
-        Err(Fault::NoMatch { hunk, nearest }) => {
+        Err(HunkFault::NoMatch { hunk, nearest }) => {
             return Err(PatchError::NoMatch { path, hunk: hunk + 1, line: file.hunks[hunk].line, nearest });
         }
-        Err(Fault::Ambiguous { hunk, lines }) => {
+        Err(HunkFault::Ambiguous { hunk, lines }) => {
             return Err(PatchError::Ambiguous { path, hunk: hunk + 1, lines });
         }
     };

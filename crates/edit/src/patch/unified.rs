@@ -1,7 +1,7 @@
 //! Unified differences, as git and `diff -u` write them.
 
 use super::begin::drop_blank_end;
-use super::{FilePatch, Hunk, HunkLine, Mark, PatchError};
+use super::{FilePatch, PatchHunk, HunkLine, LineMark, PatchError};
 
 const NO_FILE: &str = "/dev/null";
 
@@ -22,7 +22,7 @@ pub(super) fn parse(lines: &[&str]) -> Result<Vec<FilePatch>, PatchError> {
             let (old, new) = without_prefix(old, new);
             at += 1;
             match &mut file {
-                // git has said what it is; the names here are only clearer.
+                // git's own header lines have named the file; the names here would only repeat it.
                 Some(file) if file.hunks.is_empty() && file.old != file.new => {}
                 Some(file) if file.hunks.is_empty() => (file.old, file.new) = (old, new),
                 Some(_) | None => {
@@ -47,7 +47,7 @@ pub(super) fn parse(lines: &[&str]) -> Result<Vec<FilePatch>, PatchError> {
         }
     }
     files.extend(file);
-    // A name in an e-mail's summary is no change.
+    // A name in an e-mail's summary is not a change.
     files.retain(|file| !file.hunks.is_empty() || file.mode.is_some() || file.old != file.new);
     for file in &files {
         if file.old.is_none() && file.new.is_none() {
@@ -62,7 +62,7 @@ fn is_header(lines: &[&str], at: usize) -> bool {
     lines[at].starts_with("--- ") && lines.get(at + 1).is_some_and(|next| next.starts_with("+++ "))
 }
 
-/// One of the lines git puts between `diff --git` and the hunks.
+/// Reads one of the lines that git puts between `diff --git` and the hunks.
 fn header(file: &mut FilePatch, line: &str) -> Result<(), PatchError> {
     let mode = |text: &str| u32::from_str_radix(text.trim(), 8).ok();
     if let Some(text) = line.strip_prefix("new file mode ") {
@@ -86,7 +86,7 @@ fn header(file: &mut FilePatch, line: &str) -> Result<(), PatchError> {
     Ok(())
 }
 
-/// The name in `diff --git a/name b/name`; where the two differ, later lines say more.
+/// The name in `diff --git a/name b/name`; where the two differ, later lines decide.
 fn both(names: &str) -> Option<String> {
     if names.starts_with('"') {
         let (_, rest) = quoted(names)?;
@@ -129,7 +129,7 @@ fn unquoted(text: &str) -> String {
     }
 }
 
-/// A name in git's quotes and what follows it.
+/// A name in git's quotes, and the text after it.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let bytes = text.strip_prefix('"')?.as_bytes();
     let mut name = Vec::new();
@@ -162,17 +162,17 @@ fn quoted(text: &str) -> Option<(String, &str)> {
     }
 }
 
-/// A hunk and the line after it. The numbers in its header say where it ends; where
-/// they are wrong, which they often are in a model's patch, the lines themselves do.
-fn hunk(lines: &[&str], at: usize) -> Result<(Hunk, usize), PatchError> {
+/// A hunk and the line after it. The numbers in its header decide its end; where they are wrong, which is common in a
+/// model's patch, the lines themselves do.
+fn hunk(lines: &[&str], at: usize) -> Result<(PatchHunk, usize), PatchError> {
     let header = lines[at].strip_suffix('\r').unwrap_or(lines[at]);
     let numbers = numbers(header);
     if let Some((start, removed, added)) = numbers
         && let Some((body, next)) = counted(lines, at + 1, removed, added)
     {
-        return Ok((Hunk { line: at + 1, start: Some(start), lines: body, ..Hunk::default() }, next));
+        return Ok((PatchHunk { line: at + 1, start: Some(start), lines: body, ..PatchHunk::default() }, next));
     }
-    let mut hunk = Hunk { line: at + 1, miscounted: numbers.is_some(), ..Hunk::default() };
+    let mut hunk = PatchHunk { line: at + 1, miscounted: numbers.is_some(), ..PatchHunk::default() };
     match numbers {
         Some((start, _, _)) => hunk.start = Some(start),
         None => {
@@ -204,7 +204,7 @@ fn hunk(lines: &[&str], at: usize) -> Result<(Hunk, usize), PatchError> {
     if hunk.lines.is_empty() {
         return Err(PatchError::Syntax { line: at + 1, reason: "the hunk has no lines".to_owned() });
     }
-    // With wrong numbers and no old lines, where would it go?
+    // With wrong numbers and no old lines, its place is unknown.
     if hunk.miscounted && hunk.old().next().is_none() {
         hunk.start = None;
     }
@@ -238,19 +238,19 @@ fn counted(
         }
         let line = HunkLine::parse(line?)?;
         match line.mark {
-            Mark::Keep => {
+            LineMark::Keep => {
                 removed = removed.checked_sub(1)?;
                 added = added.checked_sub(1)?;
             }
-            Mark::Remove => removed = removed.checked_sub(1)?,
-            Mark::Add => added = added.checked_sub(1)?,
+            LineMark::Remove => removed = removed.checked_sub(1)?,
+            LineMark::Add => added = added.checked_sub(1)?,
         }
         body.push(line);
         at += 1;
     }
 }
 
-/// Start of the old lines, their number and that of the new ones, from `@@ -1,2 +3,4 @@`.
+/// The start of the old lines, their number and that of the new ones, from `@@ -1,2 +3,4 @@`.
 fn numbers(header: &str) -> Option<(usize, usize, usize)> {
     let (old, rest) = header.strip_prefix("@@ -")?.split_once(" +")?;
     let (new, _) = rest.split_once(" @@")?;

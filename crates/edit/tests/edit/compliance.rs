@@ -1,6 +1,6 @@
 //! The public compliance suite of RFC 9535, through the same call the tool makes.
 
-use lathe_edit::data::{DataError, Document, Kind};
+use lathe_edit::data::{DataError, DataDocument, DataLanguage};
 use serde_json::Value;
 
 /// Cases that fail, each with its reason. A case that begins to pass must leave the list.
@@ -26,7 +26,7 @@ fn the_jsonpath_compliance_suite_passes() {
 fn passes(case: &Value) -> Result<(), String> {
     let selector = case["selector"].as_str().unwrap();
     let text = case.get("document").unwrap_or(&Value::Null).to_string();
-    let got = Document::parse(Kind::Json, &text).unwrap().view(selector);
+    let got = DataDocument::parse(DataLanguage::Json, &text).unwrap().view(selector);
     if case["invalid_selector"] == Value::Bool(true) {
         return match got {
             Err(DataError::Path { .. }) => Ok(()),

@@ -1,7 +1,7 @@
 //! Data files changed by path.
 
-use lathe_edit::data::{DataError, Document, Kind, Layout};
-use lathe_edit::{Text, rewrite};
+use lathe_edit::data::{DataError, DataDocument, DataLanguage, Layout};
+use lathe_edit::{TextContent, rewrite};
 use serde_json::{Value, json};
 
 enum Do {
@@ -11,8 +11,8 @@ enum Do {
 }
 use Do::{Add, Remove, Set};
 
-fn run(kind: Kind, text: &str, what: &Do) -> Result<(usize, String), DataError> {
-    let mut document = Document::parse(kind, text)?;
+fn run(kind: DataLanguage, text: &str, what: &Do) -> Result<(usize, String), DataError> {
+    let mut document = DataDocument::parse(kind, text)?;
     let count = match what {
         Set(path, value) => document.set(path, value)?,
         Add(path, value) => document.add(path, value)?,
@@ -21,10 +21,10 @@ fn run(kind: Kind, text: &str, what: &Do) -> Result<(usize, String), DataError> 
     Ok((count, document.text().to_owned()))
 }
 
-/// What it shows, text, change, new text.
+/// A row: description, text, change, new text.
 type Row = (&'static str, &'static str, Do, &'static str);
 
-fn check(kind: Kind, rows: &[Row]) {
+fn check(kind: DataLanguage, rows: &[Row]) {
     for (name, text, what, wanted) in rows {
         let (_, got) = run(kind, text, what).unwrap_or_else(|error| panic!("{name}: {error:?}"));
         assert_eq!(got, *wanted, "{name}");
@@ -76,7 +76,7 @@ fn json_keeps_every_other_byte() {
         ("remove all in lines", "[\n  1,\n  2\n]", Remove("$[*]"), "[\n]"),
         ("remove inside and outside", "{\"x\": {\"x\": 1}, \"y\": 0}", Remove("$..x"), "{\"y\": 0}"),
     ];
-    check(Kind::Json, rows);
+    check(DataLanguage::Json, rows);
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn toml_keeps_every_other_byte() {
         ("remove from an array", "k = [1, 2, 3]\n", Remove("$.k[1]"), "k = [1, 3]\n"),
         ("remove from an inline table", "k = { a = 1, b = 2 }\n", Remove("$.k.b"), "k = { a = 1 }\n"),
     ];
-    check(Kind::Toml, rows);
+    check(DataLanguage::Toml, rows);
 }
 
 #[test]
@@ -155,44 +155,44 @@ fn yaml_keeps_every_other_byte() {
         ("remove the only one", "a:\n  - 1\nb: 2\n", Remove("$.a[0]"), "a: []\nb: 2\n"),
         ("remove from flow", "a: [1, 2, 3]\n", Remove("$.a[0,2]"), "a: [2]\n"),
     ];
-    check(Kind::Yaml, rows);
+    check(DataLanguage::Yaml, rows);
 }
 
 #[test]
 fn what_cannot_be_done_is_refused_with_a_reason() {
     let unsupported = |reason: &str| DataError::Unsupported { reason: reason.to_owned() };
     #[rustfmt::skip]
-    let rows: &[(Kind, &str, Do, DataError)] = &[
-        (Kind::Json, "", Set("$", json!(1)), DataError::Empty),
-        (Kind::Json, " \n", Set("$", json!(1)), DataError::Empty),
-        (Kind::Json, "{\"a\": 1}", Set("$.b", json!(1)), DataError::NoMatches { path: "$.b".to_owned() }),
-        (Kind::Json, "{\"a\": 1}", Remove("$.b"), DataError::NoMatches { path: "$.b".to_owned() }),
-        (Kind::Json, "{\"a\": 1}", Remove("$"), DataError::Root),
-        (Kind::Json, "{\"a\": 1}", Add("$", json!(1)), DataError::Root),
-        (Kind::Json, "{\"a\": 1}", Add("$.b.c", json!(1)), DataError::NoParent { parent: "$.b".to_owned() }),
-        (Kind::Json, "{\"a\": 1}", Add("$.a.c", json!(1)), DataError::NotAnObject { parent: "$.a".to_owned() }),
-        (Kind::Json, "[1]", Add("$.c", json!(1)), DataError::NotAnObject { parent: "$".to_owned() }),
-        (Kind::Json, "{\"a\": 1}", Add("$[0]", json!(1)), DataError::NotAnArray { parent: "$".to_owned() }),
-        (Kind::Json, "{\"a\": 1}", Add("$.*", json!(1)), DataError::Target { segment: ".*".to_owned() }),
-        (Kind::Json, "{\"a\": 1, \"a\": 2}", Set("$.a", json!(1)), unsupported("the key \"a\" stands there twice")),
-        (Kind::Toml, "a = 1\n", Set("$.a", Value::Null), unsupported("TOML has no null")),
-        (Kind::Toml, "[a]\nb = 1\n", Set("$.a", json!(1)), unsupported("a table with lines of its own is set key by key")),
-        (Kind::Toml, "[a.b]\nc = 1\n", Add("$.a.x", json!(1)), unsupported("the table has no header of its own to put a key under")),
-        (Kind::Yaml, "a: &n 1\nb: *n\n", Set("$.a", json!(2)), unsupported("other values would change with it")),
-        (Kind::Yaml, "a: &n 1\nb: *n\n", Set("$.b", json!(2)), unsupported("it is an alias of another value")),
-        (Kind::Yaml, "a: &n {x: 1}\nb: *n\n", Add("$.b.y", json!(2)), unsupported("it is an alias of another value")),
-        (Kind::Yaml, "a: !mine 1\n", Set("$.a", json!(2)), unsupported("it has a tag of its own")),
-        (Kind::Yaml, "a: 1\n---\nb: 2\n", Set("$.a", json!(2)), unsupported("the file holds several documents")),
+    let rows: &[(DataLanguage, &str, Do, DataError)] = &[
+        (DataLanguage::Json, "", Set("$", json!(1)), DataError::Empty),
+        (DataLanguage::Json, " \n", Set("$", json!(1)), DataError::Empty),
+        (DataLanguage::Json, "{\"a\": 1}", Set("$.b", json!(1)), DataError::NoMatches { path: "$.b".to_owned() }),
+        (DataLanguage::Json, "{\"a\": 1}", Remove("$.b"), DataError::NoMatches { path: "$.b".to_owned() }),
+        (DataLanguage::Json, "{\"a\": 1}", Remove("$"), DataError::Root),
+        (DataLanguage::Json, "{\"a\": 1}", Add("$", json!(1)), DataError::Root),
+        (DataLanguage::Json, "{\"a\": 1}", Add("$.b.c", json!(1)), DataError::NoParent { parent: "$.b".to_owned() }),
+        (DataLanguage::Json, "{\"a\": 1}", Add("$.a.c", json!(1)), DataError::NotAnObject { parent: "$.a".to_owned() }),
+        (DataLanguage::Json, "[1]", Add("$.c", json!(1)), DataError::NotAnObject { parent: "$".to_owned() }),
+        (DataLanguage::Json, "{\"a\": 1}", Add("$[0]", json!(1)), DataError::NotAnArray { parent: "$".to_owned() }),
+        (DataLanguage::Json, "{\"a\": 1}", Add("$.*", json!(1)), DataError::Target { segment: ".*".to_owned() }),
+        (DataLanguage::Json, "{\"a\": 1, \"a\": 2}", Set("$.a", json!(1)), unsupported("the key \"a\" stands there twice")),
+        (DataLanguage::Toml, "a = 1\n", Set("$.a", Value::Null), unsupported("TOML has no null")),
+        (DataLanguage::Toml, "[a]\nb = 1\n", Set("$.a", json!(1)), unsupported("a table with lines of its own is set key by key")),
+        (DataLanguage::Toml, "[a.b]\nc = 1\n", Add("$.a.x", json!(1)), unsupported("the table has no header of its own to put a key under")),
+        (DataLanguage::Yaml, "a: &n 1\nb: *n\n", Set("$.a", json!(2)), unsupported("other values would change with it")),
+        (DataLanguage::Yaml, "a: &n 1\nb: *n\n", Set("$.b", json!(2)), unsupported("it is an alias of another value")),
+        (DataLanguage::Yaml, "a: &n {x: 1}\nb: *n\n", Add("$.b.y", json!(2)), unsupported("it is an alias of another value")),
+        (DataLanguage::Yaml, "a: !mine 1\n", Set("$.a", json!(2)), unsupported("it has a tag of its own")),
+        (DataLanguage::Yaml, "a: 1\n---\nb: 2\n", Set("$.a", json!(2)), unsupported("the file holds several documents")),
     ];
     for (kind, text, what, wanted) in rows {
         assert_eq!(run(*kind, text, what).as_ref(), Err(wanted), "{text:?}");
     }
     for (kind, text) in
-        [(Kind::Json, "{\"a\": }"), (Kind::Json, "{a: 1}"), (Kind::Toml, "a = \n"), (Kind::Yaml, "a: [1\n")]
+        [(DataLanguage::Json, "{\"a\": }"), (DataLanguage::Json, "{a: 1}"), (DataLanguage::Toml, "a = \n"), (DataLanguage::Yaml, "a: [1\n")]
     {
-        assert!(matches!(Document::parse(kind, text), Err(DataError::Invalid { line: 1.., .. })), "{text:?}");
+        assert!(matches!(DataDocument::parse(kind, text), Err(DataError::Invalid { line: 1.., .. })), "{text:?}");
     }
-    let document = Document::parse(Kind::Json, "{}").unwrap();
+    let document = DataDocument::parse(DataLanguage::Json, "{}").unwrap();
     assert!(matches!(document.view("$["), Err(DataError::Path { .. })));
     assert!(matches!(document.view("a"), Err(DataError::Path { .. })));
 }
@@ -200,23 +200,23 @@ fn what_cannot_be_done_is_refused_with_a_reason() {
 #[test]
 fn matches_are_shown_with_the_text_they_stand_for() {
     let text = "{\"a\": 123456789012345678901234567890, \"b\": [1.50, /* c */ true]}";
-    let document = Document::parse(Kind::Json, text).unwrap();
+    let document = DataDocument::parse(DataLanguage::Json, text).unwrap();
     assert_eq!(document.view("$.b[*]"), Ok(vec![json!(1.5), json!(true)]));
     assert_eq!(document.view("$.x"), Ok(vec![]));
     let texts: Vec<String> = document.find("$.*").unwrap().into_iter().map(|found| found.text).collect();
     assert_eq!(texts, ["123456789012345678901234567890", "[1.50, /* c */ true]"]);
     let yaml =
-        Document::parse(Kind::Yaml, "a: &x {k: 0x1F}\nb: *x\nc: 1e3\nd: .inf\ne: |\n  t\nf: ~\n").unwrap();
+        DataDocument::parse(DataLanguage::Yaml, "a: &x {k: 0x1F}\nb: *x\nc: 1e3\nd: .inf\ne: |\n  t\nf: ~\n").unwrap();
     let value = json!({"a": {"k": 31}, "b": {"k": 31}, "c": 1000.0, "d": ".inf", "e": "t\n", "f": null});
     assert_eq!(*yaml.value(), value);
-    let toml = Document::parse(Kind::Toml, "d = 1979-05-27\n[a]\nb = [1, 2.0]\n[[c]]\nx = true\n").unwrap();
+    let toml = DataDocument::parse(DataLanguage::Toml, "d = 1979-05-27\n[a]\nb = [1, 2.0]\n[[c]]\nx = true\n").unwrap();
     assert_eq!(*toml.value(), json!({"d": "1979-05-27", "a": {"b": [1, 2.0]}, "c": [{"x": true}]}));
 }
 
 #[test]
 fn a_compact_layout_writes_new_values_on_one_line() {
     let mut document =
-        Document::parse(Kind::Json, "{\n  \"a\": 1\n}\n").unwrap().with_layout(Layout::Compact);
+        DataDocument::parse(DataLanguage::Json, "{\n  \"a\": 1\n}\n").unwrap().with_layout(Layout::Compact);
     document.set("$.a", &json!({"b": [1, 2]})).unwrap();
     assert_eq!(document.text(), "{\n  \"a\": {\"b\":[1,2]}\n}\n");
 }
@@ -228,19 +228,19 @@ fn a_chain_of_aliases_is_bounded() {
         let before = at - 1;
         text.push_str(&format!("a{at}: &a{at} [{}]\n", vec![format!("*a{before}"); 10].join(", ")));
     }
-    assert!(matches!(Document::parse(Kind::Yaml, &text), Err(DataError::Invalid { .. })));
+    assert!(matches!(DataDocument::parse(DataLanguage::Yaml, &text), Err(DataError::Invalid { .. })));
     let deep = "[".repeat(100_000);
-    for kind in [Kind::Json, Kind::Toml, Kind::Yaml] {
-        let deep = if kind == Kind::Toml { format!("a = {deep}") } else { deep.clone() };
-        assert!(Document::parse(kind, &deep).is_err());
+    for kind in [DataLanguage::Json, DataLanguage::Toml, DataLanguage::Yaml] {
+        let deep = if kind == DataLanguage::Toml { format!("a = {deep}") } else { deep.clone() };
+        assert!(DataDocument::parse(kind, &deep).is_err());
     }
 }
 
 #[test]
 fn a_changed_document_is_written_back_in_its_encoding() {
     let content = crate::encodings::bytes("utf-16le+bom", "{\r\n  \"a\": \"\u{e9}\"\r\n}\r\n");
-    let text = Text::decode(&content).unwrap();
-    let mut document = Document::parse(Kind::Json, text.as_str().unwrap()).unwrap();
+    let text = TextContent::decode(&content).unwrap();
+    let mut document = DataDocument::parse(DataLanguage::Json, text.as_str().unwrap()).unwrap();
     document.add("$.b", &json!(1)).unwrap();
     let wanted = "{\r\n  \"a\": \"\u{e9}\",\r\n  \"b\": 1\r\n}\r\n";
     let edited = rewrite(&content, document.text()).unwrap();

@@ -1,6 +1,6 @@
 //! Random data files with comments and odd spacing, changed at random.
 
-use lathe_edit::data::{DataError, Document, Kind};
+use lathe_edit::data::{DataError, DataDocument, DataLanguage};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -87,7 +87,7 @@ proptest! {
     ) {
         let (text, starts, own) = written(&members, trailing);
         let at = pick % members.len();
-        let original = Document::parse(Kind::Json, &text).unwrap();
+        let original = DataDocument::parse(DataLanguage::Json, &text).unwrap();
 
         // A value set is the text before, the new value, the text after.
         let mut document = original.clone();
@@ -117,7 +117,7 @@ proptest! {
             prop_assert!(found.is_some(), "k{}: {}\n{}", index, text, document.text());
             from += found.unwrap_or(0);
         }
-        // Comments go only with what they stand in or beside.
+        // Comments are removed only with the part that contains them or stands next to them.
         let line_end = |at: usize| text[at..].find('\n').map_or(text.len(), |ahead| at + ahead);
         let gone_from = starts[at] + members[at].raw.len() - own[at].len();
         // The comma may stand further down, after comments.
@@ -132,7 +132,7 @@ proptest! {
         }
     }
 
-    /// Whatever is asked of a TOML or YAML file, the answer is right or a refusal.
+    /// For any request to a TOML or YAML file, the result is right or a refusal.
     #[test]
     fn toml_and_yaml_change_only_what_is_asked(
         rows in proptest::collection::vec(("[a-c]", 0..6_usize, any::<bool>()), 1..6),
@@ -148,11 +148,11 @@ proptest! {
             toml.push_str(&format!("{blank}{name}{at} = {}\n", toml_values[*value]));
         }
         let (name, at) = (&rows[pick % rows.len()].0, pick % rows.len());
-        for (kind, text) in [(Kind::Yaml, &yaml), (Kind::Toml, &toml)] {
-            let original = Document::parse(kind, text).unwrap();
+        for (kind, text) in [(DataLanguage::Yaml, &yaml), (DataLanguage::Toml, &toml)] {
+            let original = DataDocument::parse(kind, text).unwrap();
             let key = format!("{name}{at}");
             let path = format!("$.{key}");
-            let untouched = |document: &Document| {
+            let untouched = |document: &DataDocument| {
                 let lines: Vec<&str> = document.text().lines().collect();
                 text.lines().filter(|line| line.starts_with('#')).all(|line| lines.contains(&line))
             };
@@ -181,8 +181,8 @@ proptest! {
     /// No text and no path makes it panic.
     #[test]
     fn nothing_panics(text in "[\u{e9}{}\\[\\]:,\"'a1 \\n\\t#&*!|>=.~/-]{0,40}", path in "[$.\\[\\]'a1*?@:, -]{1,10}") {
-        for kind in [Kind::Json, Kind::Toml, Kind::Yaml] {
-            if let Ok(document) = Document::parse(kind, &text) {
+        for kind in [DataLanguage::Json, DataLanguage::Toml, DataLanguage::Yaml] {
+            if let Ok(document) = DataDocument::parse(kind, &text) {
                 for path in [path.as_str(), "$.a", "$[0]", "$", "$..*", "$.*"] {
                     let all: [Result<usize, DataError>; 3] = [
                         document.clone().set(path, &json!({"n": [1]})),
@@ -201,7 +201,7 @@ fn many_matches_in_a_large_file_do_not_take_long() {
     let items: Vec<Value> =
         (0..20_000).map(|at| json!({"id": at, "name": "some name", "drop": [at]})).collect();
     for text in [serde_json::to_string_pretty(&items).unwrap(), serde_json::to_string(&items).unwrap()] {
-        let mut document = Document::parse(Kind::Json, &text).unwrap();
+        let mut document = DataDocument::parse(DataLanguage::Json, &text).unwrap();
         assert_eq!(document.set("$[*].name", &json!("x")), Ok(20_000));
         assert_eq!(document.remove("$[*].drop"), Ok(20_000));
         assert_eq!(document.remove("$[1:]"), Ok(19_999));

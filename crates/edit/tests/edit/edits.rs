@@ -4,13 +4,13 @@ use lathe_edit::MatchKind::{Exact, Fuzzy, Indentation};
 use lathe_edit::Occurrence::{All, Exactly, Unique};
 use lathe_edit::{Edit, EditError, Looseness, Occurrence, edit_many, replace, replace_loosely, rewrite};
 
-/// What it shows, content, old text, count, new content or the lines found.
+/// A row: description, content, old text, count, new content or the lines found.
 type CountRow = (&'static str, &'static [u8], &'static str, usize, Result<&'static [u8], &'static [usize]>);
-/// What it shows, content, old text, new text, new content.
+/// A row: description, content, old text, new text, new content.
 type FuzzyRow = (&'static str, &'static str, &'static str, &'static str, Result<&'static str, EditError>);
-/// What it shows, content, text, new content.
+/// A row: description, content, text, new content.
 type WholeRow = (&'static str, &'static [u8], &'static str, Result<&'static [u8], EditError>);
-/// What it shows, content, edits, new content.
+/// A row: description, content, edits, new content.
 type ManyRow = (&'static str, &'static [u8], Vec<Edit>, Result<&'static [u8], EditError>);
 
 fn change(old: &str, new: &str) -> Edit {

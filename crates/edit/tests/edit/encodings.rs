@@ -1,7 +1,7 @@
 //! Files that are not plain UTF-8: found out, edited in place, written back.
 
 use lathe_edit::Occurrence::{All, Exactly, Unique};
-use lathe_edit::{EditError, Encoding, Occurrence, Text, insert, replace, rewrite, unified_diff};
+use lathe_edit::{EditError, Encoding, Occurrence, TextContent, insert, replace, rewrite, unified_diff};
 
 /// A text in an encoding by name, with its mark where it has one.
 pub(crate) fn bytes(encoding: &str, text: &str) -> Vec<u8> {
@@ -30,7 +30,7 @@ const CHINESE: &str = "\u{8fd9}\u{662f}\u{4e2d}\u{6587}\u{6587}\u{4ef6}\u{7684}\
 const JAPANESE: &str = "\u{3053}\u{308c}\u{306f}\u{65e5}\u{672c}\u{8a9e}\u{306e}\u{30c6}\u{30ad}\u{30b9}\u{30c8}\u{3067}\u{3059}\nabc = 1\n\u{8868}\u{793a}\u{3059}\u{308b}\u{3082}\u{306e}\n";
 const RUSSIAN: &str = "\u{43f}\u{440}\u{438}\u{432}\u{435}\u{442} \u{43c}\u{438}\u{440}, \u{43a}\u{430}\u{43a} \u{434}\u{435}\u{43b}\u{430}\nx = 1\n";
 
-/// What it shows, encoding, text, old, new, how, new text.
+/// A row: description, encoding, text, old, new, how, new text.
 type Row = (&'static str, &'static str, &'static str, &'static str, &'static str, Occurrence, &'static str);
 
 #[test]
@@ -65,7 +65,7 @@ fn an_edit_keeps_the_encoding_and_the_mark() {
     for (name, encoding, text, old, new, how, wanted) in rows {
         let content = bytes(encoding, text);
         let edited = replace(&content, old, new, *how).unwrap_or_else(|error| panic!("{name}: {error:?}"));
-        let shown = Text::decode(&edited.content).map(|text| text.lossy().into_owned());
+        let shown = TextContent::decode(&edited.content).map(|text| text.lossy().into_owned());
         assert_eq!(edited.content, bytes(encoding, wanted), "{name}: {shown:?}");
     }
 }
@@ -103,15 +103,15 @@ fn the_encoding_is_known() {
         (b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec(), None),
         (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec(), None),
         (b"a\0b".to_vec(), None),
-        // Three units, one of them a letter, are no text.
+        // Three units, one of them a letter, are not a text.
         (b"a\0b\xff\xfe\n".to_vec(), None),
         (vec![0; 64], None),
         (vec![1, 0, 2, 0, 3, 0, 4, 0], None),
-        // An odd number of bytes is not UTF-16, whatever it begins with.
+        // An odd number of bytes is not UTF-16, with any beginning.
         (b"\xff\xfeabc".to_vec(), Some(("windows-1254", 0))),
         // Mostly UTF-8 with a broken byte stays UTF-8.
         (b"caf\xc3\xa9 \xc3\xa9\xff\n".to_vec(), Some(("UTF-8", 0))),
-        // Control characters are no text in a legacy encoding.
+        // Control characters are not text in a legacy encoding.
         (b"\xff\x01\x02".to_vec(), Some(("UTF-8", 0))),
     ];
     for (content, wanted) in rows {

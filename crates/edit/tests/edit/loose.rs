@@ -9,7 +9,7 @@ use lathe_edit::Looseness::{self, Fuzzy as F, Whitespace as W};
 use lathe_edit::Occurrence::{self, All, Exactly, Unique};
 use lathe_edit::{EditError, Edited, MatchKind, replace_loosely};
 
-/// What a row must give.
+/// The expected result of a row.
 #[derive(Debug, Clone, Copy)]
 enum Must {
     Be(&'static str),
@@ -23,7 +23,7 @@ enum Must {
 }
 use Must::{Be, No, Py, Twice, Unclear};
 
-/// What it shows, looseness, occurrences, content, old, new, result.
+/// A row: description, looseness, occurrences, content, old, new, result.
 type Row = (&'static str, Looseness, Occurrence, &'static str, &'static str, &'static str, Must);
 
 #[rustfmt::skip]
@@ -228,8 +228,8 @@ fn manner() -> impl Strategy<Value = (String, &'static str)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// Whatever the model's base and step are, in the old text and in the new one, the result has the
-    /// nesting of the new text at the place of the file, or the edit is refused.
+    /// For any base and step of the model, in the old text and in the new one, the result has the nesting of the new
+    /// text at the place of the file, or the edit is refused.
     #[test]
     fn a_reindented_block_is_put_where_the_old_one_was(
         old in block(),

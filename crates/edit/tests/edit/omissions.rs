@@ -2,7 +2,7 @@
 
 use lathe_edit::Occurrence::Unique;
 use lathe_edit::patch::{Patch, PatchError, plan};
-use lathe_edit::{EditError, left_out, left_out_of_new, replace};
+use lathe_edit::{EditError, omission_line, omission_in_new, replace};
 
 #[rustfmt::skip]
 const LEAVE_OUT: &[&str] = &[
@@ -31,14 +31,14 @@ const TEXT: &[&str] = &[
 fn a_line_that_only_leaves_code_out_is_known() {
     for line in LEAVE_OUT {
         let new = format!("a\n{line}\nb\n");
-        assert_eq!(left_out("a\nb\n", &new).as_deref(), Some(line.trim()), "{line}");
-        assert_eq!(left_out(&format!("x\n  {line}\n"), &new), None, "{line} stood there");
+        assert_eq!(omission_line("a\nb\n", &new).as_deref(), Some(line.trim()), "{line}");
+        assert_eq!(omission_line(&format!("x\n  {line}\n"), &new), None, "{line} stood there");
     }
     for line in TEXT {
-        assert_eq!(left_out("a\n", &format!("a\n{line}\nb\n")), None, "{line}");
+        assert_eq!(omission_line("a\n", &format!("a\n{line}\nb\n")), None, "{line}");
     }
-    assert_eq!(left_out_of_new("# ...\n"), None);
-    assert_eq!(left_out_of_new("# rest of the code ...\n").as_deref(), Some("# rest of the code ..."));
+    assert_eq!(omission_in_new("# ...\n"), None);
+    assert_eq!(omission_in_new("# rest of the code ...\n").as_deref(), Some("# rest of the code ..."));
 }
 
 #[test]

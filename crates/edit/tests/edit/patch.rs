@@ -33,7 +33,7 @@ fn applied(patch: &str, given: &[(&str, &str)]) -> Result<Vec<(String, String)>,
     Ok(files.into_iter().map(|(path, content)| (path, String::from_utf8(content).unwrap())).collect())
 }
 
-/// What it shows, files, patch, files after it.
+/// A row: description, files, patch, files after it.
 type Row = (
     &'static str,
     &'static [(&'static str, &'static str)],
@@ -97,7 +97,7 @@ fn a_patch_changes_what_it_says() {
 
 #[test]
 fn every_looser_reading_is_told() {
-    /// What it shows, content, patch of x, new content, line, rung, shift, miscounted.
+    /// A row: description, content, patch of x, new content, line, rung, shift, miscounted.
     type Case = (&'static str, &'static str, &'static str, &'static str, usize, MatchKind, isize, bool);
     #[rustfmt::skip]
     let rows: &[Case] = &[
@@ -153,7 +153,7 @@ fn modes_moves_and_pre_images_are_in_the_plan() {
     assert_eq!((changes[0].mode, changes[0].after.as_deref()), (Some(0o120_000), Some(&b"target"[..])));
 }
 
-/// What it shows, files, patch, refusal.
+/// A row: description, files, patch, refusal.
 type RefusedRow = (&'static str, &'static [(&'static str, &'static str)], &'static str, PatchError);
 
 #[test]

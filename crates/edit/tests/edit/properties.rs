@@ -2,7 +2,7 @@ use lathe_edit::MatchKind::Exact;
 use lathe_edit::Occurrence::{All, Unique};
 use lathe_edit::patch::{Patch, plan};
 use lathe_edit::{
-    Edit, EditError, Edited, Encoding, Looseness, Text, edit_many, insert, replace, rewrite, unified_diff,
+    Edit, EditError, Edited, Encoding, Looseness, TextContent, edit_many, insert, replace, rewrite, unified_diff,
 };
 
 use crate::encodings::bytes;
@@ -77,7 +77,7 @@ proptest! {
         prop_assert_eq!(replace(&content, &old, &new, All), Ok(all));
     }
 
-    /// Whatever is asked, bytes before and after a looser match stay as well.
+    /// For any request, bytes before and after a looser match stay as well.
     #[test]
     fn a_looser_match_keeps_its_surroundings(
         before in "([a-z\\t ]{0,8}\r?\n){0,4}",
@@ -228,7 +228,7 @@ fn odd_bytes() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    /// Whatever the bytes are, an edit is refused or keeps what is outside of it.
+    /// For any bytes, an edit is refused or keeps the bytes outside of it.
     #[test]
     fn odd_bytes_are_kept_or_refused(
         content in odd_bytes(),
@@ -237,7 +237,7 @@ proptest! {
         line in 0..5_usize,
     ) {
         let _ = (insert(&content, line, &new), rewrite(&content, &new), unified_diff(Some(&content), None, "x"));
-        if let (Ok(edited), Ok(text)) = (replace(&content, &old, &new, Unique), Text::decode(&content)) {
+        if let (Ok(edited), Ok(text)) = (replace(&content, &old, &new, Unique), TextContent::decode(&content)) {
             let range = edited.found[0].clone();
             // The bytes of the lines before and after are there again.
             let before: usize = text.body().split_inclusive(|byte| *byte == b'\n').take(range.start - 1).map(<[u8]>::len).sum();

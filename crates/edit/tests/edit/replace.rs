@@ -2,7 +2,7 @@ use lathe_edit::MatchKind::{Exact, Indentation, LineEndings, TrailingBlanks};
 use lathe_edit::Occurrence::{All, Unique};
 use lathe_edit::{EditError, MatchKind, Nearest, Occurrence, replace};
 
-/// What it shows, content, old, new, how, new content, rung.
+/// A row: description, content, old, new, how, new content, rung.
 type Row = (&'static str, &'static [u8], &'static str, &'static str, Occurrence, &'static [u8], MatchKind);
 
 #[test]

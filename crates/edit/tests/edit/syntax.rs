@@ -1,6 +1,6 @@
-//! What a grammar says of an edit.
+//! The errors that a grammar finds after an edit.
 
-use lathe_edit::syntax::{Skip, Syntax, SyntaxCache, SyntaxError, risen, syntax_errors};
+use lathe_edit::syntax::{SkipReason, Syntax, SyntaxCache, SyntaxError, added_errors, syntax_errors};
 use lathe_grammars::Language;
 
 fn error(line: usize, column: usize, near: &str) -> SyntaxError {
@@ -22,9 +22,9 @@ fn errors_are_named_with_their_place() {
 
 #[test]
 fn what_cannot_be_checked_is_said() {
-    assert_eq!(syntax_errors(Language::C, b"a\0b"), Syntax::Skipped(Skip::Binary));
+    assert_eq!(syntax_errors(Language::C, b"a\0b"), Syntax::Skipped(SkipReason::Binary));
     let large = vec![b'\n'; 2 * 1024 * 1024 + 1];
-    assert_eq!(syntax_errors(Language::C, &large), Syntax::Skipped(Skip::TooLarge));
+    assert_eq!(syntax_errors(Language::C, &large), Syntax::Skipped(SkipReason::TooLarge));
     let Syntax::Checked(errors) = syntax_errors(Language::Json, "{]\n".repeat(5_000).as_bytes()) else {
         panic!()
     };
@@ -35,11 +35,11 @@ fn what_cannot_be_checked_is_said() {
 fn only_what_an_edit_made_worse_counts() {
     let (a, b, c) = (error(1, 1, "a"), error(2, 1, "b"), error(3, 1, "c"));
     let moved = error(9, 1, "a");
-    assert_eq!(risen(&[], &[]), []);
-    assert_eq!(risen(std::slice::from_ref(&a), std::slice::from_ref(&a)), []);
-    assert_eq!(risen(&[a.clone(), b.clone()], std::slice::from_ref(&c)), []);
-    assert_eq!(risen(std::slice::from_ref(&a), &[b.clone(), moved]), vec![b.clone()]);
-    assert_eq!(risen(&[], &[a.clone(), b.clone()]), [a, b]);
+    assert_eq!(added_errors(&[], &[]), []);
+    assert_eq!(added_errors(std::slice::from_ref(&a), std::slice::from_ref(&a)), []);
+    assert_eq!(added_errors(&[a.clone(), b.clone()], std::slice::from_ref(&c)), []);
+    assert_eq!(added_errors(std::slice::from_ref(&a), &[b.clone(), moved]), vec![b.clone()]);
+    assert_eq!(added_errors(&[], &[a.clone(), b.clone()]), [a, b]);
 }
 
 #[test]

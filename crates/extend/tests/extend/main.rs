@@ -22,7 +22,7 @@ fn program(folder: &Path, discovery: &str, call: &str) -> Program {
         workspace: Workspace::folder(folder.to_owned(), None),
         env: vec![("PATH".into(), "/usr/bin:/bin".into())],
         pins: Vec::new(),
-        clean: Arc::new(|text| text.replace(SECRET, "«secret»")),
+        redact: Arc::new(|text| text.replace(SECRET, "«secret»")),
     }
 }
 
@@ -49,7 +49,7 @@ async fn tools_are_found_and_called_without_a_shell_between() {
         Ok(r#"one word got {"x":"a b; $(touch pwned)"}"#.to_owned())
     );
     assert!(!folder.path().join("pwned").exists());
-    assert_eq!(program.called(), "sh");
+    assert_eq!(program.call_program(), "sh");
 }
 
 #[tokio::test]
@@ -138,7 +138,7 @@ async fn a_discovery_that_fails_says_why() {
 #[tokio::test]
 async fn secrets_leave_a_text_before_it_is_cut() {
     let folder = tempfile::tempdir().unwrap();
-    // Wherever the cut falls, it falls into one of these.
+    // At any position, the cut falls into one of these.
     let prints = format!("yes {SECRET} | head -n 2000 | tr -d '\\n' >&2; exit 1");
     let program = program(folder.path(), &prints, &prints);
     let cancel = CancellationToken::new();

@@ -1,10 +1,11 @@
-//! What leads out of the roots is refused, and what only looks like a repository is none.
+//! Repositories with parts outside of the roots are refused, and folders that only resemble a repository are not
+//! used.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use lathe_git::{Boundary, Content, GitError, Index, Place, Repository};
+use lathe_git::{Boundary, ContentRules, GitError, IndexUse, CallFolder, Repository};
 use lathe_testkit::TempRepo;
 
 pub(crate) struct World {
@@ -257,7 +258,7 @@ fn a_folder_that_is_swapped_for_a_link_leads_nowhere() {
         &["show", "HEAD"],
     ] {
         let said = repository
-            .indexed(Index::Write, Content::Tree, Place::Top)
+            .indexed(IndexUse::Write, ContentRules::Tree, CallFolder::Top)
             .unwrap()
             .args(words)
             .output()
@@ -278,7 +279,7 @@ fn a_person_may_have_linked_work_trees_and_borrowed_objects_anywhere() {
     for folder in ["root/repo", "root/work"] {
         let repository = Repository::find(&world.join(folder), &Boundary::Anywhere).unwrap();
         let said = repository
-            .indexed(Index::Write, Content::Tree, Place::Top)
+            .indexed(IndexUse::Write, ContentRules::Tree, CallFolder::Top)
             .unwrap()
             .args(["status", "--porcelain"])
             .output();

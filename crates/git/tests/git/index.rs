@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use lathe_git::{Boundary, Content, Index, Place, Repository, Snapshots};
+use lathe_git::{Boundary, ContentRules, IndexUse, CallFolder, Repository, Snapshots};
 use lathe_workspace::LocalProcesses;
 
 use crate::bounds::World;
@@ -46,12 +46,12 @@ fn an_index_with_paths_out_of_the_work_tree_is_refused_and_no_other_call_is() {
         plant(&world.join("root/repo/.git/index"), &[path.as_str()]);
         for boundary in [Boundary::Anywhere, Boundary::Roots(vec![world.join("root")])] {
             let repository = Repository::find(&world.join("root/repo"), &boundary).unwrap();
-            for index in [Index::Read, Index::Write] {
-                let error = repository.indexed(index, Content::Tree, Place::Top).unwrap_err().to_string();
+            for index in [IndexUse::Read, IndexUse::Write] {
+                let error = repository.indexed(index, ContentRules::Tree, CallFolder::Top).unwrap_err().to_string();
                 assert!(error.contains("not a path of the work tree"), "{path}: {error}");
             }
             let call =
-                |words: &[&str]| repository.call(Content::Tree, Place::Top).args(words).output().unwrap();
+                |words: &[&str]| repository.call(ContentRules::Tree, CallFolder::Top).args(words).output().unwrap();
             assert!(call(&["ls-files"]).is_empty(), "{path}");
             assert!(!call(&["log", "--format=%s"]).is_empty(), "{path}");
         }
@@ -76,7 +76,7 @@ async fn a_snapshot_takes_nothing_that_an_index_names_outside() {
 fn a_reading_call_has_the_index_that_was_checked() {
     let world = World::new();
     let repository = world.find("root/repo").unwrap();
-    let call = repository.indexed(Index::Read, Content::Tree, Place::Top).unwrap();
+    let call = repository.indexed(IndexUse::Read, ContentRules::Tree, CallFolder::Top).unwrap();
     plant(&world.join("root/repo/.git/index"), &["../../outside/private/a.txt"]);
     assert_eq!(call.args(["ls-files"]).output().unwrap(), b"a.txt\n");
 }
@@ -100,8 +100,8 @@ fn every_kind_of_index_that_git_writes_is_read() {
             world.world.write("root/repo/e.txt", "new");
             repo(&["add", "."]);
             let repository = world.find("root/repo").unwrap();
-            for index in [Index::Read, Index::Write] {
-                let call = repository.indexed(index, Content::Tree, Place::Top).unwrap();
+            for index in [IndexUse::Read, IndexUse::Write] {
+                let call = repository.indexed(index, ContentRules::Tree, CallFolder::Top).unwrap();
                 let said = call.args(["status", "--porcelain"]).output().unwrap();
                 assert_eq!(
                     String::from_utf8_lossy(&said),
@@ -130,7 +130,7 @@ fn an_index_is_made_anew_without_reading_the_old_one() {
     let world = World::new();
     plant(&world.join("root/repo/.git/index"), &["../../outside/private/a.txt"]);
     let repository = world.find("root/repo").unwrap();
-    let call = repository.indexed(Index::Replace, Content::Bytes, Place::Top).unwrap();
+    let call = repository.indexed(IndexUse::Replace, ContentRules::Bytes, CallFolder::Top).unwrap();
     call.args(["read-tree", "HEAD"]).output().unwrap();
     assert_eq!(world.world.git(&["-C", "root/repo", "ls-files"]), "a.txt\n");
 }

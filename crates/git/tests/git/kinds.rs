@@ -3,12 +3,12 @@
 use std::process::Command;
 use std::sync::Arc;
 
-use lathe_git::{Boundary, Content, GitError, Index, Init, Place, Repository, Snapshots, init};
+use lathe_git::{Boundary, ContentRules, GitError, IndexUse, Init, CallFolder, Repository, Snapshots, prepare_init};
 use lathe_testkit::TempRepo;
 use lathe_workspace::LocalProcesses;
 
 fn said(repository: &Repository, words: &[&str]) -> String {
-    let mut call = repository.indexed(Index::Write, Content::Tree, Place::Top).unwrap();
+    let mut call = repository.indexed(IndexUse::Write, ContentRules::Tree, CallFolder::Top).unwrap();
     for name in ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"] {
         call.variable(name, "x");
     }
@@ -99,11 +99,11 @@ async fn patches_are_made_where_a_path_holds_a_colon_or_a_quote() {
 fn a_folder_becomes_a_repository_once_and_nothing_that_is_there_is_written() {
     let repo = TempRepo::new(&[("new/x", ""), ("odd/.git/config", "[core]\nfsmonitor = x\n")]);
     let within = Boundary::Roots(vec![root(&repo)]);
-    let Init::Call(made) = init(&repo.join("new"), &within).unwrap() else { panic!("it is new") };
+    let Init::Call(made) = prepare_init(&repo.join("new"), &within).unwrap() else { panic!("it is new") };
     assert!(made.call.command().status().unwrap().success());
     assert!(repo.exists("new/.git/HEAD"));
-    assert!(matches!(init(&repo.join("new"), &within).unwrap(), Init::Existed));
-    assert!(matches!(init(&repo.join("odd"), &within), Err(GitError::Refused { .. })));
+    assert!(matches!(prepare_init(&repo.join("new"), &within).unwrap(), Init::Existed));
+    assert!(matches!(prepare_init(&repo.join("odd"), &within), Err(GitError::Refused { .. })));
     assert_eq!(repo.read("odd/.git/config"), "[core]\nfsmonitor = x\n");
 }
 
@@ -126,7 +126,7 @@ fn a_configuration_that_git_cannot_read_is_an_error_that_names_file_and_line() {
 fn temporary_folders_are_gone_with_the_repository() {
     let repo = TempRepo::with_git(&[("a.txt", "one\n")]);
     let repository = Repository::find(repo.path(), &Boundary::Anywhere).unwrap();
-    let env = repository.call(Content::Bytes, Place::Top).spawn().env;
+    let env = repository.call(ContentRules::Bytes, CallFolder::Top).spawn().env;
     let common = env.iter().find(|(name, _)| name == "GIT_COMMON_DIR").unwrap().1.clone();
     assert!(std::path::Path::new(&common).join("config").exists());
     drop(repository);
@@ -139,7 +139,7 @@ fn git_is_not_taken_from_the_work_tree_or_a_relative_part_of_path() {
     if std::env::var_os("LATHE_TEST_TREE").is_some() {
         let tree = std::env::var_os("LATHE_TEST_TREE").unwrap();
         let repository = Repository::find(std::path::Path::new(&tree), &Boundary::Anywhere).unwrap();
-        let spawn = repository.call(Content::Bytes, Place::Folder).spawn();
+        let spawn = repository.call(ContentRules::Bytes, CallFolder::Folder).spawn();
         let path =
             spawn.env.iter().find(|(name, _)| name == "PATH").unwrap().1.to_string_lossy().into_owned();
         println!("git={} path={path}", spawn.argv[0].display());

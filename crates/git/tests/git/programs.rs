@@ -1,9 +1,9 @@
-//! Nothing that a repository's configuration names is run, whatever it is called.
+//! No program that a repository's configuration names is run, under any setting.
 
 use std::path::Path;
 use std::process::Command;
 
-use lathe_git::{Boundary, Content, Index, Place, Repository};
+use lathe_git::{Boundary, ContentRules, IndexUse, CallFolder, Repository};
 use lathe_testkit::{PROGRAM_SETTINGS, TempRepo, plant};
 
 /// Commands of every caller, readers and writers.
@@ -53,15 +53,15 @@ fn no_call_runs_what_one_of_sixty_settings_names() {
         let repo = hostile(setting, folder.path());
         let repository = Repository::find(repo.path(), &Boundary::Anywhere).unwrap();
         let ways =
-            [(Content::Tree, Place::Top), (Content::Bytes, Place::Folder), (Content::User, Place::Folder)];
+            [(ContentRules::Tree, CallFolder::Top), (ContentRules::Bytes, CallFolder::Folder), (ContentRules::User, CallFolder::Folder)];
         for (content, place) in ways {
             for words in CALLS {
                 // Calls with the user's configuration only look things up.
-                if content == Content::User && words[0] != "check-attr" {
+                if content == ContentRules::User && words[0] != "check-attr" {
                     continue;
                 }
                 let _ = repository
-                    .indexed(Index::Write, content, place)
+                    .indexed(IndexUse::Write, content, place)
                     .unwrap()
                     .args(words)
                     .command()
@@ -120,7 +120,7 @@ fn what_git_sees_is_our_configuration_and_nothing_else() {
     for setting in PROGRAM_SETTINGS {
         let repo = hostile(setting, folder.path());
         let repository = Repository::find(repo.path(), &Boundary::Anywhere).unwrap();
-        let call = repository.indexed(Index::Write, Content::Tree, Place::Top).unwrap().args([
+        let call = repository.indexed(IndexUse::Write, ContentRules::Tree, CallFolder::Top).unwrap().args([
             "config",
             "--list",
             "--show-scope",
@@ -156,11 +156,11 @@ fn git_never_opens_the_configuration_of_the_repository() {
     for file in [".git/config", ".git/config.worktree"] {
         repo.write(file, "[broken");
     }
-    for (content, place) in [(Content::Tree, Place::Top), (Content::Bytes, Place::Folder)] {
+    for (content, place) in [(ContentRules::Tree, CallFolder::Top), (ContentRules::Bytes, CallFolder::Folder)] {
         for words in CALLS {
             repo.write("a.txt", format!("{content:?}\n"));
             let done = repository
-                .indexed(Index::Write, content, place)
+                .indexed(IndexUse::Write, content, place)
                 .unwrap()
                 .args(words)
                 .command()
@@ -211,7 +211,7 @@ fn git_is_not_started_in_repositories_inside() {
         &["checkout", "--quiet", "--no-recurse-submodules", "--", "a.txt"],
     ] {
         repository
-            .indexed(Index::Write, Content::Tree, Place::Top)
+            .indexed(IndexUse::Write, ContentRules::Tree, CallFolder::Top)
             .unwrap()
             .args(words)
             .command()
@@ -219,7 +219,7 @@ fn git_is_not_started_in_repositories_inside() {
             .unwrap();
         assert_eq!(marks(folder.path()), Vec::<String>::new(), "git {words:?}");
     }
-    // The trick works where nobody is careful.
+    // The trick works without these precautions.
     let _ = Command::new("git").args(["diff", "HEAD"]).current_dir(repo.path()).output().unwrap();
     assert_eq!(marks(folder.path()), ["inner"]);
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use lathe_git::{Boundary, Content, Index, Init, Place, Repository, init};
+use lathe_git::{Boundary, ContentRules, IndexUse, Init, CallFolder, Repository, prepare_init};
 
 use crate::bounds::World;
 
@@ -55,7 +55,7 @@ fn swap(world: &World, part: &str) {
 }
 
 fn said(repository: &Repository, words: &[&str]) -> String {
-    let mut call = match repository.indexed(Index::Write, Content::Tree, Place::Top) {
+    let mut call = match repository.indexed(IndexUse::Write, ContentRules::Tree, CallFolder::Top) {
         Ok(call) => call,
         Err(error) => return error.to_string(),
     };
@@ -66,12 +66,12 @@ fn said(repository: &Repository, words: &[&str]) -> String {
     String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned()
 }
 
-/// Whether the kernel can keep a process in a folder, as it does here if it does at all.
+/// Tells whether the kernel can keep a process in a folder, as it does here if it does at all.
 fn has_fence(world: &World) -> bool {
     let repository = world.find("root/repo").unwrap();
     let is_closed =
-        repository.indexed(Index::Write, Content::Tree, Place::Top).unwrap().spawn().fence.is_closed();
-    assert!(!repository.without_fence().call(Content::Tree, Place::Top).spawn().fence.is_closed());
+        repository.indexed(IndexUse::Write, ContentRules::Tree, CallFolder::Top).unwrap().spawn().fence.is_closed();
+    assert!(!repository.without_fence().call(ContentRules::Tree, CallFolder::Top).spawn().fence.is_closed());
     is_closed
 }
 
@@ -146,7 +146,7 @@ fn a_repository_is_not_made_outside() {
     for link in ["new", "new/.git"] {
         fs::create_dir_all(world.join("root/new")).unwrap();
         fs::create_dir_all(world.join("outside/empty")).unwrap();
-        let Init::Call(call) = init(&world.join("root/new"), &boundary).unwrap() else { panic!() };
+        let Init::Call(call) = prepare_init(&world.join("root/new"), &boundary).unwrap() else { panic!() };
         let place = world.join("root").join(link);
         let _ = fs::remove_dir(&place);
         symlink(world.join("outside/empty"), &place).unwrap();

@@ -4,19 +4,19 @@ use std::borrow::Cow;
 
 use lathe_grammars::{Language, Node};
 
-use super::{Before, Scope, Walk};
+use super::{LeadingMarks, Scope, TreeWalk};
 use crate::build_facts::RawDef;
-use crate::facts::{Def, Kind, Sym, Use, def_flag};
-use crate::rules::{Rule, Verb};
+use crate::facts::{Def, DefKind, Sym, UseKind, def_flag};
+use crate::rules::{NodeRule, RuleVerb};
 use crate::text::{
     clean_name, doc, dotted, names_operator, one_line, split_path, type_name, without_comment,
 };
 
-/// Words that begin a statement in the languages with braces.
+/// Words that begin a statement in languages with braces.
 const STATEMENTS: [&str; 8] = ["if", "for", "while", "switch", "return", "catch", "function", "with"];
 
-impl<'a, 't> Walk<'a, 't> {
-    /// Names that are bound or defined: the node itself, or the identifiers in a pattern.
+impl<'a, 't> TreeWalk<'a, 't> {
+    /// Collects the names that are bound or defined: the node itself, or the identifiers in a pattern.
     pub(super) fn names_in(&self, node: Node<'t>, out: &mut Vec<Node<'t>>, depth: usize) {
         if out.len() > 64 || depth > 12 {
             return;
@@ -31,14 +31,14 @@ impl<'a, 't> Walk<'a, 't> {
         for child in node.named_children(&mut cursor) {
             let verb = self.rules.of_kind(child.kind_id()).first().map(|rule| rule.verb);
             // `a.b = 1` and `a[0] = 1` bind nothing, and a default value is not a name.
-            if matches!(verb, Some(Verb::Call))
+            if matches!(verb, Some(RuleVerb::Call))
                 || child.kind() == "property_identifier"
                 || child.kind().contains("subscript")
                 || child.kind().contains("literal")
             {
                 continue;
             }
-            if self.rules.with_verb(child.kind_id(), Verb::Member).is_some()
+            if self.rules.with_verb(child.kind_id(), RuleVerb::Member).is_some()
                 || child.kind().starts_with("type_")
             {
                 continue;
@@ -66,13 +66,13 @@ impl<'a, 't> Walk<'a, 't> {
                 | "namespace_name"
                 | "package_identifier"
                 | "string"
-        ) || self.rules.with_verb(node.kind_id(), Verb::Member).is_some()
-            || (self.rules.with_verb(node.kind_id(), Verb::Type).is_some())
+        ) || self.rules.with_verb(node.kind_id(), RuleVerb::Member).is_some()
+            || (self.rules.with_verb(node.kind_id(), RuleVerb::Type).is_some())
     }
 
-    pub(super) fn define(&mut self, rule: &Rule, node: Node<'t>, before: Option<Before>) -> bool {
+    pub(super) fn define(&mut self, rule: &NodeRule, node: Node<'t>, before: Option<LeadingMarks>) -> bool {
         let (mut parent, depth) = (self.scope(), self.frames.len());
-        if rule.says("member") {
+        if rule.has_word("member") {
             match self.scopes.iter().rev().find(|scope| scope.kind.is_type()) {
                 Some(scope) => parent = scope.def,
                 None => return false,
@@ -80,13 +80,13 @@ impl<'a, 't> Walk<'a, 't> {
         }
         let mut names = Vec::new();
         if rule.text.is_none() {
-            let plain = !matches!(rule.kind, Kind::Variable | Kind::Constant | Kind::Field);
+            let plain = !matches!(rule.kind, DefKind::Variable | DefKind::Constant | DefKind::Field);
             let mut found = rule.name.find_all(node);
             if found.is_empty() {
                 return false;
             }
-            // Swift calls the result of a function its second name.
-            if plain && rule.kind != Kind::Variant {
+            // In Swift's grammar the result of a function is its second `name`.
+            if plain && rule.kind != DefKind::Variant {
                 found.truncate(1);
             }
             for name in found {
@@ -96,7 +96,7 @@ impl<'a, 't> Walk<'a, 't> {
         let body =
             rule.body.find(node).filter(|body| !rule.body.is_empty() && body.end_byte() <= node.end_byte());
         let opens =
-            rule.kind.is_callable() || rule.kind.is_type() || matches!(rule.kind, Kind::Module | Kind::Type);
+            rule.kind.is_callable() || rule.kind.is_type() || matches!(rule.kind, DefKind::Module | DefKind::Type);
         let first = self.built.defs.len() as u32;
         if let Some(text) = &rule.text {
             let name =
@@ -106,8 +106,8 @@ impl<'a, 't> Walk<'a, 't> {
         }
         for name_node in names {
             let mut text = self.text(name_node);
-            if rule.kind == Kind::Impl {
-                // `impl Read for &mut T` adds to what is referred to.
+            if rule.kind == DefKind::Impl {
+                // `impl Read for &mut T` adds to the type that is referred to.
                 text = text.trim_start_matches(['&', ' ']);
                 if text.starts_with('\'') {
                     text = text.split_once(' ').map_or(text, |(_, rest)| rest);
@@ -115,14 +115,14 @@ impl<'a, 't> Walk<'a, 't> {
                 text = text.trim_start_matches("mut ").trim_start_matches("dyn ").trim_start();
                 text = text.split(" + ").next().unwrap_or(text);
             }
-            // `operator bool() const` without what follows the name.
+            // `operator bool() const` is cut after the name.
             if names_operator(text) && !text.contains("operator()") && !text.contains("operator ()") {
                 text = text.split('(').next().unwrap_or(text).trim_end();
             }
-            let cleaned = if rule.says("operator") {
+            let cleaned = if rule.has_word("operator") {
                 let apart = if text.starts_with(char::is_alphabetic) { " " } else { "" };
                 Cow::Owned(format!("operator{apart}{text}"))
-            } else if rule.kind == Kind::Impl && text.starts_with('[') {
+            } else if rule.kind == DefKind::Impl && text.starts_with('[') {
                 Cow::Borrowed(text)
             } else {
                 let Some(cleaned) = clean_name(text) else { continue };
@@ -137,18 +137,18 @@ impl<'a, 't> Walk<'a, 't> {
                     Some(at) => (text[..at].to_owned(), Cow::Borrowed(&text[at + 2..])),
                     None => (String::new(), Cow::Borrowed(*text)),
                 },
-                Cow::Owned(text) if rule.says("operator") => (String::new(), Cow::Owned(text.clone())),
+                Cow::Owned(text) if rule.has_word("operator") => (String::new(), Cow::Owned(text.clone())),
                 Cow::Owned(text) => {
                     let (owner, name) = split_path(text);
                     (owner.to_owned(), Cow::Owned(name.to_owned()))
                 }
             };
             // Keys that are strings or numbers define nothing that can be named.
-            let apart = name.contains(char::is_whitespace) && rule.kind != Kind::Impl;
+            let apart = name.contains(char::is_whitespace) && rule.kind != DefKind::Impl;
             if name.is_empty() || apart && !name.starts_with("operator") {
                 continue;
             }
-            // What was read as a method where the text could not be read is a statement.
+            // In text with syntax errors, a method with such a name is a statement.
             if self.broken && rule.kind.is_callable() && STATEMENTS.contains(&&*name) {
                 continue;
             }
@@ -162,12 +162,12 @@ impl<'a, 't> Walk<'a, 't> {
         }
         for path in &rule.bases {
             if let Some(found) = path.find(node) {
-                self.base(found, Use::Inherit);
+                self.base(found, UseKind::Inherit);
             }
         }
         for path in &rule.implements {
             if let Some(found) = path.find(node) {
-                self.base(found, Use::Implement);
+                self.base(found, UseKind::Implement);
             }
         }
         if opens {
@@ -180,16 +180,16 @@ impl<'a, 't> Walk<'a, 't> {
     #[allow(clippy::too_many_arguments)]
     pub(super) fn add_def(
         &mut self,
-        rule: &Rule,
+        rule: &NodeRule,
         node: Node<'t>,
         name_row: usize,
         name: Cow<'a, str>,
         owner: &str,
         parent: u32,
         body: Option<Node<'t>>,
-        before: Option<Before>,
+        before: Option<LeadingMarks>,
     ) {
-        let receiver = if rule.says("extension") { self.receiver(node) } else { None };
+        let receiver = if rule.has_word("extension") { self.receiver(node) } else { None };
         let mut owner = match receiver {
             Some(receiver) => type_name(self.text(receiver)).rsplit('.').next().unwrap_or("").to_owned(),
             None => self.owner(rule, node, owner),
@@ -203,7 +203,7 @@ impl<'a, 't> Walk<'a, 't> {
         let marked = self.source.get(marks..head_end).unwrap_or("");
         let head = self.source.get(node.start_byte()..head_end).unwrap_or("");
         let kind = self.kind(rule.kind, &name, &owner, around, parent);
-        if kind == Kind::Field && rule.says("member") && !self.built.new_member(parent, &name) {
+        if kind == DefKind::Field && rule.has_word("member") && !self.built.new_member(parent, &name) {
             return;
         }
         let mut flags = 0;
@@ -216,10 +216,10 @@ impl<'a, 't> Walk<'a, 't> {
         if kind.is_callable() && self.is_test(&name, marked) {
             flags |= def_flag::TEST;
         }
-        if rule.says("decl") {
+        if rule.has_word("decl") {
             flags |= def_flag::DECLARED;
         }
-        if rule.says("static") || marked.contains("static ") || marked.contains("@staticmethod") {
+        if rule.has_word("static") || marked.contains("static ") || marked.contains("@staticmethod") {
             flags |= def_flag::STATIC;
         }
         let result = match receiver {
@@ -269,7 +269,7 @@ impl<'a, 't> Walk<'a, 't> {
         });
     }
 
-    /// The type that an extension of Kotlin is written for: `String` of `fun String.shout()`.
+    /// The type that a Kotlin extension is written for: `String` of `fun String.shout()`.
     fn receiver(&self, node: Node<'t>) -> Option<Node<'t>> {
         let name = node.child_by_field_name("name")?;
         let mut cursor = node.walk();
@@ -284,13 +284,13 @@ impl<'a, 't> Walk<'a, 't> {
         types.find(|child| child.start_byte() > receiver.start_byte())
     }
 
-    /// A node that swallowed its newline ends in the row before.
+    /// The last row of a node. A node that contains its newline ends in the row before.
     pub(super) fn end_row(&self, node: Node<'t>) -> usize {
         let end = node.end_position();
         if end.column == 0 && end.row > node.start_position().row { end.row - 1 } else { end.row }
     }
 
-    pub(super) fn owner(&self, rule: &Rule, node: Node<'t>, written: &str) -> String {
+    pub(super) fn owner(&self, rule: &NodeRule, node: Node<'t>, written: &str) -> String {
         if let Some(found) = rule.owner.find(node).filter(|_| !rule.owner.is_empty()) {
             // `(s *Server[T])`
             let text = self.text(found).trim_matches(['(', ')']);
@@ -302,48 +302,48 @@ impl<'a, 't> Walk<'a, 't> {
 
     pub(super) fn kind(
         &self,
-        kind: Kind,
+        kind: DefKind,
         name: &str,
         owner: &str,
-        around: Option<Kind>,
+        around: Option<DefKind>,
         parent: u32,
-    ) -> Kind {
-        let in_type = around.is_some_and(Kind::is_type);
+    ) -> DefKind {
+        let in_type = around.is_some_and(DefKind::is_type);
         match kind {
-            Kind::Function | Kind::Method => {
+            DefKind::Function | DefKind::Method => {
                 let container = if owner.is_empty() {
                     self.built.defs.get(parent as usize).map_or("", |raw| &*raw.name)
                 } else {
                     owner
                 };
-                let is_member = in_type || !owner.is_empty() || kind == Kind::Method;
+                let is_member = in_type || !owner.is_empty() || kind == DefKind::Method;
                 if !is_member {
-                    // Ruby's modules and Kotlin's objects hold methods too; a nested function is a function.
-                    return if self.language == Language::Ruby && around == Some(Kind::Module) {
-                        Kind::Method
+                    // Ruby's modules and Kotlin's objects contain methods too; a nested function is a function.
+                    return if self.language == Language::Ruby && around == Some(DefKind::Module) {
+                        DefKind::Method
                     } else {
-                        Kind::Function
+                        DefKind::Function
                     };
                 }
                 let named_so = self.rules.settings.constructor.iter().any(|word| word == name);
                 let as_type =
                     self.language == Language::Cpp && container.rsplit(['.', ':']).next() == Some(name);
-                if named_so || as_type { Kind::Constructor } else { Kind::Method }
+                if named_so || as_type { DefKind::Constructor } else { DefKind::Method }
             }
-            Kind::Variable if in_type => Kind::Field,
-            Kind::Variable => {
+            DefKind::Variable if in_type => DefKind::Field,
+            DefKind::Variable => {
                 let capital = name.len() > 1
                     && name.chars().all(|c| c.is_ascii_uppercase() || c == '_' || c.is_ascii_digit());
                 let constant = self.frames.last().is_some_and(|frame| {
                     self.source.get(frame.node.start_byte()..).is_some_and(|text| text.starts_with("const "))
                 });
-                if capital || constant { Kind::Constant } else { Kind::Variable }
+                if capital || constant { DefKind::Constant } else { DefKind::Variable }
             }
             other => other,
         }
     }
 
-    pub(super) fn is_exported(&self, name: &str, marked: &str, around: Option<Kind>) -> bool {
+    pub(super) fn is_exported(&self, name: &str, marked: &str, around: Option<DefKind>) -> bool {
         match self.language {
             Language::Go => name.starts_with(|c: char| c.is_uppercase()),
             Language::Python | Language::Lua => !name.starts_with('_'),
@@ -357,8 +357,8 @@ impl<'a, 't> Walk<'a, 't> {
                     .public_mark
                     .iter()
                     .any(|mark| marked.split(|c: char| !c.is_alphanumeric()).any(|word| word == mark))
-                    || around == Some(Kind::Interface)
-                    || around == Some(Kind::Trait)
+                    || around == Some(DefKind::Interface)
+                    || around == Some(DefKind::Trait)
             }
         }
     }

@@ -1,7 +1,7 @@
-//! One walk over the tree of a file, applying the rules of its language.
+//! Walks the tree of a file once and applies the rules of its language.
 //!
-//! The walk is a loop over a cursor, so nesting costs memory and never the stack. It keeps its own list of ancestors:
-//! asking tree-sitter for a parent or a sibling starts at the root each time.
+//! The walk is a loop over a cursor, so nesting costs memory and never the stack. It keeps its own list of ancestors,
+//! because tree-sitter starts at the root each time it is asked for a parent or a sibling.
 
 use std::cell::RefCell;
 use std::collections::hash_map::Entry;
@@ -14,16 +14,16 @@ mod define;
 mod sites;
 mod special;
 
-use crate::build_facts::Builder;
-use crate::facts::{Facts, Gap, Kind, NONE, Use};
+use crate::build_facts::FactsBuilder;
+use crate::facts::{Facts, Gap, DefKind, NONE, UseKind};
 use crate::hash::QuickMap;
-use crate::rules::{AT_FILE, AT_FUNCTION, AT_TYPE, Rule, Rules, Verb};
+use crate::rules::{AT_FILE, AT_FUNCTION, AT_TYPE, NodeRule, LanguageRules, RuleVerb};
 use crate::text::dotted;
 
-/// A parse that takes longer is given up: some grammars are quadratic on broken text.
+/// The time after which a parse is given up: some grammars are quadratic on broken text.
 const PARSE_LIMIT: Duration = Duration::from_secs(5);
 
-/// The language a file is in, where its name alone does not tell.
+/// The language of a file, if its name alone does not show it.
 pub fn language_of(path: &str, source: &str) -> Option<Language> {
     let language = Language::of_path(path)?;
     if language == Language::C && path.ends_with(".h") {
@@ -35,7 +35,7 @@ pub fn language_of(path: &str, source: &str) -> Option<Language> {
             .any(|line| cpp.iter().any(|word| line.starts_with(word)) || line.contains("std::"));
         return Some(if is_cpp { Language::Cpp } else { Language::C });
     }
-    // Types of Flow are errors in JavaScript, and nearly all of them can be read as TypeScript.
+    // Types of Flow are errors in JavaScript, and nearly all of them can be parsed as TypeScript.
     if language == Language::JavaScript {
         let comments = source.lines().take(40).take_while(|line| {
             let line = line.trim_start();
@@ -69,17 +69,17 @@ fn parse(language: Language, source: &str) -> Option<Tree> {
     })
 }
 
-/// The facts of a text in a language; without any for a language that has no rules.
+/// The facts of a text in a language. Empty for a language without rules.
 pub fn extract(language: Language, source: &str) -> Facts {
-    let Some(rules) = Rules::of(language) else { return Facts::empty(Gap::None) };
+    let Some(rules) = LanguageRules::of(language) else { return Facts::empty(Gap::None) };
     let Some(tree) = parse(language, source) else { return Facts::empty(Gap::TooSlow) };
     let root = tree.root_node();
     let gap = if root.has_error() { Gap::SyntaxErrors } else { Gap::None };
-    let mut walk = Walk {
+    let mut walk = TreeWalk {
         source,
         rules,
         language,
-        built: Builder::default(),
+        built: FactsBuilder::default(),
         scopes: Vec::new(),
         frames: Vec::new(),
         taken: vec![0; source.len() / 64 + 1],
@@ -94,59 +94,59 @@ pub fn extract(language: Language, source: &str) -> Facts {
     walk.built.finish(lines as u32, gap)
 }
 
-/// Comments and attributes that stand directly before a node.
+/// Comments and attributes directly before a node.
 #[derive(Clone, Copy)]
-struct Before {
+struct LeadingMarks {
     doc: Option<(usize, usize)>,
-    /// Where attributes, decorators or `export` begin.
+    /// The start of attributes, decorators or `export`.
     marks: usize,
     end_row: usize,
-    /// Handed down by a wrapper: it holds for every child.
+    /// True if a wrapper passed it down, so that it applies to every child.
     kept: bool,
 }
 
 struct Frame<'t> {
     node: Node<'t>,
-    before: Option<Before>,
+    before: Option<LeadingMarks>,
 }
 
 struct Scope {
     def: u32,
     depth: usize,
-    kind: Kind,
+    kind: DefKind,
 }
 
-struct Base {
+struct BaseRange {
     start: usize,
     end: usize,
-    used: Use,
+    used: UseKind,
 }
 
 /// A name that is bound in a part of a function: a parameter of a lambda, the variable of a comprehension.
-struct Small<'a> {
+struct PartBinding<'a> {
     name: &'a str,
     start: usize,
     end: usize,
 }
 
-struct Walk<'a, 't> {
+struct TreeWalk<'a, 't> {
     source: &'a str,
-    rules: &'static Rules,
+    rules: &'static LanguageRules,
     language: Language,
-    built: Builder<'a>,
+    built: FactsBuilder<'a>,
     scopes: Vec<Scope>,
     frames: Vec<Frame<'t>>,
-    /// One bit per byte: a name begins here and has been accounted for.
+    /// One bit per byte, set if a name begins there and has been accounted for.
     taken: Vec<u64>,
-    bases: Vec<Base>,
-    small: Vec<Small<'a>>,
+    bases: Vec<BaseRange>,
+    small: Vec<PartBinding<'a>>,
     plain_until: usize,
     type_until: usize,
-    /// The text has syntax errors: statements can look like definitions.
+    /// True if the text has syntax errors: then statements can look like definitions.
     broken: bool,
 }
 
-impl<'a, 't> Walk<'a, 't> {
+impl<'a, 't> TreeWalk<'a, 't> {
     fn run(&mut self, root: Node<'t>) {
         let mut cursor = root.walk();
         loop {
@@ -181,7 +181,7 @@ impl<'a, 't> Walk<'a, 't> {
         }
     }
 
-    /// Takes a name with its parts: the last of a path, the inside of `~K` or `$x`.
+    /// Marks a name with its parts as accounted for: the last of a path, the inside of `~K` or `$x`.
     fn take_name(&mut self, node: Node<'t>) {
         self.take(node);
         if let Some((_, _, last)) = self.target(node) {
@@ -204,84 +204,84 @@ impl<'a, 't> Walk<'a, 't> {
     }
 
     fn place(&self) -> u8 {
-        match self.scopes.iter().rev().map(|scope| scope.kind).find(|kind| *kind != Kind::Module) {
+        match self.scopes.iter().rev().map(|scope| scope.kind).find(|kind| *kind != DefKind::Module) {
             None => AT_FILE,
             Some(kind) if kind.is_type() => AT_TYPE,
             Some(_) => AT_FUNCTION,
         }
     }
 
-    /// What to do with a node: whether to look inside, and what its children inherit as comments.
-    fn enter(&mut self, node: Node<'t>) -> (bool, Option<Before>) {
+    /// Applies the rules to a node. Returns whether to descend, and the comments that its children inherit.
+    fn enter(&mut self, node: Node<'t>) -> (bool, Option<LeadingMarks>) {
         if !node.is_named() {
             return (false, None);
         }
         let rules = self.rules.of_kind(node.kind_id());
         let first = rules.first().map(|rule| rule.verb);
-        if let Some(Verb::Comment | Verb::Attribute) = first {
-            self.comment(node, first == Some(Verb::Comment));
-            return (first == Some(Verb::Attribute), None);
+        if let Some(RuleVerb::Comment | RuleVerb::Attribute) = first {
+            self.comment(node, first == Some(RuleVerb::Comment));
+            return (first == Some(RuleVerb::Attribute), None);
         }
         let before = self.before(node);
         let mut handed = None;
         let place = self.place();
         let parent = self.frames.last().map(|frame| frame.node);
         for rule in rules {
-            if !rule.holds(node, parent, place) || !self.own_and_word(rule, node) {
+            if !rule.applies_to(node, parent, place) || !self.matches_object_and_word(rule, node) {
                 continue;
             }
             match rule.verb {
-                Verb::Def => {
+                RuleVerb::Def => {
                     if self.define(rule, node, before) {
                         break;
                     }
                 }
-                Verb::Bind => {
+                RuleVerb::Bind => {
                     self.bind(rule, node);
                     break;
                 }
-                Verb::Call => {
+                RuleVerb::Call => {
                     self.call(rule, node);
                     break;
                 }
-                Verb::Member => {
+                RuleVerb::Member => {
                     self.member(node);
                     break;
                 }
-                Verb::Ref | Verb::Type => {
+                RuleVerb::Ref | RuleVerb::Type => {
                     self.mention(rule, node);
                     break;
                 }
-                Verb::Ignore => {
+                RuleVerb::Ignore => {
                     for name in rule.name.find_all(node) {
                         self.take(name);
                     }
                 }
-                Verb::Import => return (self.import(rule, node), handed),
-                Verb::Plain => self.plain_until = self.plain_until.max(node.end_byte()),
-                Verb::Base => self.base(node, Use::Inherit),
-                Verb::Wrapper => {
+                RuleVerb::Import => return (self.import(rule, node), handed),
+                RuleVerb::Plain => self.plain_until = self.plain_until.max(node.end_byte()),
+                RuleVerb::Base => self.base(node, UseKind::Inherit),
+                RuleVerb::Wrapper => {
                     let marks = before.map_or(node.start_byte(), |had| had.marks.min(node.start_byte()));
                     let doc = before.and_then(|had| had.doc);
-                    handed = Some(Before { doc, marks, end_row: 0, kept: true });
+                    handed = Some(LeadingMarks { doc, marks, end_row: 0, kept: true });
                 }
-                Verb::Package => {
+                RuleVerb::Package => {
                     if let Some(name) = rule.name.find(node) {
                         self.built.package = dotted(self.text(name)).into_owned();
                         self.take(name);
                     }
-                    // A namespace with braces holds the file's definitions.
+                    // A namespace with braces contains the file's definitions.
                     return (node.child_by_field_name("body").is_some(), None);
                 }
-                Verb::Skip => return (false, None),
-                Verb::Tokens => self.tokens(node),
-                Verb::Comment | Verb::Attribute | Verb::Unwrap => {}
+                RuleVerb::Skip => return (false, None),
+                RuleVerb::Tokens => self.tokens(node),
+                RuleVerb::Comment | RuleVerb::Attribute | RuleVerb::Unwrap => {}
             }
         }
         (node.child_count() > 0, handed)
     }
 
-    fn own_and_word(&self, rule: &Rule, node: Node<'t>) -> bool {
+    fn matches_object_and_word(&self, rule: &NodeRule, node: Node<'t>) -> bool {
         if let Some(own) = &rule.own {
             let Some(object) = own.find(node) else { return false };
             if !self.rules.settings.own.iter().any(|word| word == self.text(object)) {
@@ -301,18 +301,18 @@ impl<'a, 't> Walk<'a, 't> {
         let (start, end) = (node.start_byte(), node.end_byte());
         let rows = (node.start_position().row, node.end_position().row);
         let near = frame.before.filter(|had| had.kept || rows.0 <= had.end_row + 1);
-        let mut now = near.unwrap_or(Before { doc: None, marks: usize::MAX, end_row: rows.1, kept: false });
+        let mut now = near.unwrap_or(LeadingMarks { doc: None, marks: usize::MAX, end_row: rows.1, kept: false });
         if is_doc {
             now.doc = Some((now.doc.map_or(start, |(from, _)| from), end));
         } else {
             now.marks = now.marks.min(start);
         }
-        // A Rust line comment ends with its newline, in the next row.
+        // A Rust line comment includes its newline, and so ends in the next row.
         now.end_row = if self.source[..end].ends_with('\n') { rows.1.saturating_sub(1) } else { rows.1 };
         frame.before = Some(now);
     }
 
-    fn before(&mut self, node: Node<'t>) -> Option<Before> {
+    fn before(&mut self, node: Node<'t>) -> Option<LeadingMarks> {
         let frame = self.frames.last_mut()?;
         if frame.before.is_some_and(|had| had.kept) {
             return frame.before;
@@ -321,7 +321,7 @@ impl<'a, 't> Walk<'a, 't> {
         (node.start_position().row <= before.end_row + 1).then_some(before)
     }
 
-    fn base(&mut self, node: Node<'t>, used: Use) {
-        self.bases.push(Base { start: node.start_byte(), end: node.end_byte(), used });
+    fn base(&mut self, node: Node<'t>, used: UseKind) {
+        self.bases.push(BaseRange { start: node.start_byte(), end: node.end_byte(), used });
     }
 }

@@ -4,14 +4,14 @@ use std::borrow::Cow;
 
 use lathe_grammars::Node;
 
-use super::{Small, Walk};
+use super::{PartBinding, TreeWalk};
 use crate::build_facts::RawSite;
-use crate::facts::{Site, Sym, Use, site_flag};
+use crate::facts::{Site, Sym, UseKind, site_flag};
 use crate::imports;
-use crate::rules::{Rule, Verb};
+use crate::rules::{NodeRule, RuleVerb};
 use crate::text::{dotted, is_path, split_path, type_name};
 
-impl<'a, 't> Walk<'a, 't> {
+impl<'a, 't> TreeWalk<'a, 't> {
     /// The type of a value that is made here: `Foo()` gives `Foo()`, `new Foo` gives `Foo`.
     pub(super) fn infer(&self, value: Node<'t>) -> String {
         let mut value = value;
@@ -25,7 +25,7 @@ impl<'a, 't> Walk<'a, 't> {
                     Some(inner) => value = inner,
                     None => break,
                 },
-                // `make().unwrap()` is what `make` gives.
+                // `make().unwrap()` has the type that `make` gives.
                 "call_expression" => match self.unwrapped(value) {
                     Some(inner) => value = inner,
                     None => break,
@@ -36,13 +36,13 @@ impl<'a, 't> Walk<'a, 't> {
         if matches!(value.kind(), "composite_literal" | "struct_expression") {
             return type_name(self.text(value));
         }
-        let Some(rule) = self.rules.with_verb(value.kind_id(), Verb::Call) else {
-            // `self.a = a`: what the parameter was declared as.
+        let Some(rule) = self.rules.with_verb(value.kind_id(), RuleVerb::Call) else {
+            // `self.a = a` has the declared type of the parameter.
             let named = value.named_child_count() == 0 && is_path(self.text(value));
             return if named { self.built.bound(self.scope(), self.text(value)) } else { String::new() };
         };
         let Some(callee) = rule.name.find(value) else { return String::new() };
-        if rule.says("new") {
+        if rule.has_word("new") {
             return type_name(self.text(callee));
         }
         let (start, end) = match rule.object.find(value).filter(|_| !rule.object.is_empty()) {
@@ -63,7 +63,7 @@ impl<'a, 't> Walk<'a, 't> {
         matches!(method, "unwrap" | "expect" | "unwrap_or_default").then_some(inner)
     }
 
-    pub(super) fn bind(&mut self, rule: &Rule, node: Node<'t>) {
+    pub(super) fn bind(&mut self, rule: &NodeRule, node: Node<'t>) {
         let ty = match rule.ty.find(node).filter(|_| !rule.ty.is_empty()) {
             Some(found) => type_name(self.text(found)),
             None => String::new(),
@@ -79,7 +79,7 @@ impl<'a, 't> Walk<'a, 't> {
         let part = rule.is_within().then(|| self.part(rule, node)).flatten();
         let mut names = Vec::new();
         let mut all = if part.is_some() { rule.name.find_each(node) } else { rule.name.find_all(node) };
-        if rule.says("one") {
+        if rule.has_word("one") {
             all.truncate(1);
         }
         for found in all {
@@ -88,10 +88,10 @@ impl<'a, 't> Walk<'a, 't> {
         let ty = if names.len() == 1 { ty } else { String::new() };
         let def = self.scope();
         for name in names {
-            if rule.says("lower") && self.text(name).starts_with(|c: char| c.is_uppercase()) {
+            if rule.has_word("lower") && self.text(name).starts_with(|c: char| c.is_uppercase()) {
                 continue;
             }
-            if self.rules.with_verb(name.kind_id(), Verb::Member).is_some() {
+            if self.rules.with_verb(name.kind_id(), RuleVerb::Member).is_some() {
                 continue;
             }
             self.take_name(name);
@@ -102,8 +102,8 @@ impl<'a, 't> Walk<'a, 't> {
             let text = self.text(name).trim_start_matches('$');
             if let Some((start, end)) = part {
                 self.small.retain(|small| small.end > start);
-                self.small.push(Small { name: text, start, end });
-                if !rule.says("leaks") {
+                self.small.push(PartBinding { name: text, start, end });
+                if !rule.has_word("leaks") {
                     continue;
                 }
             }
@@ -111,8 +111,8 @@ impl<'a, 't> Walk<'a, 't> {
         }
     }
 
-    /// The part of the text that a rule binds its names in.
-    fn part(&self, rule: &Rule, node: Node<'t>) -> Option<(usize, usize)> {
+    /// The part of the text in which a rule binds its names.
+    fn part(&self, rule: &NodeRule, node: Node<'t>) -> Option<(usize, usize)> {
         let around = self.frames.iter().rev().map(|frame| frame.node);
         let found = std::iter::once(node).chain(around).find(|around| rule.ends_at(*around))?;
         Some((found.start_byte(), found.end_byte()))
@@ -124,7 +124,7 @@ impl<'a, 't> Walk<'a, 't> {
 
     pub(super) fn unwrap(&self, mut node: Node<'t>) -> Node<'t> {
         for _ in 0..4 {
-            match self.rules.with_verb(node.kind_id(), Verb::Unwrap).and_then(|rule| rule.name.find(node)) {
+            match self.rules.with_verb(node.kind_id(), RuleVerb::Unwrap).and_then(|rule| rule.name.find(node)) {
                 Some(inner) => node = inner,
                 None => break,
             }
@@ -132,7 +132,7 @@ impl<'a, 't> Walk<'a, 't> {
         node
     }
 
-    pub(super) fn site(&mut self, name: &'a str, qualifier: Cow<'a, str>, used: Use, at: Node<'t>) {
+    pub(super) fn site(&mut self, name: &'a str, qualifier: Cow<'a, str>, used: UseKind, at: Node<'t>) {
         let name = name.trim_start_matches(['$', '@']);
         if name.is_empty() || name.len() > 120 {
             return;
@@ -144,7 +144,7 @@ impl<'a, 't> Walk<'a, 't> {
             if !root.is_empty() && self.is_small(root, start) {
                 qualifier = Cow::Borrowed("?");
             } else if root.is_empty() && self.is_small(name, start) {
-                if used != Use::Call {
+                if used != UseKind::Call {
                     return;
                 }
                 flags = site_flag::LOCAL;
@@ -158,8 +158,8 @@ impl<'a, 't> Walk<'a, 't> {
             && let Some(base) = self.bases.iter().rev().find(|base| base.start <= start && start < base.end)
         {
             used = base.used;
-        } else if used == Use::Read && start < self.type_until {
-            used = Use::Type;
+        } else if used == UseKind::Read && start < self.type_until {
+            used = UseKind::Type;
         }
         let position = at.start_position();
         self.built.sites.push(RawSite {
@@ -177,14 +177,14 @@ impl<'a, 't> Walk<'a, 't> {
         });
     }
 
-    /// The text of a receiver, if it can be read: `a.b`, `f()`; `?` for anything else.
+    /// The text of a receiver, if it can be parsed: `a.b`, `f()`; `?` for anything else.
     pub(super) fn qualifier(&self, object: Node<'t>) -> Cow<'a, str> {
         let object = self.unwrap(object);
         let text = self.text(object);
         if is_path(text) {
             return dotted(text);
         }
-        if text.len() < 200 && self.rules.with_verb(object.kind_id(), Verb::Call).is_some() {
+        if text.len() < 200 && self.rules.with_verb(object.kind_id(), RuleVerb::Call).is_some() {
             let inferred = self.infer(object);
             if !inferred.is_empty() {
                 return Cow::Owned(inferred);
@@ -193,16 +193,16 @@ impl<'a, 't> Walk<'a, 't> {
         Cow::Borrowed("?")
     }
 
-    /// Name, qualifier and the node of the name, of what is called or read.
+    /// The name, the qualifier and the name's node of something that is called or read.
     pub(super) fn target(&self, node: Node<'t>) -> Option<(&'a str, Cow<'a, str>, Node<'t>)> {
         let node = self.unwrap(node);
-        if let Some(rule) = self.rules.with_verb(node.kind_id(), Verb::Member) {
+        if let Some(rule) = self.rules.with_verb(node.kind_id(), RuleVerb::Member) {
             let mut last = rule.name.find(node)?;
             for _ in 0..8 {
                 let inner = self.unwrap(last);
                 match self
                     .rules
-                    .with_verb(inner.kind_id(), Verb::Member)
+                    .with_verb(inner.kind_id(), RuleVerb::Member)
                     .and_then(|rule| rule.name.find(inner))
                 {
                     Some(next) => last = next,
@@ -232,9 +232,9 @@ impl<'a, 't> Walk<'a, 't> {
         Some((name, dotted(before), node))
     }
 
-    pub(super) fn call(&mut self, rule: &Rule, node: Node<'t>) {
+    pub(super) fn call(&mut self, rule: &NodeRule, node: Node<'t>) {
         let Some(callee) = rule.name.find(node) else { return };
-        if rule.says("construct") {
+        if rule.has_word("construct") {
             return self.construct(callee);
         }
         let found = match rule.object.find(node).filter(|_| !rule.object.is_empty()) {
@@ -247,7 +247,7 @@ impl<'a, 't> Walk<'a, 't> {
             }
             return;
         };
-        if rule.says("upper") && qualifier.is_empty() && !name.starts_with(|c: char| c.is_uppercase()) {
+        if rule.has_word("upper") && qualifier.is_empty() && !name.starts_with(|c: char| c.is_uppercase()) {
             self.take(name_node);
             return;
         }
@@ -255,11 +255,11 @@ impl<'a, 't> Walk<'a, 't> {
             return;
         }
         self.take(name_node);
-        self.site(name, qualifier.clone(), Use::Call, name_node);
+        self.site(name, qualifier.clone(), UseKind::Call, name_node);
         self.special_call(name, &qualifier, node);
     }
 
-    /// `this(1)` and `super(1)` in Java make an object of the class or of what it extends.
+    /// Handles `this(1)` and `super(1)` in Java, which make an object of the class or of its superclass.
     fn construct(&mut self, callee: Node<'t>) {
         let class = self.frames.iter().rev().map(|frame| frame.node).find(|node| {
             node.kind().ends_with("_declaration")
@@ -275,7 +275,7 @@ impl<'a, 't> Walk<'a, 't> {
             class.child_by_field_name("superclass").and_then(|found| found.named_child(0))
         };
         if let Some((name, qualifier, _)) = made.and_then(|made| self.target(made)) {
-            self.site(name, qualifier, Use::Call, callee);
+            self.site(name, qualifier, UseKind::Call, callee);
         }
     }
 
@@ -285,14 +285,14 @@ impl<'a, 't> Walk<'a, 't> {
             return;
         }
         self.take(name_node);
-        self.site(name, qualifier, Use::Read, name_node);
-        // What stands before the last name of a base is where it is, not a base.
+        self.site(name, qualifier, UseKind::Read, name_node);
+        // The part of a base before its last name is a path, not a base.
         self.plain_until = self.plain_until.max(name_node.start_byte());
     }
 
-    pub(super) fn mention(&mut self, rule: &Rule, node: Node<'t>) {
-        let used = if rule.verb == Verb::Type { Use::Type } else { Use::Read };
-        if used == Use::Type && node.named_child_count() > 0 {
+    pub(super) fn mention(&mut self, rule: &NodeRule, node: Node<'t>) {
+        let used = if rule.verb == RuleVerb::Type { UseKind::Type } else { UseKind::Read };
+        if used == UseKind::Type && node.named_child_count() > 0 {
             self.type_until = self.type_until.max(node.end_byte());
             return;
         }
@@ -304,14 +304,14 @@ impl<'a, 't> Walk<'a, 't> {
         self.site(self.text(node), Cow::Borrowed(""), used, node);
     }
 
-    pub(super) fn import(&mut self, rule: &Rule, node: Node<'t>) -> bool {
+    pub(super) fn import(&mut self, rule: &NodeRule, node: Node<'t>) -> bool {
         let style = rule.words.first().map_or("", String::as_str);
         let line = node.start_position().row as u32 + 1;
         let def = self.scope();
-        for brought in imports::read(style, node, self.source) {
+        for brought in imports::parse_import(style, node, self.source) {
             self.built.import(brought, line, def);
         }
-        // `export const a = …` is no import; look inside.
+        // `export const a = …` is not an import, so its content is walked.
         style == "es" && self.text(node).starts_with("export") && node.child_by_field_name("source").is_none()
     }
 }

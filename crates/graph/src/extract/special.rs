@@ -1,16 +1,16 @@
-//! Calls that mean more than a call (`require`, `include`, `attr_reader`, `describe`), and calls inside Rust macros.
+//! Calls with a special meaning (`require`, `include`, `attr_reader`, `describe`), and calls inside Rust macros.
 
 use std::borrow::Cow;
 
 use lathe_grammars::{Language, Node};
 
-use super::{Scope, Walk};
+use super::{Scope, TreeWalk};
 use crate::build_facts::RawDef;
-use crate::facts::{Def, Kind, Sym, Use, def_flag};
-use crate::imports::Brought;
+use crate::facts::{Def, DefKind, Sym, UseKind, def_flag};
+use crate::imports::ImportedName;
 use crate::text::{dotted, one_line};
 
-impl<'a, 't> Walk<'a, 't> {
+impl<'a, 't> TreeWalk<'a, 't> {
     pub(super) fn special_call(&mut self, name: &'a str, qualifier: &str, node: Node<'t>) {
         let settings = &self.rules.settings;
         let is = |list: &[String]| list.iter().any(|word| word == name);
@@ -18,7 +18,7 @@ impl<'a, 't> Walk<'a, 't> {
             self.import_call(node);
         } else if qualifier.is_empty() && is(&settings.base_call) {
             if let Some(arguments) = node.child_by_field_name("arguments") {
-                self.base(arguments, Use::Implement);
+                self.base(arguments, UseKind::Implement);
             }
         } else if qualifier.is_empty() && is(&settings.field_call) {
             self.field_call(node);
@@ -31,7 +31,7 @@ impl<'a, 't> Walk<'a, 't> {
 
     fn arguments(&self, node: Node<'t>) -> Option<Node<'t>> {
         node.child_by_field_name("arguments").or_else(|| {
-            // `it("…")(() => …)`, `it.each([…])("…", …)`: the arguments of the inner call.
+            // For `it("…")(() => …)` and `it.each([…])("…", …)`, the arguments of the inner call.
             node.child_by_field_name("function")?.child_by_field_name("arguments")
         })
     }
@@ -55,7 +55,7 @@ impl<'a, 't> Walk<'a, 't> {
         let module =
             if self.language == Language::Lua { dotted(module).into_owned() } else { module.to_owned() };
         let mut add = |name: &str, alias: &str| {
-            let brought = Brought {
+            let brought = ImportedName {
                 module: module.clone(),
                 name: name.to_owned(),
                 alias: alias.to_owned(),
@@ -97,12 +97,12 @@ impl<'a, 't> Walk<'a, 't> {
             let name = self.text(argument).trim_start_matches(':').trim_matches(['"', '\'']);
             let plain = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
             if plain && self.built.new_member(parent, name) {
-                self.add_plain(Kind::Field, name, node, argument, parent, 0);
+                self.add_plain(DefKind::Field, name, node, argument, parent, 0);
             }
         }
     }
 
-    /// `it("adds", () => …)`: a test that has a sentence for a name.
+    /// Defines a test named by a sentence: `it("adds", () => …)`.
     fn test_call(&mut self, name: &'a str, node: Node<'t>) {
         let title = match self.language {
             // `TEST(Suite, Name)`
@@ -116,11 +116,11 @@ impl<'a, 't> Walk<'a, 't> {
         let parent = self.scope();
         let group = matches!(name, "describe" | "context" | "suite" | "feature" | "fdescribe" | "xdescribe");
         let at = self.built.defs.len() as u32;
-        self.add_plain(Kind::Test, title, node, node, parent, if group { 0 } else { def_flag::TEST });
-        self.scopes.push(Scope { def: at, depth: self.frames.len(), kind: Kind::Test });
+        self.add_plain(DefKind::Test, title, node, node, parent, if group { 0 } else { def_flag::TEST });
+        self.scopes.push(Scope { def: at, depth: self.frames.len(), kind: DefKind::Test });
     }
 
-    fn add_plain(&mut self, kind: Kind, name: &'a str, node: Node<'t>, at: Node<'t>, parent: u32, flags: u8) {
+    fn add_plain(&mut self, kind: DefKind, name: &'a str, node: Node<'t>, at: Node<'t>, parent: u32, flags: u8) {
         let head = self.text(node).lines().next().unwrap_or("");
         self.built.defs.push(RawDef {
             name: Cow::Borrowed(name),
@@ -146,7 +146,8 @@ impl<'a, 't> Walk<'a, 't> {
         });
     }
 
-    /// The arguments of a Rust macro are tokens, not expressions; what looks like a call there is one.
+    /// Finds calls in the arguments of a Rust macro, which are tokens and not expressions: tokens that look like a
+    /// call count as one.
     pub(super) fn tokens(&mut self, tree: Node<'t>) {
         let mut cursor = tree.walk();
         let all: Vec<Node<'t>> = tree.children(&mut cursor).collect();
@@ -179,7 +180,7 @@ impl<'a, 't> Walk<'a, 't> {
             };
             let name = self.text(*node);
             self.take(*node);
-            self.site(name, qualifier, Use::Call, *node);
+            self.site(name, qualifier, UseKind::Call, *node);
         }
     }
 }

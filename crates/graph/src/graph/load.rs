@@ -1,44 +1,44 @@
-//! From the database to a snapshot with its index.
+//! Loads a snapshot with its index from the database.
 
 use std::sync::Arc;
 
-use super::{Busy, Graph, Progress, Refreshed, Wants};
+use super::{Busy, Graph, Progress, RefreshReport, Wants};
 use crate::error::GraphError;
 use crate::facts::Gap;
 use crate::hash::QuickMap;
 use crate::index::{Index, make};
-use crate::lazy::Lazy;
-use crate::making::Making;
+use crate::lazy::LazyFacts;
+use crate::index_build::IndexBuild;
 use crate::snapshot::{FileFacts, Snapshot};
-use crate::store::{FileRow, Store, damaged};
+use crate::store::{FileRow, Store, is_database_damage};
 
-/// With more files than this looked at beside the index, it is made again.
+/// With more changed files than this in addition to the index, the index is made again.
 const BESIDE: usize = 16;
 
 impl Graph {
-    /// The facts of all files, after looking at them.
-    pub fn fresh(&mut self, progress: Progress<'_>) -> Result<(Arc<Snapshot>, Refreshed), GraphError> {
+    /// The facts of all files, after checking them.
+    pub fn fresh(&mut self, progress: Progress<'_>) -> Result<(Arc<Snapshot>, RefreshReport), GraphError> {
         let mut refreshed = self.refresh_when(Busy::Wait, Wants::Facts, progress)?;
-        self.trusted()?.read_all(self.limits.threads);
-        if self.mend()? {
+        self.last_read()?.read_all(self.limits.threads);
+        if self.repair()? {
             refreshed = self.refresh_when(Busy::Wait, Wants::Facts, progress)?;
         }
-        Ok((self.complete()?, refreshed))
+        Ok((self.ensure_index()?, refreshed))
     }
 
-    /// The same, but while another builder reads much of it, the facts of what has been read; `pending` says of the rest.
-    /// Facts are read when they are looked at: [`Graph::mend`] tells whether all could be.
-    pub fn present(&mut self) -> Result<(Arc<Snapshot>, Refreshed), GraphError> {
-        self.mend()?;
+    /// The present facts. While another builder reads many files, these are the facts read so far, and `pending`
+    /// counts the rest. Facts are read on first use: [`Graph::repair`] tells whether all could be read.
+    pub fn present(&mut self) -> Result<(Arc<Snapshot>, RefreshReport), GraphError> {
+        self.repair()?;
         let refreshed = self.refresh_when(Busy::Answer, Wants::Facts, &|_, _| ())?;
-        Ok((self.complete()?, refreshed))
+        Ok((self.ensure_index()?, refreshed))
     }
 
-    /// The facts as they were last read: for a caller that knows nothing has changed, or that would rather have
-    /// part of the answer than wait.
-    pub fn trusted(&mut self) -> Result<Arc<Snapshot>, GraphError> {
+    /// The facts as they were last read: for a caller that knows that nothing has changed, or that prefers a part of
+    /// the answer to waiting.
+    pub fn last_read(&mut self) -> Result<Arc<Snapshot>, GraphError> {
         match self.load() {
-            Err(GraphError::Database(error)) if damaged(&error) => {
+            Err(GraphError::Database(error)) if is_database_damage(&error) => {
                 self.start_again(&error)?;
                 self.try_refresh(Busy::Wait, Wants::Order, &|_, _| ())?;
                 self.load()
@@ -47,21 +47,21 @@ impl Graph {
         }
     }
 
-    /// Sees to it that there is an index. A process that stays makes it beside its work and answers without it until then;
-    /// one that does not makes it now, so that the next need not.
-    pub(crate) fn complete(&mut self) -> Result<Arc<Snapshot>, GraphError> {
-        let snapshot = self.trusted()?;
+    /// Ensures that there is an index. A process that keeps running makes it in the background and answers without it
+    /// until then. A short process makes it now, so that the next process need not.
+    pub(crate) fn ensure_index(&mut self) -> Result<Arc<Snapshot>, GraphError> {
+        let snapshot = self.last_read()?;
         let holds = snapshot.has_index() && snapshot.changed().len() <= BESIDE;
         if holds || snapshot.files.is_empty() || !self.pending.is_empty() || self.making.is_some() {
             return Ok(snapshot);
         }
-        let (path, root, born) = (self.store.path.clone(), self.root.clone(), self.store.born()?);
+        let (path, root, born) = (self.store.path.clone(), self.root.clone(), self.store.database_id()?);
         let keep = move |index: &Index| {
-            // It can be made again: that it is not kept is not worth a word.
+            // The index can be made again, so a failure to store it is not reported.
             let _ = Store::put_derived(&path, &root, &born, &index.sections());
         };
         if self.watch.is_some() {
-            self.making = Making::start(snapshot.clone(), keep);
+            self.making = IndexBuild::start(snapshot.clone(), keep);
             return Ok(snapshot);
         }
         let plain = snapshot.without_index();
@@ -71,31 +71,31 @@ impl Graph {
         {
             keep(&index);
             self.index = Some(Arc::new(index));
-            self.outdated();
+            self.set_snapshot_aside();
         }
-        self.trusted()
+        self.last_read()
     }
 
-    /// After an answer: whether something of the database could not be read, so that the answer may lack it. It is
-    /// forgotten, and had from the files when they are looked at next.
-    pub fn mend(&mut self) -> Result<bool, GraphError> {
+    /// Called after an answer. Tells whether something in the database could not be read, so that the answer may lack
+    /// it. The unreadable parts are deleted, and made from the files at the next check.
+    pub fn repair(&mut self) -> Result<bool, GraphError> {
         let source = self.store.facts();
         if !source.is_lost() {
             return Ok(false);
         }
-        // One that is damaged is seldom alone.
+        // A damaged content is seldom the only one.
         if let Some(snapshot) = self.snapshot.take() {
             snapshot.read_all(self.limits.threads);
         }
-        (self.before, self.index, self.making, self.rows) = (None, None, None, None);
+        (self.previous, self.index, self.making, self.rows) = (None, None, None, None);
         let forgotten =
             source.take_damaged().into_iter().try_for_each(|content| self.store.drop_content(content));
         match forgotten.and_then(|()| self.store.drop_derived()) {
-            Err(error) if damaged(&error) => self.start_again(&error)?,
+            Err(error) if is_database_damage(&error) => self.start_again(&error)?,
             Err(error) => return Err(error.into()),
             Ok(()) => {
                 let word = "a part of the code graph could not be read and was had from the files again";
-                self.store.words.push(word.to_owned());
+                self.store.messages.push(word.to_owned());
             }
         }
         Ok(true)
@@ -108,34 +108,34 @@ impl Graph {
             return Ok(rows.clone());
         }
         let rows = Arc::new(self.store.files()?);
-        // What was written between the two is read again.
+        // Rows written between the two queries are read again.
         self.rows = Some((version, rows.clone()));
         Ok(rows)
     }
 
     pub(super) fn start_again(&mut self, error: &rusqlite::Error) -> Result<(), GraphError> {
-        (self.snapshot, self.before, self.index, self.making) = (None, None, None, None);
+        (self.snapshot, self.previous, self.index, self.making) = (None, None, None, None);
         (self.rows, self.layout) = (None, None);
-        self.store.start_again(&self.root, error)
+        self.store.discard_and_rebuild(&self.root, error)
     }
 
-    pub(super) fn outdated(&mut self) {
-        self.before = self.snapshot.take().or(self.before.take());
+    pub(super) fn set_snapshot_aside(&mut self) {
+        self.previous = self.snapshot.take().or(self.previous.take());
     }
 
     pub(super) fn load(&mut self) -> Result<Arc<Snapshot>, GraphError> {
-        if let Some(made) = self.making.take_if(|making| making.is_done()).and_then(Making::made) {
+        if let Some(made) = self.making.take_if(|making| making.is_done()).and_then(IndexBuild::finish) {
             self.index = Some(made);
-            self.outdated();
+            self.set_snapshot_aside();
         }
         let version = self.store.data_version()?;
         if let Some(snapshot) = self.snapshot.clone().filter(|_| version == self.version) {
             return Ok(snapshot);
         }
-        self.outdated();
+        self.set_snapshot_aside();
         // The number of a content is never given to another one.
-        let before = self.before.take();
-        let mut seen: QuickMap<i64, Arc<Lazy>> = before
+        let before = self.previous.take();
+        let mut seen: QuickMap<i64, Arc<LazyFacts>> = before
             .iter()
             .flat_map(|before| &before.files)
             .map(|file| (file.content, file.facts.clone()))
@@ -147,12 +147,12 @@ impl Graph {
             if self.pending.contains(&row.path) {
                 continue;
             }
-            if row.gap.left_out() {
+            if row.gap.is_left_out() {
                 out.push((row.path.clone(), row.gap));
             }
             let Some(content) = row.content else { continue };
             let facts =
-                seen.entry(content).or_insert_with(|| Arc::new(Lazy::new(content, source.clone()))).clone();
+                seen.entry(content).or_insert_with(|| Arc::new(LazyFacts::new(content, source.clone()))).clone();
             files.push(FileFacts { path: row.path.as_str().into(), content, facts });
         }
         if self.beyond > 0 {
@@ -167,7 +167,7 @@ impl Graph {
         }
         let mut snapshot = Snapshot::new(self.root.clone(), files, out);
         if let (Some(index), Some(changed)) = (&self.index, changed) {
-            snapshot = snapshot.indexed(index.clone(), changed);
+            snapshot = snapshot.with_index(index.clone(), changed);
         }
         let snapshot = Arc::new(snapshot);
         self.version = self.store.data_version()?;

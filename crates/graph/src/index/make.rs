@@ -1,4 +1,4 @@
-//! Making the index: every use of every file is resolved once, by several threads.
+//! Makes the index: every use of every file is resolved once, by several threads.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,24 +9,24 @@ use super::{
     ANYONE, BASES, HEAD, IMPORTED, Index, LINKS, NAME_ENDS, NAME_STARTS, NAME_TEXT, NAMED, RANKS, RECORD,
 };
 use super::{SYMBOLS, TOP};
-use crate::facts::{NONE, Use};
+use crate::facts::{NONE, UseKind};
 use crate::hash::QuickMap;
 use crate::interface::interface;
 use crate::query::{Query, in_test};
-use crate::rank::{Links, file_links, worth};
+use crate::rank::{RankLinks, file_links, worth};
 use crate::resolve::Meaning;
 use crate::snapshot::{Snapshot, Symbol};
 
-/// Uses of about so many bytes are kept together.
+/// The approximate size in bytes of a chunk of uses.
 const CHUNK: usize = 16 << 10;
 
-/// So many definitions are kept in the order of their worth to a map.
+/// The number of definitions that are stored in the order of their worth for a map.
 const MOST: usize = 4096;
 
 #[derive(Default)]
-struct Bytes(Vec<u8>);
+struct ByteWriter(Vec<u8>);
 
-impl Bytes {
+impl ByteWriter {
     fn put(&mut self, value: u32) {
         self.0.extend_from_slice(&value.to_le_bytes());
     }
@@ -36,21 +36,21 @@ impl Bytes {
     }
 }
 
-/// What one file adds.
+/// The part of the index that one file adds.
 #[derive(Default)]
-struct Added {
-    /// The name that is used, and the record.
+struct FileEntries {
+    /// The used name, and the record.
     uses: Vec<(u32, [u32; 5])>,
     links: Vec<(u32, u32, f32)>,
     bases: Vec<(u32, Vec<u32>, bool)>,
     imports: Vec<(u32, u32)>,
 }
 
-/// Nothing if it was told to stop.
+/// Makes the index. None if it was stopped.
 pub fn make(snapshot: &Snapshot, threads: usize, stop: &AtomicBool) -> Option<Index> {
     let mut index = skeleton(snapshot)?;
     let next = AtomicUsize::new(0);
-    let all: Mutex<Vec<(usize, Added)>> = Mutex::default();
+    let all: Mutex<Vec<(usize, FileEntries)>> = Mutex::default();
     std::thread::scope(|scope| {
         for _ in 0..threads.max(1) {
             scope.spawn(|| {
@@ -73,7 +73,7 @@ pub fn make(snapshot: &Snapshot, threads: usize, stop: &AtomicBool) -> Option<In
     let mut all = all.into_inner();
     all.sort_unstable_by_key(|(file, _)| *file);
     put_uses(&mut index, &mut all);
-    let (mut links, mut bases, mut list) = (Vec::new(), Vec::new(), Bytes::default());
+    let (mut links, mut bases, mut list) = (Vec::new(), Vec::new(), ByteWriter::default());
     let mut importers: Vec<Vec<(u32, u32)>> = vec![Vec::new(); snapshot.files.len()];
     for (file, added) in all {
         links.extend(added.links);
@@ -86,14 +86,14 @@ pub fn make(snapshot: &Snapshot, threads: usize, stop: &AtomicBool) -> Option<In
             importers[target as usize].push((file as u32, line));
         }
     }
-    let mut head = Bytes::default();
+    let mut head = ByteWriter::default();
     head.put(bases.len() as u32);
     for (one, at) in bases {
         head.put(one);
         head.put(at);
     }
     head.0.append(&mut list.0);
-    let mut imported = Bytes::default();
+    let mut imported = ByteWriter::default();
     let mut at = 0;
     imported.put(0);
     for of in &importers {
@@ -107,7 +107,7 @@ pub fn make(snapshot: &Snapshot, threads: usize, stop: &AtomicBool) -> Option<In
     index.parts[LINKS] = OnceLock::from(grouped(&index, links).into_boxed_slice());
     index.parts[BASES] = OnceLock::from(head.0.into_boxed_slice());
     index.parts[IMPORTED] = OnceLock::from(imported.0.into_boxed_slice());
-    let ranks = Links::of(&index).ranks();
+    let ranks = RankLinks::of(&index).ranks();
     let mut order: Vec<(f32, u32)> = (index.symbols(0..index.total()))
         .map(|(at, symbol)| (worth(snapshot, &index, symbol) * ranks[at as usize], at))
         .collect();
@@ -117,16 +117,16 @@ pub fn make(snapshot: &Snapshot, threads: usize, stop: &AtomicBool) -> Option<In
         order.truncate(MOST);
     }
     order.sort_unstable_by(before);
-    let mut top = Bytes::default();
+    let mut top = ByteWriter::default();
     order.into_iter().for_each(|(_, at)| top.put(at));
-    let mut kept = Bytes::default();
+    let mut kept = ByteWriter::default();
     ranks.into_iter().for_each(|rank| kept.put(rank.to_bits()));
     index.parts[TOP] = OnceLock::from(top.0.into_boxed_slice());
     index.parts[RANKS] = OnceLock::from(kept.0.into_boxed_slice());
     Some(index)
 }
 
-/// Files, names and definitions: what all that follows is numbered by.
+/// Makes the files, names and definitions, by which all other parts are numbered.
 fn skeleton(snapshot: &Snapshot) -> Option<Index> {
     let mut numbers: QuickMap<&str, u32> = QuickMap::default();
     for symbol in snapshot.symbols() {
@@ -138,10 +138,10 @@ fn skeleton(snapshot: &Snapshot) -> Option<Index> {
     for (at, name) in names.iter().enumerate() {
         numbers.insert(name, at as u32);
     }
-    let mut head = Bytes::default();
+    let mut head = ByteWriter::default();
     head.put(snapshot.files.len() as u32);
     head.put(0);
-    let (mut symbols, mut named) = (Bytes::default(), vec![Vec::new(); names.len()]);
+    let (mut symbols, mut named) = (ByteWriter::default(), vec![Vec::new(); names.len()]);
     for (at, file) in snapshot.files.iter().enumerate() {
         let (at, facts) = (at as u32, snapshot.facts(at as u32));
         let packages = crate::modules::packages(snapshot, at).join("\0");
@@ -155,7 +155,7 @@ fn skeleton(snapshot: &Snapshot) -> Option<Index> {
         for (number, def) in facts.defs.iter().enumerate() {
             let symbol = Symbol { file: at, def: number as u32 };
             let name = *numbers.get(facts.name(def))?;
-            if def.kind != crate::facts::Kind::Impl {
+            if def.kind != crate::facts::DefKind::Impl {
                 named[name as usize].push(symbol);
             }
             symbols.put(name);
@@ -164,12 +164,12 @@ fn skeleton(snapshot: &Snapshot) -> Option<Index> {
             symbols.put(def.kind as u32 | u32::from(def.flags) << 8 | marks);
         }
     }
-    let (mut text, mut ends) = (Bytes::default(), Bytes::default());
+    let (mut text, mut ends) = (ByteWriter::default(), ByteWriter::default());
     for name in &names {
         text.0.extend_from_slice(name.as_bytes());
         ends.put(text.0.len() as u32);
     }
-    let (mut starts, mut pairs) = (Bytes::default(), Bytes::default());
+    let (mut starts, mut pairs) = (ByteWriter::default(), ByteWriter::default());
     starts.put(0);
     let mut at = 0;
     for of in &named {
@@ -194,9 +194,9 @@ fn skeleton(snapshot: &Snapshot) -> Option<Index> {
     Some(index)
 }
 
-fn add(query: &Query<'_>, index: &Index, file: u32) -> Added {
+fn add(query: &Query<'_>, index: &Index, file: u32) -> FileEntries {
     let facts = query.snapshot.facts(file);
-    let mut added = Added::default();
+    let mut added = FileEntries::default();
     let mut names: QuickMap<u32, Option<u32>> = QuickMap::default();
     let (uses, links) = (&mut added.uses, &mut added.links);
     *links = file_links(query, index, file, |at, site, meaning| {
@@ -222,14 +222,14 @@ fn add(query: &Query<'_>, index: &Index, file: u32) -> Added {
         }
     });
     let mut types: Vec<u32> = (facts.sites.iter())
-        .filter(|site| matches!(site.used, Use::Inherit | Use::Implement))
+        .filter(|site| matches!(site.used, UseKind::Inherit | UseKind::Implement))
         .map(|site| site.def)
         .filter(|def| *def != NONE)
         .collect();
-    // A block that adds to a type speaks for every type of that name in the file.
+    // A block that adds to a type counts for every type of that name in the file.
     let blocks: Vec<&str> = (types.iter())
         .filter_map(|def| facts.def(*def))
-        .filter(|def| def.kind == crate::facts::Kind::Impl)
+        .filter(|def| def.kind == crate::facts::DefKind::Impl)
         .map(|def| facts.name(def))
         .collect();
     types.extend(
@@ -250,10 +250,10 @@ fn add(query: &Query<'_>, index: &Index, file: u32) -> Added {
     added
 }
 
-/// Links by where they come from, with the part of the rank that each takes.
+/// Groups links by their start, each with the part of the rank that it takes.
 fn grouped(index: &Index, mut links: Vec<(u32, u32, f32)>) -> Vec<u8> {
     links.sort_unstable_by_key(|(from, to, _)| (*from, *to));
-    let (mut starts, mut pairs) = (Bytes::default(), Bytes::default());
+    let (mut starts, mut pairs) = (ByteWriter::default(), ByteWriter::default());
     let mut rest = links.as_slice();
     starts.put(0);
     for node in 0..index.nodes() {
@@ -270,8 +270,8 @@ fn grouped(index: &Index, mut links: Vec<(u32, u32, f32)>) -> Vec<u8> {
     starts.0
 }
 
-/// Groups the uses by the name that is used, and those by target.
-fn put_uses(index: &mut Index, all: &mut [(usize, Added)]) {
+/// Groups the uses by the used name, and within a name by target.
+fn put_uses(index: &mut Index, all: &mut [(usize, FileEntries)]) {
     let names = index.names() as usize;
     let mut starts = vec![0u32; names + 1];
     for (name, _) in all.iter().flat_map(|(_, added)| &added.uses) {
@@ -295,7 +295,7 @@ fn put_uses(index: &mut Index, all: &mut [(usize, Added)]) {
         while end < names && (starts[end + 1] - starts[first]) as usize * RECORD < CHUNK {
             end += 1;
         }
-        let mut bytes = Bytes::default();
+        let mut bytes = ByteWriter::default();
         for at in first..=end {
             bytes.put(starts[at] - starts[first]);
         }
@@ -308,7 +308,7 @@ fn put_uses(index: &mut Index, all: &mut [(usize, Added)]) {
         chunks.push(OnceLock::from(bytes.0.into_boxed_slice()));
         first = end;
     }
-    let mut head = Bytes::default();
+    let mut head = ByteWriter::default();
     head.put(index.files.len() as u32);
     head.put(firsts.len() as u32);
     firsts.iter().for_each(|first| head.put(*first));

@@ -1,10 +1,12 @@
-//! Everything resolved, kept: who uses each definition, by name, so that a question about a common name is a look-up.
+//! The stored result of resolution: the users of each definition, by name, so that a question about a common name is
+//! a look-up.
 //!
-//! It is derived from the facts of all files, and holds for the contents it names. A file whose content is another one but
-//! whose interface is the same leaves the rest of it right: what it says about that file is passed over, and the file is
-//! looked at itself. With any other difference it is not used at all, so nothing in an answer can be older than the files.
+//! It is derived from the facts of all files, and is valid for the contents it names. If a file has another content
+//! but the same interface, the rest of the index stays valid: its entries about that file are skipped, and the file
+//! itself is resolved. With any other difference the index is not used at all, so nothing in an answer can be older
+//! than the files.
 //!
-//! Kept in parts that are read when they are first needed. Numbers are little-endian words of four bytes.
+//! It is stored in parts that are read on first use. Numbers are little-endian words of four bytes.
 
 mod make;
 
@@ -12,70 +14,70 @@ use std::sync::{Arc, OnceLock};
 
 pub use make::make;
 
-use crate::facts::{Kind, Use};
-use crate::lazy::Source;
-use crate::references::Like;
+use crate::facts::{DefKind, UseKind};
+use crate::lazy::FactsSource;
+use crate::references::UseFilter;
 use crate::resolve::Confidence;
 use crate::snapshot::Symbol;
 
-/// The parts, by their number in the database; those with the uses follow them.
+/// The parts, by their number in the database. The parts with the uses follow them.
 const HEAD: usize = 0;
 const NAME_TEXT: usize = 1;
-/// Where each name ends in the text, and, as many again and one, where its definitions begin.
+/// The end of each name in the text, and, as many again and one, the start of its definitions.
 const NAME_ENDS: usize = 2;
 const NAME_STARTS: usize = 3;
-/// File and number of each definition, by name.
+/// The file and number of each definition, by name.
 const NAMED: usize = 4;
-/// Of each definition by file: its name, the definition around it, and what it is.
+/// For each definition by file: its name, the definition around it, and its properties.
 const SYMBOLS: usize = 5;
-/// Of each type that has bases: the type, whether all are known, their count, and they.
+/// For each type with bases: the type, whether all are known, their count, and the bases.
 const BASES: usize = 6;
-/// Of each file where its importers begin, then pairs of file and line.
+/// For each file the start of its importers, then pairs of file and line.
 const IMPORTED: usize = 7;
-/// Of each node where its links begin, and the end; then pairs of where to, and which part of its rank.
+/// For each node the start of its links, and the end; then pairs of target and part of the rank.
 const LINKS: usize = 8;
-/// The definitions of most worth to a map for no task in particular.
+/// The definitions of most worth for a map without a task.
 const TOP: usize = 9;
-/// The rank of every node of such a map.
+/// The rank of every node in such a map.
 const RANKS: usize = 10;
 const PARTS: usize = 11;
 
-/// A use in the parts after these.
+/// The size of a use in the parts after these.
 const RECORD: usize = 20;
 
-/// The target of a use whose receiver nothing is known about: every member of the name.
+/// The target of a use with an unknown receiver: every member of the name.
 const ANYONE: u32 = (1 << 24) - 1;
 
-/// One file it was made from.
+/// A file that the index was made from.
 #[derive(Debug, Clone)]
-pub struct Indexed {
+pub struct IndexedFile {
     pub path: String,
     pub content: i64,
     pub interface: i64,
-    /// The packages and modules it says it is, with a zero byte between them.
+    /// The packages and modules that it declares, with a zero byte between them.
     pub packages: String,
 }
 
-/// What an index knows of a definition without its facts.
+/// The properties of a definition that an index knows without its facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Brief {
-    pub kind: Kind,
+    pub kind: DefKind,
     pub flags: u8,
     pub parent: u32,
-    /// Belongs to a type that is not around it.
+    /// True if it belongs to a type that is not around it.
     pub owned: bool,
-    /// Is a test, or stands in one.
+    /// True if it is a test, or is nested in one.
     pub test: bool,
 }
 
 /// A use of a definition, or of any with its name.
 #[derive(Debug, Clone, Copy)]
-pub struct Used {
-    /// Nothing: every member of the name.
+pub struct IndexedUse {
+    /// None stands for every member of the name.
     pub target: Option<u32>,
     pub confidence: Confidence,
-    pub used: Use,
-    /// The use may mean others too.
+    pub used: UseKind,
+    /// True if the use may mean others too.
     pub shared: bool,
     pub file: u32,
     pub site: u32,
@@ -83,18 +85,18 @@ pub struct Used {
     pub def: u32,
 }
 
-/// Names in lower case, one per line, and where each begins.
+/// Names in lower case, one per line, and the start of each.
 pub type Folded = (String, Vec<u32>);
 
 pub struct Index {
-    pub files: Vec<Indexed>,
-    /// The first definition of each file among all, and the end.
+    pub files: Vec<IndexedFile>,
+    /// The number of the first definition of each file, and the end.
     starts: Vec<u32>,
     parts: [OnceLock<Box<[u8]>>; PARTS],
     /// The first name of each part with uses.
     firsts: Vec<u32>,
     uses: Vec<OnceLock<Box<[u8]>>>,
-    source: Option<Arc<Source>>,
+    source: Option<Arc<FactsSource>>,
     folded: OnceLock<Folded>,
     worths: OnceLock<Vec<f32>>,
 }
@@ -105,8 +107,8 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 impl Index {
-    /// The one in the database, if there is one that can be read.
-    pub fn open(source: Arc<Source>) -> Option<Self> {
+    /// The index in the database, if there is one that can be read.
+    pub fn open(source: Arc<FactsSource>) -> Option<Self> {
         let head = {
             let db = source.db();
             let there =
@@ -136,7 +138,7 @@ impl Index {
             let (path, after) = after.split_at_checked(word(numbers, 5)? as usize)?;
             let (packages, after) = after.split_at_checked(word(numbers, 6)? as usize)?;
             let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
-            files.push(Indexed { path: text(path)?, content, interface, packages: text(packages)? });
+            files.push(IndexedFile { path: text(path)?, content, interface, packages: text(packages)? });
             starts.push(starts.last()?.checked_add(word(numbers, 4)?)?);
             rest = after;
         }
@@ -153,7 +155,7 @@ impl Index {
         })
     }
 
-    /// All parts as they are written.
+    /// All parts in the form in which they are stored.
     pub fn sections(&self) -> Vec<(i64, &[u8])> {
         let parts = self.parts.iter().enumerate().filter_map(|(at, part)| Some((at as i64, &**part.get()?)));
         let uses =
@@ -206,7 +208,7 @@ impl Index {
         })
     }
 
-    /// The same, in one file.
+    /// Definitions of a name in one file.
     pub fn named_in(&self, name: u32, file: u32) -> impl Iterator<Item = Symbol> + '_ {
         let (starts, all) = (self.part(NAME_STARTS), self.part(NAMED));
         let start = word(starts, name as usize).unwrap_or(0) as usize;
@@ -235,7 +237,7 @@ impl Index {
         Symbol { file: file as u32, def: number - self.starts.get(file).copied().unwrap_or(0) }
     }
 
-    /// The same for many, which come in order.
+    /// The definitions of many numbers, which come in order.
     pub fn symbols(&self, numbers: impl Iterator<Item = u32>) -> impl Iterator<Item = (u32, Symbol)> {
         let mut file = 0;
         numbers.map(move |number| {
@@ -266,7 +268,7 @@ impl Index {
         let all = self.part(SYMBOLS);
         let (parent, what) = (word(all, at + 1)?, word(all, at + 2)?);
         Some(Brief {
-            kind: *Kind::ALL.get((what & 0xff) as usize)?,
+            kind: *DefKind::ALL.get((what & 0xff) as usize)?,
             flags: (what >> 8 & 0xff) as u8,
             parent,
             owned: what >> 16 & 1 != 0,
@@ -274,7 +276,7 @@ impl Index {
         })
     }
 
-    /// The types a type is made from, and whether all are known; for one that says it is made from none, nothing.
+    /// The base types of a type, and whether all are known. Empty for a type that declares none.
     pub fn bases(&self, one: Symbol) -> Option<(Vec<Symbol>, bool)> {
         let all = self.part(BASES);
         let wanted = self.number(one)?;
@@ -297,7 +299,7 @@ impl Index {
         Some((Vec::new(), true))
     }
 
-    /// Files that import a file, and the line where.
+    /// The files that import a file, each with the line of the import.
     pub fn imported(&self, file: u32) -> impl Iterator<Item = (u32, u32)> + '_ {
         let all = self.part(IMPORTED);
         let head = self.files.len() + 1;
@@ -306,12 +308,12 @@ impl Index {
             .filter_map(move |pair| Some((word(all, head + pair * 2)?, word(all, head + pair * 2 + 1)?)))
     }
 
-    /// Definitions and files: what has a rank.
+    /// The number of nodes with a rank: definitions and files.
     pub fn nodes(&self) -> u32 {
         self.total() + self.files.len() as u32
     }
 
-    /// Where the rank of a node goes, and which part of it.
+    /// The links of a node, each with the part of the rank that it takes.
     pub fn links(&self, node: u32) -> impl ExactSizeIterator<Item = (u32, f32)> + '_ {
         let (all, head) = (self.part(LINKS), self.nodes() as usize + 1);
         let at = |node: u32| (head + word(all, node as usize).unwrap_or(0) as usize * 2) * 4;
@@ -329,9 +331,9 @@ impl Index {
         word(self.part(RANKS), node as usize).map_or(0.0, f32::from_bits)
     }
 
-    /// The uses of a name's definitions, by target; those of anyone, which are never sure, last. One target: only those that
-    /// may mean it.
-    pub fn uses(&self, name: u32, target: Option<u32>, like: Like) -> impl Iterator<Item = Used> + '_ {
+    /// The uses of a name's definitions, by target. Uses with an unknown receiver, which are never sure, come last.
+    /// With `target`, only the uses that may mean it.
+    pub fn uses(&self, name: u32, target: Option<u32>, like: UseFilter) -> impl Iterator<Item = IndexedUse> + '_ {
         let records = self.records(name).unwrap_or_default();
         let rank = |at: usize| word(&records[at * RECORD..], 0).unwrap_or(0) & ANYONE;
         let count = records.len() / RECORD;
@@ -355,8 +357,8 @@ impl Index {
             let first = word(record, 0)?;
             let confidence = [Confidence::NameOnly, Confidence::Likely, Confidence::Exact]
                 [(first >> 28 & 3).min(2) as usize];
-            let used = *Use::ALL.get((first >> 24 & 15) as usize)?;
-            if !like.holds(used, confidence) {
+            let used = *UseKind::ALL.get((first >> 24 & 15) as usize)?;
+            if !like.matches(used, confidence) {
                 return None;
             }
             let target = match first & ANYONE {
@@ -367,7 +369,7 @@ impl Index {
                     Some(self.number(Symbol { file: word(all, pair)?, def: word(all, pair + 1)? })?)
                 }
             };
-            Some(Used {
+            Some(IndexedUse {
                 target,
                 confidence,
                 used,
@@ -380,7 +382,7 @@ impl Index {
         })
     }
 
-    /// Which of the definitions of a name this is.
+    /// The position of a definition among those of a name.
     fn rank_of(&self, name: u32, number: u32) -> Option<u32> {
         let wanted = self.symbol(number);
         let (starts, all) = (self.part(NAME_STARTS), self.part(NAMED));

@@ -1,15 +1,15 @@
-//! Types and their members: what a receiver is, and where its method stands.
+//! Types and their members: finds the type of a receiver and the place of its method.
 
 use lathe_grammars::Language;
 
-use super::{Confidence, DEPTH, Resolver, Value};
-use crate::facts::{Kind, NONE, Site, Use};
+use super::{Confidence, DEPTH, Resolver, ResolvedValue};
+use crate::facts::{DefKind, NONE, Site, UseKind};
 use crate::hash::QuickSet;
 use crate::modules::is_called;
 use crate::snapshot::Symbol;
 
 impl Resolver<'_> {
-    /// The type a definition stands in.
+    /// The type that contains a definition.
     pub(super) fn own_types(&self, file: u32, scope: u32) -> Vec<Symbol> {
         let facts = self.snapshot.facts(file);
         let mut at = scope;
@@ -19,7 +19,7 @@ impl Resolver<'_> {
                 let owner = facts.str(def.owner);
                 return self.types_named(file, owner.rsplit('.').next().unwrap_or(owner));
             }
-            if def.kind == Kind::Impl {
+            if def.kind == DefKind::Impl {
                 return self.types_named(file, facts.name(def));
             }
             if def.kind.is_type() {
@@ -33,13 +33,13 @@ impl Resolver<'_> {
     pub(super) fn types_named(&self, file: u32, name: &str) -> Vec<Symbol> {
         let is_type = |symbol: &Symbol| {
             let kind = self.snapshot.def(*symbol).kind;
-            kind.is_type() || matches!(kind, Kind::Type | Kind::Variable)
+            kind.is_type() || matches!(kind, DefKind::Type | DefKind::Variable)
         };
         let here: Vec<Symbol> = self.in_file(file, name).filter(is_type).collect();
         if !here.is_empty() {
             return here;
         }
-        if let Value::Symbols(found, _) = self.bare(file, NONE, name, false, 1) {
+        if let ResolvedValue::Symbols(found, _) = self.resolve_bare(file, NONE, name, false, 1) {
             return found.into_iter().filter(is_type).collect();
         }
         let family = self.snapshot.family(file);
@@ -50,19 +50,19 @@ impl Resolver<'_> {
             .collect()
     }
 
-    /// A dotted expression: `self.a`, `module.Class`, `make().x`.
-    pub(super) fn path(&self, file: u32, scope: u32, text: &str, typed: bool, depth: usize) -> Value {
+    /// Resolves a dotted expression: `self.a`, `module.Class`, `make().x`.
+    pub(super) fn resolve_path(&self, file: u32, scope: u32, text: &str, typed: bool, depth: usize) -> ResolvedValue {
         if depth > DEPTH || text == "?" {
-            return Value::Unknown;
+            return ResolvedValue::Unknown;
         }
-        let Some(settings) = self.settings(file) else { return Value::Unknown };
+        let Some(settings) = self.settings(file) else { return ResolvedValue::Unknown };
         let parts: Vec<&str> = text.split('.').collect();
         let root = parts[0];
-        let (mut value, mut used) = (Value::Unknown, 1);
+        let (mut value, mut used) = (ResolvedValue::Unknown, 1);
         if let Some((found, supers)) = self.rust_root(file, scope, &parts) {
             (value, used) = (found, supers);
         } else if settings.own.iter().any(|word| word == root) {
-            value = Value::Object(self.own_types(file, scope), Confidence::Exact);
+            value = ResolvedValue::Object(self.own_types(file, scope), Confidence::Exact);
         } else if settings.parent.iter().any(|word| word == root) {
             let mut bases = Vec::new();
             let mut whole = true;
@@ -72,11 +72,11 @@ impl Resolver<'_> {
                 bases.extend(found);
             }
             if bases.is_empty() {
-                return if whole { Value::Unknown } else { Value::Foreign };
+                return if whole { ResolvedValue::Unknown } else { ResolvedValue::Foreign };
             }
-            value = Value::Object(bases, Confidence::Exact);
+            value = ResolvedValue::Object(bases, Confidence::Exact);
         } else {
-            // The longest part that an import binds: `import a.b` is written `a.b.f`.
+            // The longest prefix that an import binds: with `import a.b`, a use is written `a.b.f`.
             for length in (1..=parts.len().min(5)).rev() {
                 let head = parts[..length].join(".");
                 let (plain, called) = match head.strip_suffix("()") {
@@ -84,7 +84,7 @@ impl Resolver<'_> {
                     None => (head.as_str(), false),
                 };
                 let found = if length == 1 {
-                    self.bare(file, scope, plain, false, depth + 1)
+                    self.resolve_bare(file, scope, plain, false, depth + 1)
                 } else {
                     let bound = self
                         .import(file, scope, plain, true, depth + 1)
@@ -95,13 +95,13 @@ impl Resolver<'_> {
                     }
                 };
                 value = match found {
-                    // Before a dot a constructor's name is that of its type.
-                    Value::Symbols(made, sure)
+                    // Before a dot, the name of a constructor means its type.
+                    ResolvedValue::Symbols(made, sure)
                         if called
-                            || made.iter().all(|one| self.snapshot.brief(*one).kind == Kind::Constructor) =>
+                            || made.iter().all(|one| self.snapshot.brief(*one).kind == DefKind::Constructor) =>
                     {
-                        match self.result(Value::Symbols(made, sure), depth) {
-                            Value::Object(types, sure) if !called => Value::Symbols(types, sure),
+                        match self.result(ResolvedValue::Symbols(made, sure), depth) {
+                            ResolvedValue::Object(types, sure) if !called => ResolvedValue::Symbols(types, sure),
                             other => other,
                         }
                     }
@@ -111,19 +111,19 @@ impl Resolver<'_> {
                 break;
             }
         }
-        // Before a path the name is the module, even if a function has it too.
-        if let Value::Symbols(found, _) = &value
+        // Before a path the name means the module, even if a function has the same name.
+        if let ResolvedValue::Symbols(found, _) = &value
             && self.is_rust(file)
-            && found.iter().all(|one| self.snapshot.brief(*one).kind == Kind::Function)
+            && found.iter().all(|one| self.snapshot.brief(*one).kind == DefKind::Function)
             && let Some(files) = self.rust_module(file, root)
         {
-            value = Value::Module(files);
+            value = ResolvedValue::Module(files);
         }
-        // Rust names another crate without importing it.
-        if matches!(value, Value::Unknown) && used == 1 && self.is_rust(file) {
+        // Rust can name another crate without importing it.
+        if matches!(value, ResolvedValue::Unknown) && used == 1 && self.is_rust(file) {
             let files = self.module_files(file, root);
             if !files.is_empty() {
-                value = Value::Module(files);
+                value = ResolvedValue::Module(files);
             }
         }
         if used == parts.len() && typed {
@@ -144,7 +144,7 @@ impl Resolver<'_> {
         self.snapshot.language(file) == Some(Language::Rust)
     }
 
-    /// The file that an import of a name brings as a module.
+    /// The files of the module that an import of a name brings in.
     fn rust_module(&self, file: u32, name: &str) -> Option<Vec<u32>> {
         let facts = self.snapshot.facts(file);
         let mut imports = facts.imports.iter().filter(|import| facts.str(import.alias) == name);
@@ -157,37 +157,38 @@ impl Resolver<'_> {
         })
     }
 
-    /// `crate`, `super::super` and `self` before a path in Rust: the module, and how many words that took.
-    fn rust_root(&self, file: u32, scope: u32, parts: &[&str]) -> Option<(Value, usize)> {
+    /// Resolves `crate`, `super::super` and `self` before a path in Rust. Returns the module and the number of words
+    /// used.
+    fn rust_root(&self, file: u32, scope: u32, parts: &[&str]) -> Option<(ResolvedValue, usize)> {
         if !matches!(parts[0], "crate" | "super" | "self") || !self.is_rust(file) {
             return None;
         }
-        // `self` is the object in a method, else the module.
+        // `self` is the object in a method, otherwise the module.
         if parts[0] == "self" && !self.own_types(file, scope).is_empty() {
             return None;
         }
         let ups = parts.iter().take_while(|part| **part == "super").count();
         if ups == 0 {
             let files = if parts[0] == "self" { vec![file] } else { self.module_files(file, "crate") };
-            return Some((if files.is_empty() { Value::Unknown } else { Value::Module(files) }, 1));
+            return Some((if files.is_empty() { ResolvedValue::Unknown } else { ResolvedValue::Module(files) }, 1));
         }
         // Modules written in the file are left first.
         let facts = self.snapshot.facts(file);
         let around = std::iter::successors(facts.def(scope), |def| facts.def(def.parent));
-        let inside = around.take(64).filter(|def| def.kind == Kind::Module).count();
+        let inside = around.take(64).filter(|def| def.kind == DefKind::Module).count();
         let files = match ups.saturating_sub(inside) {
             0 => vec![file],
             above => self.module_files(file, &vec!["super"; above].join(".")),
         };
-        Some((if files.is_empty() { Value::Unknown } else { Value::Module(files) }, ups))
+        Some((if files.is_empty() { ResolvedValue::Unknown } else { ResolvedValue::Module(files) }, ups))
     }
 
-    /// An object of what is named here: a class gives its objects, a variable what it was declared as.
-    pub(super) fn as_object(&self, value: Value, depth: usize) -> Value {
-        let Value::Symbols(found, confidence) = value else { return value };
-        // A module has no objects; what follows is looked for in it.
-        if !found.is_empty() && found.iter().all(|symbol| self.snapshot.def(*symbol).kind == Kind::Module) {
-            return Value::Symbols(found, confidence);
+    /// The object that a value gives: a class gives its objects, a variable an object of its declared type.
+    pub(super) fn as_object(&self, value: ResolvedValue, depth: usize) -> ResolvedValue {
+        let ResolvedValue::Symbols(found, confidence) = value else { return value };
+        // A module has no objects; the next name is looked up in the module itself.
+        if !found.is_empty() && found.iter().all(|symbol| self.snapshot.def(*symbol).kind == DefKind::Module) {
+            return ResolvedValue::Symbols(found, confidence);
         }
         let (mut types, mut foreign) = (Vec::new(), false);
         let mut sure = confidence;
@@ -197,7 +198,7 @@ impl Resolver<'_> {
                 types.push(symbol);
                 continue;
             }
-            if !matches!(def.kind, Kind::Variable | Kind::Constant | Kind::Field | Kind::Type | Kind::Variant)
+            if !matches!(def.kind, DefKind::Variable | DefKind::Constant | DefKind::Field | DefKind::Type | DefKind::Variant)
             {
                 continue;
             }
@@ -207,24 +208,24 @@ impl Resolver<'_> {
                 continue;
             }
             sure = sure.min(Confidence::Likely);
-            match self.path(symbol.file, def.parent, ty, true, depth + 1) {
-                Value::Object(found, _) => types.extend(found),
-                Value::Symbols(found, _) => types.extend(found),
-                Value::Module(files) => return Value::Module(files),
-                Value::Foreign => foreign = true,
-                Value::Unknown => {}
+            match self.resolve_path(symbol.file, def.parent, ty, true, depth + 1) {
+                ResolvedValue::Object(found, _) => types.extend(found),
+                ResolvedValue::Symbols(found, _) => types.extend(found),
+                ResolvedValue::Module(files) => return ResolvedValue::Module(files),
+                ResolvedValue::Foreign => foreign = true,
+                ResolvedValue::Unknown => {}
             }
         }
         match (types.is_empty(), foreign) {
-            (false, _) => Value::Object(types, sure),
-            (true, true) => Value::Foreign,
-            _ => Value::Unknown,
+            (false, _) => ResolvedValue::Object(types, sure),
+            (true, true) => ResolvedValue::Foreign,
+            _ => ResolvedValue::Unknown,
         }
     }
 
-    /// What a call gives: a class an object of it, a function its declared result.
-    pub(super) fn result(&self, value: Value, depth: usize) -> Value {
-        let Value::Symbols(found, confidence) = value else { return value };
+    /// The result of a call: a class gives its object, a function its declared result.
+    pub(super) fn result(&self, value: ResolvedValue, depth: usize) -> ResolvedValue {
+        let ResolvedValue::Symbols(found, confidence) = value else { return value };
         let (mut types, mut foreign) = (Vec::new(), false);
         let mut sure = confidence;
         for symbol in found {
@@ -234,7 +235,7 @@ impl Resolver<'_> {
                 continue;
             }
             let facts = self.snapshot.facts(symbol.file);
-            if def.kind == Kind::Constructor {
+            if def.kind == DefKind::Constructor {
                 types.extend(self.own_types(symbol.file, symbol.def));
                 continue;
             }
@@ -248,49 +249,49 @@ impl Resolver<'_> {
                 types.extend(self.own_types(symbol.file, symbol.def));
                 continue;
             }
-            match self.path(symbol.file, def.parent, ty, true, depth + 1) {
-                Value::Object(found, _) | Value::Symbols(found, _) => types.extend(found),
-                Value::Foreign => foreign = true,
+            match self.resolve_path(symbol.file, def.parent, ty, true, depth + 1) {
+                ResolvedValue::Object(found, _) | ResolvedValue::Symbols(found, _) => types.extend(found),
+                ResolvedValue::Foreign => foreign = true,
                 _ => {}
             }
         }
         match (types.is_empty(), foreign) {
-            (false, _) => Value::Object(types, sure),
-            (true, true) => Value::Foreign,
-            _ => Value::Unknown,
+            (false, _) => ResolvedValue::Object(types, sure),
+            (true, true) => ResolvedValue::Foreign,
+            _ => ResolvedValue::Unknown,
         }
     }
 
-    pub(super) fn member(&self, value: &Value, name: &str, depth: usize) -> Value {
+    pub(super) fn member(&self, value: &ResolvedValue, name: &str, depth: usize) -> ResolvedValue {
         if depth > DEPTH {
-            return Value::Unknown;
+            return ResolvedValue::Unknown;
         }
         match value {
-            Value::Module(files) => {
+            ResolvedValue::Module(files) => {
                 let found = self.exported_by(files, name, depth + 1);
                 if !found.is_empty() {
-                    return Value::Symbols(found, Confidence::Exact);
+                    return ResolvedValue::Symbols(found, Confidence::Exact);
                 }
                 let below: Vec<u32> = files.iter().flat_map(|file| self.submodule(*file, name)).collect();
                 if below.is_empty() {
-                    // A module that is handed on.
+                    // The name may be a re-exported module.
                     let mut through =
                         files.iter().filter_map(|file| self.import(*file, NONE, name, false, depth + 1));
-                    if let Some(Value::Module(files)) =
-                        through.find(|found| matches!(found, Value::Module(_)))
+                    if let Some(ResolvedValue::Module(files)) =
+                        through.find(|found| matches!(found, ResolvedValue::Module(_)))
                     {
-                        return Value::Module(files);
+                        return ResolvedValue::Module(files);
                     }
                 }
                 match below.is_empty() {
-                    false => Value::Module(below),
-                    // It may be defined by a macro, or `self` is an object whose type is.
-                    true if files.iter().any(|file| self.is_rust(*file)) => Value::Unknown,
-                    true => Value::Foreign,
+                    false => ResolvedValue::Module(below),
+                    // The name may be defined by a macro, or `self` may be an object whose type is defined by one.
+                    true if files.iter().any(|file| self.is_rust(*file)) => ResolvedValue::Unknown,
+                    true => ResolvedValue::Foreign,
                 }
             }
-            Value::Symbols(types, confidence) | Value::Object(types, confidence) => {
-                if types.iter().all(|symbol| self.snapshot.def(*symbol).kind == Kind::Module)
+            ResolvedValue::Symbols(types, confidence) | ResolvedValue::Object(types, confidence) => {
+                if types.iter().all(|symbol| self.snapshot.def(*symbol).kind == DefKind::Module)
                     && !types.is_empty()
                 {
                     let mut inside: Vec<Symbol> = types
@@ -310,17 +311,17 @@ impl Resolver<'_> {
                         }));
                     }
                     return if inside.is_empty() {
-                        Value::Unknown
+                        ResolvedValue::Unknown
                     } else {
-                        Value::Symbols(inside, *confidence)
+                        ResolvedValue::Symbols(inside, *confidence)
                     };
                 }
-                if let Value::Symbols(..) = value
+                if let ResolvedValue::Symbols(..) = value
                     && !types.iter().any(|symbol| self.snapshot.def(*symbol).kind.is_type())
                 {
                     let object = self.as_object(value.clone(), depth + 1);
-                    return if let Value::Symbols(..) = object {
-                        Value::Unknown
+                    return if let ResolvedValue::Symbols(..) = object {
+                        ResolvedValue::Unknown
                     } else {
                         self.member(&object, name, depth + 1)
                     };
@@ -333,18 +334,18 @@ impl Resolver<'_> {
                     found.extend(members);
                 }
                 if !found.is_empty() {
-                    return Value::Symbols(found, *confidence);
+                    return ResolvedValue::Symbols(found, *confidence);
                 }
-                // Ruby's `Foo.new`, and members that a base from elsewhere may have.
-                let is_class = matches!(value, Value::Symbols(..))
+                // Ruby's `Foo.new`, and members that an external base may have.
+                let is_class = matches!(value, ResolvedValue::Symbols(..))
                     || types.iter().all(|one| self.snapshot.language(one.file) == Some(Language::Ruby));
                 if name == "new" && is_class && !types.is_empty() {
-                    return Value::Symbols(types.clone(), *confidence);
+                    return ResolvedValue::Symbols(types.clone(), *confidence);
                 }
-                if whole && !types.is_empty() { Value::Foreign } else { Value::Unknown }
+                if whole && !types.is_empty() { ResolvedValue::Foreign } else { ResolvedValue::Unknown }
             }
-            Value::Foreign => Value::Foreign,
-            Value::Unknown => Value::Unknown,
+            ResolvedValue::Foreign => ResolvedValue::Foreign,
+            ResolvedValue::Unknown => ResolvedValue::Unknown,
         }
     }
 
@@ -361,7 +362,7 @@ impl Resolver<'_> {
         self.module_files(file, &format!(".{name}"))
     }
 
-    /// The same, remembered; and whether all bases are known that could have one.
+    /// The members of a type, cached. The flag tells whether all bases are known that could have one.
     fn members_of(&self, one: Symbol, name: &str) -> (Vec<Symbol>, bool) {
         let key = (one, crate::snapshot::name_hash(name));
         if let Some(found) = self.learned.borrow().members.get(&key) {
@@ -373,7 +374,7 @@ impl Resolver<'_> {
         found
     }
 
-    /// Members of a type: in it, beside it in blocks that add to it, then in its bases.
+    /// The members of a type: in the type, in blocks that add to it, then in its bases.
     pub(super) fn member_of(
         &self,
         one: Symbol,
@@ -406,11 +407,11 @@ impl Resolver<'_> {
                 }
                 let around = Symbol { file: symbol.file, def: brief.parent };
                 brief.parent != NONE
-                    && self.snapshot.brief(around).kind == Kind::Impl
+                    && self.snapshot.brief(around).kind == DefKind::Impl
                     && self.snapshot.name(around) == type_name
             })
             .collect();
-        // Two types of one name: the nearer one.
+        // If there are two types of one name, the nearer one counts.
         if added.len() > 1 && added.iter().any(|symbol| symbol.file == one.file) {
             added.retain(|symbol| symbol.file == one.file);
         }
@@ -431,16 +432,16 @@ impl Resolver<'_> {
         Vec::new()
     }
 
-    /// The methods a call of an interface's method can reach in Go, where a type does not say what it implements: those
-    /// of types that have every method which the interface writes down.
-    pub(super) fn through(&self, declared: Symbol) -> Vec<Symbol> {
+    /// The methods that a call of an interface's method can reach in Go, where a type does not declare what it
+    /// implements: those of types that have every method the interface lists.
+    pub(super) fn interface_targets(&self, declared: Symbol) -> Vec<Symbol> {
         if let Some(found) = self.learned.borrow().through.get(&declared) {
             return found.clone();
         }
         let interface = self.snapshot.brief(declared).parent;
         let facts = self.snapshot.facts(declared.file);
         let wanted: Vec<&str> = (facts.defs.iter())
-            .filter(|def| def.parent == interface && def.kind == Kind::Method)
+            .filter(|def| def.parent == interface && def.kind == DefKind::Method)
             .map(|def| facts.name(def))
             .collect();
         let folder =
@@ -465,7 +466,7 @@ impl Resolver<'_> {
         found
     }
 
-    /// The types a type is made from, in order; and whether all of them are known.
+    /// The base types of a type, in order, and whether all of them are known.
     pub fn bases_of(&self, one: Symbol) -> (Vec<Symbol>, bool) {
         if let Some(found) = self.snapshot.index().and_then(|index| index.bases(one)) {
             return found;
@@ -473,7 +474,7 @@ impl Resolver<'_> {
         if let Some(found) = self.learned.borrow().bases.get(&one) {
             return found.clone();
         }
-        // A cycle finds itself empty.
+        // A cycle finds its own entry empty.
         self.learned.borrow_mut().bases.insert(one, (Vec::new(), false));
         let mut whole = true;
         let mut bases = Vec::new();
@@ -482,12 +483,12 @@ impl Resolver<'_> {
         let mut sites: Vec<&Site> = facts
             .sites
             .iter()
-            .filter(|site| matches!(site.used, Use::Inherit | Use::Implement))
+            .filter(|site| matches!(site.used, UseKind::Inherit | UseKind::Implement))
             .filter(|site| {
                 site.def == one.def
                     || facts
                         .def(site.def)
-                        .is_some_and(|def| def.kind == Kind::Impl && facts.name(def) == type_name)
+                        .is_some_and(|def| def.kind == DefKind::Impl && facts.name(def) == type_name)
             })
             .collect();
         sites.sort_by_key(|site| (site.line, site.column));
@@ -498,14 +499,14 @@ impl Resolver<'_> {
             }
             let scope = facts.def(site.def).map_or(NONE, |def| def.parent);
             let value = match facts.str(site.qualifier) {
-                "" => self.bare(one.file, scope, name, false, 1),
+                "" => self.resolve_bare(one.file, scope, name, false, 1),
                 qualifier => {
-                    let receiver = self.path(one.file, scope, qualifier, false, 1);
+                    let receiver = self.resolve_path(one.file, scope, qualifier, false, 1);
                     self.member(&receiver, name, 1)
                 }
             };
             match value {
-                Value::Symbols(found, _) => bases.extend(
+                ResolvedValue::Symbols(found, _) => bases.extend(
                     found
                         .into_iter()
                         .filter(|symbol| self.snapshot.def(*symbol).kind.is_type() && *symbol != one),

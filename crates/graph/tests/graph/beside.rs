@@ -1,10 +1,10 @@
-//! The first build beside other work, the watcher that saves looking at the files, and graphs nobody asks any more.
+//! Tests the background build, the watcher that saves checking the files, and the removal of unused graphs.
 
 use std::fs::File;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant, SystemTime};
 
-use lathe_graph::{Background, UNUSED, ask, expire_databases, unused_databases};
+use lathe_graph::{BackgroundBuild, UNUSED, ask, expire_databases, unused_databases};
 
 use crate::{Place, names};
 
@@ -20,7 +20,7 @@ fn settle() {
     std::thread::sleep(Duration::from_millis(120));
 }
 
-fn until_done(background: &Background) {
+fn until_done(background: &BackgroundBuild) {
     let started = Instant::now();
     while !background.is_done() {
         assert!(started.elapsed() < Duration::from_secs(240));
@@ -87,7 +87,7 @@ fn what_is_being_read_again_is_not_answered_from_older_facts() {
 fn the_background_build_reads_everything() {
     let place = many(300);
     settle();
-    let background = Background::start(place.root.path(), place.home.path(), Duration::ZERO).unwrap();
+    let background = BackgroundBuild::start(place.root.path(), place.home.path(), Duration::ZERO).unwrap();
     until_done(&background);
     let (snapshot, refreshed) = place.fresh();
     assert_eq!((snapshot.files.len(), refreshed.parsed), (300, 0));
@@ -98,7 +98,7 @@ fn a_background_build_that_is_stopped_leaves_nothing_running_and_is_gone_on_with
     let place = many(3000);
     settle();
     let database = place.graph().database().to_owned();
-    let background = Background::start(place.root.path(), place.home.path(), Duration::ZERO).unwrap();
+    let background = BackgroundBuild::start(place.root.path(), place.home.path(), Duration::ZERO).unwrap();
     let rows = || {
         let db = rusqlite::Connection::open(&database).unwrap();
         db.query_row("SELECT count(*) FROM files", [], |row| row.get::<_, i64>(0)).unwrap_or(0)
@@ -119,20 +119,20 @@ fn a_background_build_that_is_stopped_leaves_nothing_running_and_is_gone_on_with
 #[test]
 fn what_ends_at_once_is_never_indexed() {
     let place = many(3);
-    Background::start(place.root.path(), place.home.path(), Duration::from_secs(60)).unwrap().stop();
-    drop(Background::start(place.root.path(), place.home.path(), Duration::from_secs(60)));
+    BackgroundBuild::start(place.root.path(), place.home.path(), Duration::from_secs(60)).unwrap().stop();
+    drop(BackgroundBuild::start(place.root.path(), place.home.path(), Duration::from_secs(60)));
     assert_eq!(std::fs::read_dir(place.home.path()).unwrap().count(), 0);
 }
 
 #[test]
 fn a_folder_without_source_a_home_and_the_whole_machine_are_not_indexed() {
     let place = Place::with(&[("notes.txt", "def f(): pass\n"), ("node_modules/a.js", "f();\n")]);
-    let background = Background::start(place.root.path(), place.home.path(), Duration::ZERO).unwrap();
+    let background = BackgroundBuild::start(place.root.path(), place.home.path(), Duration::ZERO).unwrap();
     until_done(&background);
     assert_eq!(std::fs::read_dir(place.home.path()).unwrap().count(), 0);
-    assert!(Background::start("/".as_ref(), place.home.path(), Duration::ZERO).is_none());
+    assert!(BackgroundBuild::start("/".as_ref(), place.home.path(), Duration::ZERO).is_none());
     if let Some(home) = std::env::var_os("HOME") {
-        assert!(Background::start(home.as_ref(), place.home.path(), Duration::ZERO).is_none());
+        assert!(BackgroundBuild::start(home.as_ref(), place.home.path(), Duration::ZERO).is_none());
     }
 }
 
@@ -171,7 +171,7 @@ fn a_watched_repository_is_only_looked_at_when_something_happened() {
     look(&mut graph, 0, false, &["a.py:one"]);
     place.write("d.py", "def four(): pass\n");
     look(&mut graph, 1, true, &["a.py:one", "d.py:four"]);
-    // As editors write: beside it, then over it.
+    // Editors write to a file next to it, then rename it over the old one.
     place.write("d.tmp.py", "def five(): pass\n");
     std::fs::rename(place.root.path().join("d.tmp.py"), place.root.path().join("d.py")).unwrap();
     look(&mut graph, 1, false, &["a.py:one", "d.py:five"]);
@@ -185,7 +185,7 @@ fn graphs_nobody_asks_are_forgotten() {
     let mut paths = Vec::new();
     for place in [&old, &used] {
         let mut graph =
-            lathe_graph::Graph::open(place.root.path(), home, lathe_graph::Limits::default()).unwrap();
+            lathe_graph::Graph::open(place.root.path(), home, lathe_graph::GraphLimits::default()).unwrap();
         graph.refresh(&|_, _| ()).unwrap();
         paths.push(graph.database().to_owned());
     }

@@ -1,10 +1,10 @@
-//! What is read out of one file, in every language.
+//! Tests the facts that are read from one file, in every language.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 use lathe_grammars::Language;
-use lathe_graph::{Facts, Gap, Kind, Rules, Use, def_flag, extract, language_of, pack, unpack};
+use lathe_graph::{Facts, Gap, DefKind, LanguageRules, UseKind, def_flag, extract, language_of, pack, unpack};
 
 fn facts(path: &str, source: &str) -> Facts {
     extract(language_of(path, source).unwrap(), source)
@@ -99,7 +99,7 @@ fn every_language_tells_its_definitions_imports_and_uses() {
 
 #[test]
 fn rules_speak_only_of_nodes_their_grammar_has() {
-    let unknown = |language| Rules::of(language).unwrap().unknown.clone();
+    let unknown = |language| LanguageRules::of(language).unwrap().unknown.clone();
     for language in Language::ALL.into_iter().filter(|language| language.graph_rules().is_some()) {
         // A shared file may speak of nodes that only the other language has.
         let other = match language {
@@ -114,7 +114,7 @@ fn rules_speak_only_of_nodes_their_grammar_has() {
     }
 }
 
-fn kind_of(path: &str, source: &str, name: &str) -> Option<Kind> {
+fn kind_of(path: &str, source: &str, name: &str) -> Option<DefKind> {
     let read = facts(path, source);
     read.defs.iter().find(|def| read.name(def) == name || read.path_of(def) == name).map(|def| def.kind)
 }
@@ -122,41 +122,41 @@ fn kind_of(path: &str, source: &str, name: &str) -> Option<Kind> {
 #[test]
 fn what_trae_gets_wrong_is_right() {
     for (what, path, source, name, kind) in [
-        ("plain function", "a.ts", "function f(a: number) { return a }", "f", Kind::Function),
-        ("arrow function", "a.ts", "export const f = (a: number) => a", "f", Kind::Function),
-        ("plain function", "a.js", "function f(a) { return a }", "f", Kind::Function),
-        ("arrow function", "a.jsx", "const F = () => <b/>", "F", Kind::Function),
-        ("interface", "a.ts", "interface I { m(): void }", "I", Kind::Interface),
-        ("interface", "A.java", "interface I { void m(); }", "I", Kind::Interface),
-        ("interface method", "A.java", "class K { interface I { void m(); } }", "K.I.m", Kind::Method),
-        ("enum", "a.ts", "enum E { A }", "E", Kind::Enum),
-        ("enum", "A.java", "enum E { A }", "E", Kind::Enum),
-        ("enum", "a.c", "enum e { A };", "e", Kind::Enum),
-        ("type", "a.ts", "type T = string;", "T", Kind::Type),
-        ("record", "A.java", "record R(int a) {}", "R", Kind::Class),
-        ("constructor", "A.java", "class K { K() {} }", "K.K", Kind::Constructor),
-        ("struct", "a.cpp", "struct S { int a; };", "S", Kind::Struct),
-        ("struct", "a.c", "struct s { int a; };", "s", Kind::Struct),
+        ("plain function", "a.ts", "function f(a: number) { return a }", "f", DefKind::Function),
+        ("arrow function", "a.ts", "export const f = (a: number) => a", "f", DefKind::Function),
+        ("plain function", "a.js", "function f(a) { return a }", "f", DefKind::Function),
+        ("arrow function", "a.jsx", "const F = () => <b/>", "F", DefKind::Function),
+        ("interface", "a.ts", "interface I { m(): void }", "I", DefKind::Interface),
+        ("interface", "A.java", "interface I { void m(); }", "I", DefKind::Interface),
+        ("interface method", "A.java", "class K { interface I { void m(); } }", "K.I.m", DefKind::Method),
+        ("enum", "a.ts", "enum E { A }", "E", DefKind::Enum),
+        ("enum", "A.java", "enum E { A }", "E", DefKind::Enum),
+        ("enum", "a.c", "enum e { A };", "e", DefKind::Enum),
+        ("type", "a.ts", "type T = string;", "T", DefKind::Type),
+        ("record", "A.java", "record R(int a) {}", "R", DefKind::Class),
+        ("constructor", "A.java", "class K { K() {} }", "K.K", DefKind::Constructor),
+        ("struct", "a.cpp", "struct S { int a; };", "S", DefKind::Struct),
+        ("struct", "a.c", "struct s { int a; };", "s", DefKind::Struct),
         (
             "member outside its class",
             "a.cpp",
             "int N::K::decl(int q) { return q; }",
             "N.K.decl",
-            Kind::Method,
+            DefKind::Method,
         ),
-        ("pointer result", "a.c", "int *ptr(int q) { return 0; }", "ptr", Kind::Function),
-        ("pointer result", "a.cpp", "K **ptr(int q) { return 0; }", "ptr", Kind::Function),
-        ("reference result", "a.cpp", "K &ref(int q) { return k; }", "ref", Kind::Function),
-        ("nested function", "a.py", "def f():\n    def g(): pass\n", "f.g", Kind::Function),
-        ("field", "a.js", "class K { x = 1 }", "K.x", Kind::Field),
+        ("pointer result", "a.c", "int *ptr(int q) { return 0; }", "ptr", DefKind::Function),
+        ("pointer result", "a.cpp", "K **ptr(int q) { return 0; }", "ptr", DefKind::Function),
+        ("reference result", "a.cpp", "K &ref(int q) { return k; }", "ref", DefKind::Function),
+        ("nested function", "a.py", "def f():\n    def g(): pass\n", "f.g", DefKind::Function),
+        ("field", "a.js", "class K { x = 1 }", "K.x", DefKind::Field),
         (
             "operator",
             "a.rb",
             "class K\n  def <=>(o); end\n  def *(o); end\n  def [](i); end\nend\n",
             "K.*",
-            Kind::Method,
+            DefKind::Method,
         ),
-        ("private field", "a.js", "class K { #x = 1 }", "K.#x", Kind::Field),
+        ("private field", "a.js", "class K { #x = 1 }", "K.#x", DefKind::Field),
     ] {
         assert_eq!(kind_of(path, source, name), Some(kind), "{what} in {path}");
     }
@@ -174,7 +174,7 @@ fn a_local_name_is_no_use_of_a_definition() {
     let calls: Vec<_> = read
         .sites
         .iter()
-        .filter(|site| site.used == Use::Call)
+        .filter(|site| site.used == UseKind::Call)
         .map(|site| (read.str(site.name), site.flags))
         .collect();
     assert_eq!(calls, [("h", 0), ("run", 1), ("x", 1)]);

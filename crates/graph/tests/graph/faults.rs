@@ -1,6 +1,6 @@
-//! Whatever lies in the repository or happened to the database: no crash, no hang, the rest is right.
+//! Tests odd files in the repository and damage to the database: no crash, no hang, and the rest is right.
 
-use lathe_graph::{Gap, Limits};
+use lathe_graph::{Gap, GraphLimits};
 
 use crate::{Place, names};
 
@@ -90,7 +90,7 @@ fn a_damaged_database_is_built_again_with_a_word() {
         std::fs::write(&path, &damage).unwrap();
         let mut graph = place.graph();
         assert_eq!(names(&graph.fresh(&|_, _| ()).unwrap().0), ["a.py:one"]);
-        assert_eq!(graph.take_words().len(), usize::from(!damage.is_empty()));
+        assert_eq!(graph.take_messages().len(), usize::from(!damage.is_empty()));
     }
     // Of the right version, but not whole.
     for table in ["meta", "contents", "files", "derived"] {
@@ -118,7 +118,7 @@ fn a_damaged_database_is_built_again_with_a_word() {
     std::fs::write(&path, bytes).unwrap();
     let mut graph = place.graph();
     assert_eq!(graph.fresh(&|_, _| ()).unwrap().0.files.len(), 201);
-    assert!(!graph.take_words().is_empty());
+    assert!(!graph.take_messages().is_empty());
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn a_newer_database_is_built_again_with_a_word() {
     let path = place.graph().database().to_owned();
     rusqlite::Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 99").unwrap();
     let mut graph = place.graph();
-    assert_eq!(graph.take_words(), ["the code graph was made by a newer Lathe and is built again"]);
+    assert_eq!(graph.take_messages(), ["the code graph was made by a newer Lathe and is built again"]);
     assert_eq!(names(&graph.fresh(&|_, _| ()).unwrap().0), ["a.py:one"]);
 }
 
@@ -201,7 +201,7 @@ fn files_that_change_while_they_are_read_end_up_right() {
 #[test]
 fn too_many_files_are_counted() {
     let place = Place::with(&[("a.py", "def a(): pass\n"), ("b.py", "def b(): pass\n")]);
-    let limits = Limits { files: 1, ..Limits::default() };
+    let limits = GraphLimits { files: 1, ..GraphLimits::default() };
     let mut graph = lathe_graph::Graph::open(place.root.path(), place.home.path(), limits).unwrap();
     let (snapshot, _) = graph.fresh(&|_, _| ()).unwrap();
     assert_eq!(

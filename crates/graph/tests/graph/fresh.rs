@@ -1,4 +1,4 @@
-//! The next answer is right after whatever happened to the files, and nothing is parsed twice.
+//! Tests that the next answer is right after every kind of change to the files, and that nothing is parsed twice.
 
 use std::time::Duration;
 

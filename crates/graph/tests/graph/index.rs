@@ -1,8 +1,8 @@
-//! The index gives the answers that resolving gives, and is never older than the files.
+//! Tests that the index gives the same answers as resolution, and is never older than the files.
 
 use std::time::{Duration, Instant};
 
-use lathe_graph::{Graph, MapWish, QUESTIONS, Query, Snapshot, ask};
+use lathe_graph::{Graph, MapRequest, QUESTIONS, Query, Snapshot, ask};
 use rusqlite::Connection;
 
 use crate::Place;
@@ -11,7 +11,7 @@ fn settle() {
     std::thread::sleep(Duration::from_millis(120));
 }
 
-/// Two languages, classes over three files, names that are imported under others, and a receiver nobody knows.
+/// Two languages, classes over three files, names that are imported under others, and an unknown receiver.
 fn place() -> Place {
     Place::with(&[
         (
@@ -59,7 +59,7 @@ fn everything(snapshot: &Snapshot) -> Vec<String> {
         ] {
             all.push(format!("{name}: {answer:?}"));
         }
-        let wish = MapWish { budget: 120, words: vec![name.clone()], in_view: Vec::new() };
+        let wish = MapRequest { budget: 120, words: vec![name.clone()], in_view: Vec::new() };
         all.push(format!("{name}: {:?}", query.map(&wish)));
     }
     for file in 0..snapshot.files.len() as u32 {
@@ -71,7 +71,7 @@ fn everything(snapshot: &Snapshot) -> Vec<String> {
             query.impact(&format!("--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-a\n+b\n"), 6)
         ));
     }
-    all.push(format!("{:?}", query.map(&MapWish { budget: 200, ..MapWish::default() })));
+    all.push(format!("{:?}", query.map(&MapRequest { budget: 200, ..MapRequest::default() })));
     all
 }
 

@@ -12,7 +12,7 @@ mod unbound;
 
 use std::path::Path;
 
-use lathe_graph::{Graph, Limits, Refreshed, Snapshot};
+use lathe_graph::{Graph, GraphLimits, RefreshReport, Snapshot};
 
 /// A repository and a home for its graph, gone afterwards.
 pub struct Place {
@@ -40,10 +40,10 @@ impl Place {
     }
 
     pub fn graph(&self) -> Graph {
-        Graph::open(self.root.path(), self.home.path(), Limits::default()).unwrap()
+        Graph::open(self.root.path(), self.home.path(), GraphLimits::default()).unwrap()
     }
 
-    pub fn fresh(&self) -> (std::sync::Arc<Snapshot>, Refreshed) {
+    pub fn fresh(&self) -> (std::sync::Arc<Snapshot>, RefreshReport) {
         self.graph().fresh(&|_, _| ()).unwrap()
     }
 }

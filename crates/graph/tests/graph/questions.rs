@@ -1,6 +1,6 @@
 //! Questions and the words of their answers.
 
-use lathe_graph::{Answer, CkgSearch, MapWish, Query, add_context, ckg, render};
+use lathe_graph::{GraphReply, CkgSearch, MapRequest, Query, add_context, ckg, render};
 
 use crate::Place;
 
@@ -21,7 +21,7 @@ fn shop() -> Place {
     ])
 }
 
-fn ask(place: &Place, question: impl Fn(&Query<'_>) -> Answer) -> String {
+fn ask(place: &Place, question: impl Fn(&Query<'_>) -> GraphReply) -> String {
     let mut graph = place.graph();
     let (snapshot, _) = graph.fresh(&|_, _| ()).unwrap();
     let mut answer = question(&Query::new(&snapshot));
@@ -93,17 +93,17 @@ fn the_map_fits_its_budget_is_the_same_twice_and_follows_the_task() {
     let place = shop();
     let (snapshot, _) = place.fresh();
     let query = Query::new(&snapshot);
-    let wish = MapWish { budget: 60, ..MapWish::default() };
+    let wish = MapRequest { budget: 60, ..MapRequest::default() };
     let (plain, _) = query.map(&wish);
     assert_eq!(plain, Query::new(&place.fresh().0).map(&wish).0);
     assert!(lathe_graph::tokens(&plain) <= 60, "{plain}");
-    let (_, files) = query.map(&MapWish { words: vec!["gift".into()], ..wish });
+    let (_, files) = query.map(&MapRequest { words: vec!["gift".into()], ..wish });
     assert_eq!(files.first().map(String::as_str), Some("shop/cart.py"));
 }
 
 #[test]
 fn the_map_of_a_larger_repository_names_what_all_build_on_and_follows_words_and_view() {
-    // A core that everything uses, two areas, a copy of somebody else's code, and tests.
+    // A core that everything uses, two areas, a copy of third-party code, and tests.
     let place = Place::with(&[
         ("core/base.py", "class Base:\n    def run(self): pass\n\ndef helper(): pass\n"),
         ("vendor/big.py", "def helper(): pass\nclass Base:\n    pass\n"),
@@ -129,11 +129,11 @@ fn the_map_of_a_larger_repository_names_what_all_build_on_and_follows_words_and_
     let map = |words: &[&str], view: &[&str]| {
         // Another database each time: nothing may hang on the order in which files were read.
         let other = Place { root: tempfile::tempdir().unwrap(), home: tempfile::tempdir().unwrap() };
-        let limits = lathe_graph::Limits { threads: 1 + words.len() * 3, ..Default::default() };
+        let limits = lathe_graph::GraphLimits { threads: 1 + words.len() * 3, ..Default::default() };
         let mut graph = lathe_graph::Graph::open(place.root.path(), other.home.path(), limits).unwrap();
         let (snapshot, _) = graph.fresh(&|_, _| ()).unwrap();
         let owned = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect();
-        let wish = MapWish { budget: 200, words: owned(words), in_view: owned(view) };
+        let wish = MapRequest { budget: 200, words: owned(words), in_view: owned(view) };
         Query::new(&snapshot).map(&wish)
     };
     let (plain, files) = map(&[], &[]);
@@ -227,7 +227,7 @@ fn impact_follows_what_a_diff_has_taken_away() {
             items.iter().map(|item| format!("{} {}", item["symbol"].as_str().unwrap(), item["distance"]));
         (names.collect::<Vec<String>>(), asked.text)
     };
-    // Renamed: the old name's users are told, and not those of another definition of that name.
+    // After a rename, the users of the old name are reported, and not those of another definition of that name.
     place.write("lib/text.py", text.replace("def slug(", "def slug_of("));
     let renamed = "--- a/lib/text.py\n+++ b/lib/text.py\n@@ -3,2 +3,2 @@\n-def slug(value):\n+def slug_of(value):\n     return value\n";
     let (names, told) = ask(renamed);

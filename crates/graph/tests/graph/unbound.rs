@@ -1,4 +1,4 @@
-//! Names that a stranger found unbound, or bound to the wrong thing.
+//! Tests names that were once reported as unbound, or as bound to the wrong definition.
 
 use lathe_graph::Query;
 

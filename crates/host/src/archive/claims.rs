@@ -12,8 +12,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use lathe_blobs::Blobs;
-use lathe_changes::{State, TreeChange, Wanted};
-use lathe_journal::Reader;
+use lathe_changes::{PathState, TreeChange, RestoreTarget};
+use lathe_journal::SessionReader;
 use lathe_protocol::{
     CallId, CommandDecided, Event, Fact, RunNo, Seq, SessionId, SessionState, StepNo, Timestamp,
 };
@@ -49,7 +49,7 @@ impl Archive {
         id: &SessionId,
         workspace: &Path,
         (all, undone): (&[Event], &BTreeSet<Seq>),
-        wanted: &mut [Wanted],
+        wanted: &mut [RestoreTarget],
     ) -> Vec<Claim> {
         let mut own = doings(all, workspace);
         own.retain(|doing| doing.told.is_some_and(|seq| undone.contains(&seq)));
@@ -71,12 +71,12 @@ impl Archive {
             if other.id == *id || (is_over && other.updated < since) || !is_near(&other.workspace) {
                 continue;
             }
-            let events = Reader::open(&self.home().sessions(), &other.id, blobs.clone())
+            let events = SessionReader::open(&self.home().sessions(), &other.id, blobs.clone())
                 .and_then(|reader| reader.all());
             let events = without_shared(events.unwrap_or_default(), all);
             let theirs = doings(&events, Path::new(&other.workspace));
             // A folder that was made goes only if nothing is in it.
-            let is_made_folder = |wanted: &Wanted| {
+            let is_made_folder = |wanted: &RestoreTarget| {
                 wanted.want.is_none() && wanted.now.as_ref().is_some_and(|now| now.mode & TYPE == FOLDER)
             };
             for wanted in wanted.iter_mut().filter(|wanted| !is_made_folder(wanted)) {
@@ -97,15 +97,15 @@ impl Archive {
 pub(crate) fn unnamed(
     workspace: &Path,
     (all, undone): (&[Event], &BTreeSet<Seq>),
-    wanted: &[Wanted],
+    wanted: &[RestoreTarget],
 ) -> Vec<PathBuf> {
     let mut own = doings(all, workspace);
     own.retain(|doing| doing.told.is_some_and(|seq| undone.contains(&seq)));
-    let is_folder = |wanted: &Wanted| {
-        let mode = |state: &Option<State>| state.as_ref().is_none_or(|state| state.mode & TYPE == FOLDER);
+    let is_folder = |wanted: &RestoreTarget| {
+        let mode = |state: &Option<PathState>| state.as_ref().is_none_or(|state| state.mode & TYPE == FOLDER);
         mode(&wanted.now) && mode(&wanted.want)
     };
-    let is_unnamed = |wanted: &&Wanted| {
+    let is_unnamed = |wanted: &&RestoreTarget| {
         let path = wanted.path.as_path();
         let mut behind = own.iter().filter(|doing| doing.change(path).is_some()).peekable();
         let is_open = |doing: &Doing| {
@@ -124,13 +124,13 @@ struct Doing {
     /// The event that tells what it changed. None while it runs.
     told: Option<Seq>,
     /// A line, whose changes were found by a look at the tree.
-    line: Option<Line>,
+    line: Option<LineWrites>,
     changes: Vec<TreeChange>,
 }
 
 /// The files that a line writes, as far as its text says.
 #[derive(Default)]
-struct Line {
+struct LineWrites {
     /// It writes nothing that it does not name.
     certain: bool,
     /// Files and folders that it writes, as it spells them.
@@ -141,7 +141,7 @@ struct Line {
     own: Vec<PathBuf>,
 }
 
-impl Line {
+impl LineWrites {
     fn of(commands: &[CommandDecided], root: &Path) -> Self {
         let mut line = Self { certain: writes_only_what_it_names(commands), ..Self::default() };
         for command in commands {
@@ -231,7 +231,7 @@ impl Doing {
     }
 
     /// Tells whether this doing of another session is behind a path, or may be.
-    fn claims(&self, wanted: &Wanted, own: &[Doing], blobs: &Blobs) -> bool {
+    fn claims(&self, wanted: &RestoreTarget, own: &[Doing], blobs: &Blobs) -> bool {
         let path = wanted.path.as_path();
         let change = self.change(path);
         let runs_on = self.told.is_none();
@@ -264,8 +264,8 @@ impl Doing {
 }
 
 /// Tells whether a file only got longer: from what the other look found before, to what it found after, to what is there now.
-fn grew(change: &TreeChange, wanted: &Wanted, blobs: &Blobs) -> bool {
-    let content = |state: Option<&State>| match state {
+fn grew(change: &TreeChange, wanted: &RestoreTarget, blobs: &Blobs) -> bool {
+    let content = |state: Option<&PathState>| match state {
         None => Some(Vec::new()),
         Some(state) => blobs.get(&state.digest).ok().flatten().filter(|content| content.len() <= LARGEST),
     };
@@ -297,13 +297,13 @@ fn without_shared(events: Vec<Event>, own: &[Event]) -> Vec<Event> {
 fn doings(events: &[Event], root: &Path) -> Vec<Doing> {
     type At = (RunNo, Option<StepNo>, Option<CallId>);
     let mut open: HashMap<At, Doing> = HashMap::new();
-    let mut lines: HashMap<At, Line> = HashMap::new();
+    let mut lines: HashMap<At, LineWrites> = HashMap::new();
     let mut done = Vec::new();
     for event in events {
         let at = (event.place.run, event.place.step, event.place.call.clone());
         match &event.fact {
             Fact::CallDecided(decided) if !decided.each.is_empty() => {
-                lines.insert(at, Line::of(&decided.each, root));
+                lines.insert(at, LineWrites::of(&decided.each, root));
             }
             Fact::CallStarted(_) => {
                 let (from, to) = (event.at, Timestamp::MAX);
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn a_line_names_what_it_writes_and_what_is_in_the_text_of_programs() {
-        let line = Line {
+        let line = LineWrites {
             writes: vec!["out".into(), "./x/y/z".into()],
             words: "open('made.txt', 'w'); import os".split(is_between).filter_map(name_in).collect(),
             own: vec!["/w/own".into()],

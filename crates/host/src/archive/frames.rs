@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use lathe_journal::Reader;
+use lathe_journal::SessionReader;
 use lathe_protocol::{Event, RunNo, Seq, SessionId, StepNo};
 use lathe_views::{Cursor, Projector, WireFrame};
 
 use crate::archive::Archive;
 use crate::error::HostError;
-use crate::ownfile::{own_folder, own_write};
+use crate::files::own::{own_folder, own_write};
 
 /// Events read at once.
 const BATCH: usize = 128;
@@ -22,7 +22,7 @@ impl Archive {
         from: Cursor,
         near: Option<Projector>,
     ) -> Result<FrameReader, HostError> {
-        let reader = Reader::open(&self.home().sessions(), id, self.home().blobs()?)?;
+        let reader = SessionReader::open(&self.home().sessions(), id, self.home().blobs()?)?;
         // Part of an event was seen: that event is projected again, and what was seen of it left out.
         let before = if from.part == u32::MAX { from.seq } else { Seq(from.seq.0.saturating_sub(1)) };
         let near = near.filter(|projector| projector.last() <= before);
@@ -30,7 +30,7 @@ impl Archive {
             Some(projector) => projector,
             None => {
                 let mut projector = Projector::new(id.clone(), &self.trajectories().display().to_string());
-                let (landmarks, after) = reader.landmarks(before)?;
+                let (landmarks, after) = reader.run_landmarks(before)?;
                 for event in &landmarks {
                     projector.take(event, &|_, _| Vec::new());
                 }
@@ -43,7 +43,7 @@ impl Archive {
 
     /// The events of a session after one of them, rewound or not.
     pub fn event_reader(&self, id: &SessionId, after: Seq) -> Result<EventReader, HostError> {
-        let reader = Reader::open(&self.home().sessions(), id, self.home().blobs()?)?;
+        let reader = SessionReader::open(&self.home().sessions(), id, self.home().blobs()?)?;
         let workspace = self.workspace(id)?.to_string_lossy().into_owned();
         Ok(EventReader { reader, workspace, last: after })
     }
@@ -84,7 +84,7 @@ impl Archive {
 
 /// Reads events for clients that make their own view of a session. It may be asked for more at any time.
 pub struct EventReader {
-    reader: Reader,
+    reader: SessionReader,
     workspace: String,
     last: Seq,
 }
@@ -115,7 +115,7 @@ impl EventReader {
 
 /// Reads events and makes frames of them. It may be asked for more at any time.
 pub struct FrameReader {
-    reader: Reader,
+    reader: SessionReader,
     projector: Projector,
     from: Cursor,
 }

@@ -3,20 +3,20 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use lathe_changes::restore::{Planned, Step};
+use lathe_changes::restore::{Planned, RestoreStep};
 use lathe_workspace::completes_repository;
 
 const WHY: &str = "the folder holds other parts of a git repository, and this would make it one";
 
 /// Leaves those paths of a plan alone that would complete a repository around what stands there.
 pub(crate) fn leave_repositories(plan: &mut [Planned], root: &Path) {
-    let paths = |step: &Step, plan: &[Planned]| -> Vec<PathBuf> {
+    let paths = |step: &RestoreStep, plan: &[Planned]| -> Vec<PathBuf> {
         let fits = |planned: &&Planned| planned.step == *step && planned.wanted.want.is_some();
         plan.iter().filter(fits).map(|planned| planned.wanted.path.clone()).collect()
     };
-    let (back, ours) = (paths(&Step::Restore, plan), paths(&Step::AlreadyThere, plan));
+    let (back, ours) = (paths(&RestoreStep::Restore, plan), paths(&RestoreStep::AlreadyThere, plan));
     let left: HashSet<&Path> = completes_repository(root, &back, &ours).into_iter().collect();
     for planned in plan.iter_mut().filter(|planned| left.contains(planned.wanted.path.as_path())) {
-        planned.step = Step::Failed { why: WHY.to_owned() };
+        planned.step = RestoreStep::Failed { why: WHY.to_owned() };
     }
 }

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use lathe_journal::{Index, JournalError, Reader, is_held, session_ids};
+use lathe_journal::{Index, JournalError, SessionReader, is_held, session_ids};
 use lathe_protocol::{Event, Seq, SessionId, SessionOptions, SessionState, SessionSummary, Timestamp};
 
 use crate::archive::Archive;
-use crate::archive::reports::session_files;
+use crate::archive::exports::session_files;
 use crate::error::HostError;
 use crate::session::beginning;
 
@@ -46,7 +46,7 @@ impl Archive {
     }
 
     fn read_summary(&self, id: &SessionId) -> Result<Option<SessionSummary>, HostError> {
-        let reader = Reader::open(&self.home().sessions(), id, self.home().blobs()?)?;
+        let reader = SessionReader::open(&self.home().sessions(), id, self.home().blobs()?)?;
         let mut summary = reader.summary()?;
         if let Some(summary) = &mut summary
             && summary.state == SessionState::Running
@@ -71,7 +71,7 @@ impl Archive {
         if is_held(&sessions, id) {
             return None;
         }
-        match Reader::glance(&sessions, id, self.home().blobs().ok()?) {
+        match SessionReader::check(&sessions, id, self.home().blobs().ok()?) {
             Err(error @ JournalError::Damaged { .. }) => Some(error.to_string()),
             Ok(()) | Err(_) => None,
         }
@@ -180,37 +180,37 @@ impl Archive {
 
     /// The folder a session works in.
     pub fn workspace(&self, id: &SessionId) -> Result<PathBuf, HostError> {
-        let reader = Reader::open(&self.home().sessions(), id, self.home().blobs()?)?;
+        let reader = SessionReader::open(&self.home().sessions(), id, self.home().blobs()?)?;
         let (opened, _) = beginning(&reader)?;
         Ok(PathBuf::from(opened.workspace))
     }
 
     /// What a session is set to.
     pub fn options(&self, id: &SessionId) -> Result<SessionOptions, HostError> {
-        let reader = Reader::open(&self.home().sessions(), id, self.home().blobs()?)?;
+        let reader = SessionReader::open(&self.home().sessions(), id, self.home().blobs()?)?;
         Ok(beginning(&reader)?.1)
     }
 
     /// The opening and the last run of a session.
     pub fn last_run(&self, id: &SessionId) -> Result<Vec<Event>, HostError> {
         self.mend_left(id)?;
-        Ok(Reader::open(&self.home().sessions(), id, self.home().blobs()?)?.last_run()?)
+        Ok(SessionReader::open(&self.home().sessions(), id, self.home().blobs()?)?.last_run()?)
     }
 
     /// The text of every task a session was ever given.
     pub fn tasks(&self, id: &SessionId) -> Result<Vec<String>, HostError> {
-        Ok(Reader::open(&self.home().sessions(), id, self.home().blobs()?)?.tasks()?)
+        Ok(SessionReader::open(&self.home().sessions(), id, self.home().blobs()?)?.tasks()?)
     }
 
     /// Number of the last event of a session.
     pub fn last_seq(&self, id: &SessionId) -> Result<Seq, HostError> {
-        Ok(Reader::open(&self.home().sessions(), id, self.home().blobs()?)?.last()?)
+        Ok(SessionReader::open(&self.home().sessions(), id, self.home().blobs()?)?.last()?)
     }
 
     /// The live branch of a session, also while another process writes it.
     pub fn events(&self, id: &SessionId) -> Result<Vec<Event>, HostError> {
         self.mend_left(id)?;
-        Ok(Reader::open(&self.home().sessions(), id, self.home().blobs()?)?.live()?)
+        Ok(SessionReader::open(&self.home().sessions(), id, self.home().blobs()?)?.live()?)
     }
 }
 

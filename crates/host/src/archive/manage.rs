@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use lathe_journal::{Journal, Reader};
-use lathe_protocol::{CommandId, Digest, Draft, Place, RunNo, SessionId, SessionNamed, SessionOptions};
+use lathe_journal::{Journal, SessionReader};
+use lathe_protocol::{CommandId, Digest, Draft, EventPlace, RunNo, SessionId, SessionNamed, SessionOptions};
 
 use crate::archive::Archive;
-use crate::archive::removed::{Removals, Removed};
-use crate::archive::reports::{blobs_of, session_files};
+use crate::archive::removed::{Removals, RemovedItem};
+use crate::archive::exports::{blobs_of, session_files};
 use crate::error::HostError;
 use crate::session::{beginning, now};
 
@@ -18,14 +18,14 @@ impl Archive {
         let mut journal = Journal::open(&self.home().sessions(), id, self.home().blobs()?)?;
         let run = journal.reader()?.last_run()?.last().map_or(RunNo(0), |event| event.place.run);
         let named = SessionNamed { title: title.to_owned(), command: Some(command) };
-        journal.append(now(), Draft { place: Place::in_run(run), fact: named.into() })?;
+        journal.append(now(), Draft { place: EventPlace::in_run(run), fact: named.into() })?;
         journal.close()?;
         self.note(id);
         Ok(())
     }
 
     /// Takes a session that nobody has open away, to where it can be brought back from.
-    pub fn remove(&self, id: &SessionId) -> Result<Removed, HostError> {
+    pub fn remove(&self, id: &SessionId) -> Result<RemovedItem, HostError> {
         let workspace = self.workspace(id)?;
         // Held while it goes: nobody opens it in between, and all it has is in one file.
         let journal = Journal::open(&self.home().sessions(), id, self.home().blobs()?)?;
@@ -35,28 +35,28 @@ impl Archive {
     }
 
     /// Brings a session back, by the id of its removal.
-    pub fn bring_back(&self, removal: &str) -> Result<Removed, HostError> {
+    pub fn bring_back(&self, removal: &str) -> Result<RemovedItem, HostError> {
         let kept = Removals::new(self.home()).return_session(removal, &self.home().sessions())?;
         self.note(&SessionId::new(&kept.path));
         Ok(kept)
     }
 
     /// Options of a removed session, from its journal where that lies now.
-    pub fn removed_options(&self, removed: &Removed) -> Result<SessionOptions, HostError> {
+    pub fn removed_options(&self, removed: &RemovedItem) -> Result<SessionOptions, HostError> {
         let folder = Removals::new(self.home()).session_folder(&removed.id)?;
-        let reader = Reader::open(&folder, &SessionId::new(&removed.path), self.home().blobs()?)?;
+        let reader = SessionReader::open(&folder, &SessionId::new(&removed.path), self.home().blobs()?)?;
         Ok(beginning(&reader)?.1)
     }
 
     /// Sessions that were removed, and where they worked.
-    pub fn removed_sessions(&self) -> Vec<Removed> {
+    pub fn removed_sessions(&self) -> Vec<RemovedItem> {
         let kept = Removals::new(self.home()).list(None).into_iter();
         kept.filter(|kept| kept.kind == "session").collect()
     }
 
     /// The events of a session, one line of JSON each, on whatever branch.
     pub fn lines(&self, id: &SessionId) -> Result<String, HostError> {
-        let events = Reader::open(&self.home().sessions(), id, self.home().blobs()?)?.all()?;
+        let events = SessionReader::open(&self.home().sessions(), id, self.home().blobs()?)?.all()?;
         let lines = events.iter().filter_map(|event| serde_json::to_string(event).ok());
         Ok(lines.fold(String::new(), |text, line| text + &line + "\n"))
     }
@@ -64,7 +64,7 @@ impl Archive {
     /// Bytes that an event of this session names. Those of other sessions are not found.
     pub fn session_blob(&self, id: &SessionId, digest: &Digest) -> Result<Option<Vec<u8>>, HostError> {
         let blobs = self.home().blobs()?;
-        let reader = Reader::open(&self.home().sessions(), id, blobs.clone())?;
+        let reader = SessionReader::open(&self.home().sessions(), id, blobs.clone())?;
         let named = reader.all()?.iter().any(|event| blobs_of(&event.fact).contains(digest))
             || reader.body_blobs()?.contains(digest);
         Ok(if named { blobs.get(digest).ok().flatten() } else { None })

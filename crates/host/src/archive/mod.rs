@@ -3,16 +3,19 @@
 //! It finds, reads, names, removes and forks sessions, takes their changes back, collects what none of them needs any more, and
 //! tells what they cost. It needs Lathe's folder and nothing else: neither models nor rules nor a runtime.
 
+pub(crate) mod replica;
+pub(crate) mod travel;
+
 pub(crate) mod claims;
 pub(crate) mod frames;
 pub(crate) mod layouts;
 pub(crate) mod lookup;
 pub(crate) mod manage;
-pub(crate) mod mend;
+pub(crate) mod repair;
 pub(crate) mod quarantine;
 pub(crate) mod removed;
-pub(crate) mod report;
-pub(crate) mod reports;
+pub(crate) mod run_report;
+pub(crate) mod exports;
 pub(crate) mod restoring;
 pub(crate) mod review;
 pub(crate) mod rewind;

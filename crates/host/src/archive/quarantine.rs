@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use lathe_changes::restore::{Planned, Step};
-use lathe_changes::{Kept, Note, PutBack, Quarantine, Returned, SetAside, Unfinished};
+use lathe_changes::restore::{Planned, RestoreStep};
+use lathe_changes::{QuarantineEntry, LineOrigin, RestoreReport, Quarantine, RestoredEntry, SetAside, UnfinishedLine};
 use lathe_protocol::{CallId, Digest, Event, Fact, Seq, SessionId};
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ use crate::error::HostError;
 /// An entry of the quarantine: what one line took away.
 #[derive(Debug, Clone, Serialize)]
 #[serde(transparent)]
-pub struct KeptEntry(Kept);
+pub struct KeptEntry(QuarantineEntry);
 
 impl KeptEntry {
     pub fn id(&self) -> &str {
@@ -69,7 +69,7 @@ impl Archive {
     }
 
     /// What is kept, the oldest first.
-    pub(crate) fn kept(&self) -> Vec<Kept> {
+    pub(crate) fn kept(&self) -> Vec<QuarantineEntry> {
         let quarantine = self.quarantine();
         for left in quarantine.unfinished() {
             self.finish_kept(left);
@@ -78,8 +78,8 @@ impl Archive {
     }
 
     /// Makes an entry of what a killed process kept for its line, with what the line changed where no session knows it.
-    fn finish_kept(&self, left: Unfinished) {
-        let Unfinished { keeping, note, scratch, aside, .. } = left;
+    fn finish_kept(&self, left: UnfinishedLine) {
+        let UnfinishedLine { keeping, note, scratch, aside, .. } = left;
         self.note_aside(&note, &aside);
         let scratch = scratch.map(SessionId::new);
         let recovered = scratch.as_ref().and_then(|id| {
@@ -89,7 +89,7 @@ impl Archive {
         });
         let call = CallId::new(&note.call);
         let changes = recovered.map_or_else(Vec::new, |found| found.compared.changes);
-        let changes = lathe_tools::recorded(changes, &call, &self.screen());
+        let changes = lathe_tools::journal_changes(changes, &call, &self.screen());
         if keeping.finish(note, changes).is_ok()
             && let Some(id) = scratch
         {
@@ -98,11 +98,11 @@ impl Archive {
     }
 
     /// Writes down what was set aside of a killed line, for whoever closes its call.
-    fn note_aside(&self, note: &Note, aside: &[SetAside]) {
+    fn note_aside(&self, note: &LineOrigin, aside: &[SetAside]) {
         let Some(session) = note.session.as_ref().filter(|_| !aside.is_empty()) else { return };
         let path = self.scratch(&SessionId::new(session)).join(ASIDE);
         let mut all = read_aside(&path);
-        all.extend(aside.iter().map(|one| (note.call.clone(), lathe_tools::told_aside(one))));
+        all.extend(aside.iter().map(|one| (note.call.clone(), lathe_tools::aside_note(one))));
         let _ = serde_json::to_vec(&all).map(|text| std::fs::write(path, text));
     }
 
@@ -123,7 +123,7 @@ impl Archive {
             return Err(HostError::EmptyId);
         }
         let (entries, here) = (self.kept(), standing(folder));
-        let is_meant = |kept: &&Kept| match id {
+        let is_meant = |kept: &&QuarantineEntry| match id {
             Some(id) => kept.id.starts_with(id),
             None => is_here(&here, &kept.folder),
         };
@@ -158,18 +158,18 @@ impl Archive {
     }
 
     /// Entries of a session's calls.
-    pub(crate) fn kept_of(&self, session: &SessionId, calls: &[String]) -> Vec<Kept> {
+    pub(crate) fn kept_of(&self, session: &SessionId, calls: &[String]) -> Vec<QuarantineEntry> {
         self.kept_in(session).into_iter().filter(|kept| calls.contains(&kept.call)).collect()
     }
 
-    fn kept_in(&self, session: &SessionId) -> Vec<Kept> {
+    fn kept_in(&self, session: &SessionId) -> Vec<QuarantineEntry> {
         let mut kept = self.kept();
         kept.retain(|kept| kept.session.as_deref() == Some(session.as_str()));
         kept
     }
 
-    fn returned_in(&self, session: &SessionId) -> Vec<Returned> {
-        let mut returned = self.quarantine().returned();
+    fn returned_in(&self, session: &SessionId) -> Vec<RestoredEntry> {
+        let mut returned = self.quarantine().restored();
         returned.retain(|one| one.kept.session.as_deref() == Some(session.as_str()));
         returned
     }
@@ -177,7 +177,7 @@ impl Archive {
     /// The exchange for a rewind to the state after an event: calls that ended later took nothing away yet, and
     /// what earlier ones took away is where it was then. `later` are the calls that ended later.
     pub(crate) fn exchange_back_to(&self, session: &SessionId, end: Seq, later: &[String]) -> Exchange {
-        let is_out = |kept: &Kept| {
+        let is_out = |kept: &QuarantineEntry| {
             let acts = kept.acts.iter().filter(|act| **act < end.0).count();
             later.contains(&kept.call) || acts % 2 == 1
         };
@@ -197,7 +197,7 @@ impl Archive {
         calls: &[String],
     ) -> Exchange {
         let is_of_act =
-            |kept: &Kept| kept.acts.last().and_then(|by| restored_after(events, *by)) == Some(act);
+            |kept: &QuarantineEntry| kept.acts.last().and_then(|by| restored_after(events, *by)) == Some(act);
         let mut exchange = Exchange { back: self.kept_in(session), again: self.returned_in(session) };
         exchange.back.retain(|kept| calls.contains(&kept.call) || is_of_act(kept));
         exchange.again.retain(|one| is_of_act(&one.kept));
@@ -233,8 +233,8 @@ fn restored_after(events: &[Event], by: u64) -> Option<Seq> {
 #[derive(Debug, Default)]
 pub(crate) struct Exchange {
     /// The oldest first.
-    back: Vec<Kept>,
-    again: Vec<Returned>,
+    back: Vec<QuarantineEntry>,
+    again: Vec<RestoredEntry>,
 }
 
 const BROUGHT_BACK: &str = "brought back from the quarantine";
@@ -245,15 +245,15 @@ impl Exchange {
     /// quarantine brings back: a file that is too large for the store.
     pub(crate) fn fit(&mut self, quarantine: &Quarantine, plan: &[Planned], undone: &mut Undone) {
         let is_restored = |path: &PathBuf| {
-            let is_path = |planned: &&Planned| planned.wanted.path == *path && planned.step == Step::Restore;
+            let is_path = |planned: &&Planned| planned.wanted.path == *path && planned.step == RestoreStep::Restore;
             plan.iter().find(is_path).is_some_and(|planned| planned.wanted.want.is_some())
         };
-        let is_rest = |kept: &Kept| {
+        let is_rest = |kept: &QuarantineEntry| {
             let is_more = !kept.repositories.is_empty() || !kept.refs.is_empty() || !kept.changes.is_empty();
-            is_more || !quarantine.held(kept).iter().all(is_restored)
+            is_more || !quarantine.missing_paths(kept).iter().all(is_restored)
         };
         self.back.retain(is_rest);
-        let missing = plan.iter().filter(|planned| matches!(planned.step, Step::MissingBlob { .. }));
+        let missing = plan.iter().filter(|planned| matches!(planned.step, RestoreStep::MissingBlob { .. }));
         for planned in missing.filter(|planned| planned.wanted.now.is_none()) {
             let path = &planned.wanted.path;
             if self.back.iter().any(|kept| kept.trees.iter().any(|tree| path.starts_with(tree))) {
@@ -277,7 +277,7 @@ impl Exchange {
             let names = kept.refs.iter().map(|kept| kept.name.clone());
             undone.restored.extend(trees.chain(names).map(|path| act(&path, BROUGHT_BACK)));
         }
-        let again = self.again.iter().flat_map(Returned::names);
+        let again = self.again.iter().flat_map(RestoredEntry::names);
         undone.restored.extend(again.map(|path| act(&path, TAKEN_AGAIN)));
     }
 }
@@ -285,13 +285,13 @@ impl Exchange {
 /// The result of an exchange with the quarantine.
 #[derive(Debug, Default)]
 pub(crate) struct Exchanged {
-    pub(crate) again: Vec<PutBack>,
-    pub(crate) back: Vec<PutBack>,
+    pub(crate) again: Vec<RestoreReport>,
+    pub(crate) back: Vec<RestoreReport>,
 }
 
 /// An entry that could not be exchanged: it is told, and the rest is done.
-pub(crate) fn left_whole(id: &str, error: impl std::fmt::Display) -> PutBack {
-    let mut back = PutBack::default();
+pub(crate) fn left_whole(id: &str, error: impl std::fmt::Display) -> RestoreReport {
+    let mut back = RestoreReport::default();
     back.left.push((format!("the entry {id} of the quarantine"), error.to_string()));
     back
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{FileProblem, HostError};
 use crate::home::Home;
-use crate::place::new_id;
+use crate::session::folder::new_id;
 use crate::session::now;
 
 const ABOUT: &str = "about.json";
@@ -16,7 +16,7 @@ const CONTENT: &str = "content";
 
 /// Something that was taken away.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Removed {
+pub struct RemovedItem {
     /// The name to bring it back by.
     pub id: String,
     /// Where it was, from its folder on; the id of a session for a session.
@@ -39,9 +39,9 @@ impl Removals {
     }
 
     /// Moves what is at a path of a root here.
-    pub fn take(&self, tree: &LocalTree, root: &Path, path: &Path) -> Result<Removed, HostError> {
+    pub fn take(&self, tree: &LocalTree, root: &Path, path: &Path) -> Result<RemovedItem, HostError> {
         let (id, place) = self.make()?;
-        let kind = match tree.take_away(path, &place.join(CONTENT)) {
+        let kind = match tree.move_out(path, &place.join(CONTENT)) {
             Ok(kind) => kind,
             Err(error) => {
                 let _ = std::fs::remove_dir(&place);
@@ -56,20 +56,20 @@ impl Removals {
         };
         self.note(id, shown, root, kind, &place).inspect_err(|_| {
             // Without its note nobody could bring it back.
-            if tree.bring_back(&place.join(CONTENT), path).is_ok() {
+            if tree.move_in(&place.join(CONTENT), path).is_ok() {
                 let _ = std::fs::remove_dir_all(&place);
             }
         })
     }
 
     /// Moves what is here back to where it was, if nothing is there by now.
-    pub fn bring_back(&self, tree: &LocalTree, root: &Path, id: &str) -> Result<Removed, HostError> {
+    pub fn bring_back(&self, tree: &LocalTree, root: &Path, id: &str) -> Result<RemovedItem, HostError> {
         let kept = self.get(id)?;
         if Path::new(&kept.workspace) != root || kept.kind == "session" {
             return Err(none());
         }
         let place = self.folder.join(id);
-        tree.bring_back(&place.join(CONTENT), Path::new(&kept.path))?;
+        tree.move_in(&place.join(CONTENT), Path::new(&kept.path))?;
         let _ = std::fs::remove_dir_all(place);
         Ok(kept)
     }
@@ -80,7 +80,7 @@ impl Removals {
         id: &str,
         workspace: &Path,
         files: &[PathBuf],
-    ) -> Result<Removed, HostError> {
+    ) -> Result<RemovedItem, HostError> {
         let (name, place) = self.make()?;
         for file in files.iter().filter(|file| file.exists()) {
             let to = place.join(file.file_name().unwrap_or_default());
@@ -105,7 +105,7 @@ impl Removals {
     }
 
     /// Moves the files of a removed session back. It is named by its removal: what a caller has looked at is what returns.
-    pub(crate) fn return_session(&self, removal: &str, sessions: &Path) -> Result<Removed, HostError> {
+    pub(crate) fn return_session(&self, removal: &str, sessions: &Path) -> Result<RemovedItem, HostError> {
         let place = self.session_folder(removal)?;
         let kept = self.get(removal)?;
         // The journal last: a session is there when that is.
@@ -125,10 +125,10 @@ impl Removals {
     }
 
     /// What is here, newest first; of one folder only, if one is named.
-    pub fn list(&self, root: Option<&Path>) -> Vec<Removed> {
+    pub fn list(&self, root: Option<&Path>) -> Vec<RemovedItem> {
         let names = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let names = names.filter_map(|entry| entry.file_name().into_string().ok());
-        let mut kept: Vec<Removed> = names.filter_map(|name| self.get(&name).ok()).collect();
+        let mut kept: Vec<RemovedItem> = names.filter_map(|name| self.get(&name).ok()).collect();
         kept.retain(|kept| root.is_none_or(|root| Path::new(&kept.workspace) == root));
         kept.sort_by(|a, b| b.removed_at.cmp(&a.removed_at).then_with(|| b.id.cmp(&a.id)));
         kept
@@ -140,7 +140,7 @@ impl Removals {
         kept.map(|kept| self.folder.join(kept.id)).collect()
     }
 
-    fn get(&self, id: &str) -> Result<Removed, HostError> {
+    fn get(&self, id: &str) -> Result<RemovedItem, HostError> {
         let is_id = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         let text = is_id.then(|| std::fs::read(self.folder.join(id).join(ABOUT)).ok()).flatten();
         text.and_then(|text| serde_json::from_slice(&text).ok()).ok_or_else(none)
@@ -171,8 +171,8 @@ impl Removals {
         root: &Path,
         kind: &str,
         place: &Path,
-    ) -> Result<Removed, HostError> {
-        let kept = Removed {
+    ) -> Result<RemovedItem, HostError> {
+        let kept = RemovedItem {
             id,
             path,
             workspace: root.display().to_string(),

@@ -8,22 +8,22 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use lathe_blobs::{Durable, replace};
-use lathe_changes::restore::{self, Applied, Step};
-use lathe_changes::{TreeChange, Wanted};
+use lathe_changes::restore::{self, RestoreOutcome, RestoreStep};
+use lathe_changes::{TreeChange, RestoreTarget};
 use lathe_journal::Journal;
 use lathe_protocol::{
-    CallId, Change, CommandTaken, Digest, Draft, Fact, FilesRestored, Place, RewindUndone, Rewound, RunNo,
+    CallId, Change, CommandTaken, Digest, Draft, Fact, FilesRestored, EventPlace, RewindUndone, Rewound, RunNo,
     Seq, SessionId, SessionOpened, StepNo,
 };
-use lathe_tools::recorded;
-use lathe_workspace::landing;
+use lathe_tools::journal_changes;
+use lathe_workspace::lock_naming;
 use serde::{Deserialize, Serialize};
 
 use crate::archive::Archive;
 use crate::archive::layouts::leave_repositories;
 use crate::archive::quarantine::{Exchanged, left_whole};
 use crate::error::HostError;
-use crate::place::{folder_or_gone, identity};
+use crate::session::folder::{folder_or_gone, identity};
 use crate::session::{beginning, now};
 
 /// What is put back, and what the journal is told of it.
@@ -70,7 +70,7 @@ impl Archive {
         journal: &mut Journal,
         opened: &SessionOpened,
         restoring: &Restoring,
-    ) -> Result<(Applied, Exchanged), HostError> {
+    ) -> Result<(RestoreOutcome, Exchanged), HostError> {
         let file = self.restoring_file(journal.id());
         let write = || -> std::io::Result<()> {
             let folder = self.scratch(journal.id());
@@ -103,7 +103,7 @@ impl Archive {
         restore::sweep(root, paths, restoring.pid);
         self.carry_out(journal, &opened, &restoring)?;
         let Some(taken) = restoring.taken else { return Ok(()) };
-        let place = Place::in_run(restoring.run);
+        let place = EventPlace::in_run(restoring.run);
         journal.append(now(), Draft { place, fact: taken.into() })?;
         Ok(())
     }
@@ -113,18 +113,18 @@ impl Archive {
         journal: &mut Journal,
         opened: &SessionOpened,
         restoring: &Restoring,
-    ) -> Result<(Applied, Exchanged), HostError> {
+    ) -> Result<(RestoreOutcome, Exchanged), HostError> {
         let wrong = HostError::from;
         let (root, blobs) = (&*folder_or_gone(opened)?, self.home().blobs()?);
         let changes: Vec<TreeChange> = restoring.changes.iter().map(TreeChange::from).collect();
-        let wanted: Vec<Wanted> = changes.iter().map(Wanted::of).collect();
+        let wanted: Vec<RestoreTarget> = changes.iter().map(RestoreTarget::of).collect();
         let (quarantine, by, mut exchanged) = (self.quarantine(), restoring.after.0, Exchanged::default());
         // Before the folders that they lie in, and after them.
         for id in &restoring.again {
-            let taken = quarantine.take_again(id, by);
+            let taken = quarantine.undo_restore(id, by);
             exchanged.again.push(taken.unwrap_or_else(|error| left_whole(id, error)));
         }
-        let one = landing();
+        let one = lock_naming();
         let mut plan = restore::plan_again(&wanted, &blobs, root).map_err(wrong)?;
         leave_repositories(&mut plan, root);
         let mut applied = restore::apply(&plan, &blobs, root).map_err(wrong)?;
@@ -133,13 +133,13 @@ impl Archive {
         let mut done: BTreeMap<PathBuf, TreeChange> =
             applied.changes.into_iter().map(|change| (change.path.clone(), change)).collect();
         for (planned, change) in plan.iter().zip(&changes) {
-            if done.contains_key(&change.path) || planned.step == Step::AlreadyThere {
+            if done.contains_key(&change.path) || planned.step == RestoreStep::AlreadyThere {
                 done.insert(change.path.clone(), change.clone());
             }
         }
         applied.changes = done.into_values().collect();
         for id in &restoring.back {
-            let back = quarantine.give_back(id, by, &blobs);
+            let back = quarantine.restore_undoably(id, by, &blobs);
             exchanged.back.push(back.unwrap_or_else(|error| left_whole(id, error)));
         }
         let told: Vec<Fact> = journal
@@ -149,7 +149,7 @@ impl Archive {
             .map(|event| event.fact)
             .collect();
         let mut append = |fact: Fact| {
-            let place = Place::in_run(restoring.run);
+            let place = EventPlace::in_run(restoring.run);
             let is_told = told.iter().any(|told| told.kind() == fact.kind());
             if is_told { Ok(()) } else { journal.append(now(), Draft { place, fact }).map(drop) }
         };
@@ -161,7 +161,7 @@ impl Archive {
         let mut conflicts = restoring.conflicts.clone();
         conflicts.extend(applied.left.iter().map(|left| shown(root, &left.wanted.path)));
         conflicts.dedup();
-        let changes = recorded(applied.changes.clone(), &by, &self.screen());
+        let changes = journal_changes(applied.changes.clone(), &by, &self.screen());
         // Going back may have made the folder itself again.
         let folder = identity(root).filter(|now| opened.folder.is_some_and(|was| was.inode != now.inode));
         let (to, undoes) = (restoring.to, restoring.undoes);

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use lathe_views::AsideFile;
 
 use crate::archive::Archive;
-use crate::archive::report::{RunReport, below};
+use crate::archive::run_report::{RunReport, below};
 
 /// The part of a name that says that Lathe set the file aside.
 const ASIDE: &str = ".set-aside-by-lathe";
@@ -33,9 +33,9 @@ impl Archive {
             None => is_there(path.clone()),
         });
         let shown = files.map(|(path, name)| AsideFile {
-            path: screen.text(below(&report.workspace, &path.to_string_lossy())).into_owned(),
+            path: screen.redact_text(below(&report.workspace, &path.to_string_lossy())).into_owned(),
             advice: if name.is_some() { ADVICE } else { ADVICE_IN_PLACE },
-            set_aside_as: name.map(|name| screen.text(&name).into_owned()),
+            set_aside_as: name.map(|name| screen.redact_text(&name).into_owned()),
             reason: REASON,
         });
         shown.collect()

@@ -10,8 +10,8 @@ use lathe_protocol::{EventStream, Fact, RunNo, Seq, Timestamp, Update};
 use lathe_views::TrajectoryBuilder;
 use tokio::task::JoinHandle;
 
-use crate::outfile::write_output;
-use crate::session::{Session, now};
+use crate::files::output::write_output;
+use crate::session::{OpenSession, now};
 
 const BETWEEN: Duration = Duration::from_secs(1);
 
@@ -70,7 +70,7 @@ pub fn trajectories_of_tasks(path: &Path) -> Vec<PathBuf> {
     (0..TASKS).map(|later| numbered(path, later)).collect()
 }
 
-impl Session {
+impl OpenSession {
     /// Writes a trajectory of each run from now on. The first goes to `path`; a later one has its number in the name.
     pub fn write_trajectory(&self, path: PathBuf) -> TrajectoryFile {
         let updates = self.handle().subscribe(Seq(0));

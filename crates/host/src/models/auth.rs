@@ -9,7 +9,7 @@ use crate::error::HostError;
 use crate::models::Models;
 use crate::models::keys::Marks;
 use crate::models::providers::{PROVIDERS, Provider, provider, variable};
-use crate::ownfile::{own_lock, own_text, own_write};
+use crate::files::own::{own_lock, own_text, own_write};
 
 /// Keys by the name of their variable.
 pub(crate) type Stored = BTreeMap<String, String>;

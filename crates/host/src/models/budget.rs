@@ -7,7 +7,7 @@ use crate::error::HostError;
 use crate::home::Home;
 use crate::models::Models;
 use crate::models::request::RECORDED;
-use crate::ownfile::own_text;
+use crate::files::own::own_text;
 
 /// The prices of tokens; `$LATHE_HOME/prices.json` overrides what Lathe knows.
 pub(crate) fn prices(home: &Home) -> Result<Prices, HostError> {

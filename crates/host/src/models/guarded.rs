@@ -4,8 +4,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use lathe_model::{Answer, Delta, Form, ModelClient, ModelError, Request};
-use lathe_protocol::{Arguments, Block, Boxed, Raw, TextBlock, ToolCall};
+use lathe_model::{ModelAnswer, Delta, Form, ModelClient, ModelError, WireRequest};
+use lathe_protocol::{Arguments, Block, BoxFuture, Raw, TextBlock, ToolCall};
 use lathe_redact::{Redactor, Stream};
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -22,7 +22,7 @@ impl GuardedClient {
     }
 
     fn text(&self, text: String) -> String {
-        self.redactor.text(&text).into_owned()
+        self.redactor.redact_text(&text).into_owned()
     }
 
     /// An error repeats what a server said, and servers repeat keys.
@@ -43,7 +43,7 @@ impl GuardedClient {
     fn raw(&self, raw: Option<Raw>) -> Option<Raw> {
         let raw = raw?;
         let Ok(mut value) = serde_json::from_str::<Value>(raw.get()) else {
-            return Raw::parse(&self.redactor.text(raw.get())).ok();
+            return Raw::parse(&self.redactor.redact_text(raw.get())).ok();
         };
         if self.clean(&mut value) { Raw::from_serialize(&value).ok() } else { Some(raw) }
     }
@@ -61,7 +61,7 @@ impl GuardedClient {
                     *text = inner.to_string();
                     found = true;
                 }
-                if let Cow::Owned(clean) = self.redactor.text(text) {
+                if let Cow::Owned(clean) = self.redactor.redact_text(text) {
                     *text = clean;
                     found = true;
                 }
@@ -70,7 +70,7 @@ impl GuardedClient {
             Value::Array(values) => values.iter_mut().fold(false, |found, value| self.clean(value) | found),
             Value::Object(members) => {
                 let found = members.values_mut().fold(false, |found, value| self.clean(value) | found);
-                let named = members.keys().any(|name| matches!(self.redactor.text(name), Cow::Owned(_)));
+                let named = members.keys().any(|name| matches!(self.redactor.redact_text(name), Cow::Owned(_)));
                 if named {
                     let all = std::mem::take(members).into_iter();
                     *members = all.map(|(name, value)| (self.text(name), value)).collect();
@@ -106,7 +106,7 @@ const TOLD: usize = 2000;
 
 /// The words of a server without secrets, and only then cut.
 pub(crate) fn told(redactor: &Redactor, words: &str) -> String {
-    let clean = redactor.text(words);
+    let clean = redactor.redact_text(words);
     match clean.char_indices().nth(TOLD) {
         Some((at, _)) => format!("{}…", clean.get(..at).unwrap_or_default()),
         None => clean.into_owned(),
@@ -114,13 +114,13 @@ pub(crate) fn told(redactor: &Redactor, words: &str) -> String {
 }
 
 /// Words on their way to a screen.
-struct Shown<'a> {
+struct StreamRedactor<'a> {
     redactor: &'a Redactor,
     text: Stream<'a>,
     thinking: Stream<'a>,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> StreamRedactor<'a> {
     fn new(redactor: &'a Redactor) -> Self {
         Self { redactor, text: redactor.stream(), thinking: redactor.stream() }
     }
@@ -157,10 +157,10 @@ impl ModelClient for GuardedClient {
 
     fn ask<'a>(
         &'a self,
-        request: Request,
+        request: WireRequest,
         deltas: &'a mpsc::Sender<Delta>,
         cancel: &'a CancellationToken,
-    ) -> Boxed<'a, Result<Answer, ModelError>> {
+    ) -> BoxFuture<'a, Result<ModelAnswer, ModelError>> {
         Box::pin(async move {
             let (sender, mut coming) = mpsc::channel(256);
             let asking = async {
@@ -169,7 +169,7 @@ impl ModelClient for GuardedClient {
                 answer
             };
             let passing = async {
-                let mut shown = Shown::new(&self.redactor);
+                let mut shown = StreamRedactor::new(&self.redactor);
                 while let Some(delta) = coming.recv().await {
                     if let Some(delta) = shown.take(delta) {
                         let _ = deltas.send(delta).await;
@@ -182,7 +182,7 @@ impl ModelClient for GuardedClient {
             let (answer, ()) = tokio::join!(asking, passing);
             let answer = answer.map_err(|error| self.error(error))?;
             let blocks = answer.blocks.into_iter().map(|block| self.block(block)).collect();
-            Ok(Answer { blocks, ..answer })
+            Ok(ModelAnswer { blocks, ..answer })
         })
     }
 }
@@ -206,10 +206,10 @@ mod tests {
 
         fn ask<'a>(
             &'a self,
-            _: Request,
+            _: WireRequest,
             deltas: &'a mpsc::Sender<Delta>,
             _: &'a CancellationToken,
-        ) -> Boxed<'a, Result<Answer, ModelError>> {
+        ) -> BoxFuture<'a, Result<ModelAnswer, ModelError>> {
             Box::pin(async move {
                 let half = KEY.get(..12).unwrap_or_default().to_owned();
                 let _ = deltas.send(Delta::Thinking(half.clone())).await;

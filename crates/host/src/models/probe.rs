@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lathe_model::{Answer, Delta, Head, HttpClient, ModelClient, Params, Rope, Variables};
+use lathe_model::{ModelAnswer, Delta, Head, HttpClient, ModelClient, Params, Rope, Variables};
 use lathe_protocol::{AgentId, Message, Raw, StepNo, ToolSpec, calls_of};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -14,7 +14,7 @@ use crate::models::Models;
 use crate::models::guarded::told;
 use crate::models::keys::{KeyRing, Marks};
 use crate::models::request::{self, ModelRequest};
-use crate::secrets::{configured, redactor};
+use crate::session::secrets::{configured, redactor};
 use crate::session::environment;
 
 /// The question costs a few tokens, and may take this long.
@@ -64,14 +64,14 @@ impl Models {
     }
 }
 
-struct Seen {
+struct ProbeTimes {
     first: Option<Duration>,
     whole: Duration,
     pieces: usize,
-    answer: Answer,
+    answer: ModelAnswer,
 }
 
-async fn ask(client: HttpClient, model: &str) -> Result<Seen, String> {
+async fn ask(client: HttpClient, model: &str) -> Result<ProbeTimes, String> {
     let schema = r#"{"type":"object","properties":{"word":{"type":"string","description":"Any word."}},"required":["word"],"additionalProperties":false}"#;
     let tool = ToolSpec {
         name: "ping".to_owned(),
@@ -101,10 +101,10 @@ async fn ask(client: HttpClient, model: &str) -> Result<Seen, String> {
     };
     let (answer, (first, pieces)) = tokio::join!(asking, watching);
     let answer = answer.map_err(|error| error.to_string())?;
-    Ok(Seen { first, whole: began.elapsed(), pieces, answer })
+    Ok(ProbeTimes { first, whole: began.elapsed(), pieces, answer })
 }
 
-impl Seen {
+impl ProbeTimes {
     fn words(&self) -> String {
         let ms = |duration: Duration| format!("{} ms", duration.as_millis());
         let first = self

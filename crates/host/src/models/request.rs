@@ -2,7 +2,7 @@
 //! to which address is decided in `keys.rs`.
 
 use lathe_model::{Address, ClientOptions, Form, Outage, Params, Patience, ToolForm, takes_text_only};
-use lathe_protocol::{KeyMark, ModelChoice, Reach, plain_address};
+use lathe_protocol::{KeyMark, ModelChoice, NetworkReach, plain_address};
 
 use crate::error::{HostError, KeySource};
 use crate::models::keys::{
@@ -19,7 +19,7 @@ const AZURE_VERSION: &str = "2024-10-21";
 pub(crate) const RECORDED: &str = "cassette";
 
 /// The reason why a server of this address cannot be asked with such a reach; none if it can.
-pub fn address_refusal(reach: Reach, base_url: &str) -> Option<String> {
+pub fn address_refusal(reach: NetworkReach, base_url: &str) -> Option<String> {
     lathe_model::address_refusal(reach, base_url)
 }
 
@@ -50,7 +50,7 @@ pub struct ModelRequest {
     pub params: Params,
     pub outage: Outage,
     /// Where the server may be.
-    pub reach: Reach,
+    pub reach: NetworkReach,
 }
 
 impl std::fmt::Debug for ModelRequest {

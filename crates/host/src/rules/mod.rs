@@ -1,8 +1,8 @@
 //! The rules: what the user's files, the answers for ever and the projects that are trusted allow and deny.
 
-pub(crate) mod answers;
-pub(crate) mod gitrules;
-pub(crate) mod policy;
+pub(crate) mod standing;
+pub(crate) mod git_rules;
+pub(crate) mod line_check;
 pub(crate) mod policy_replay;
 pub(crate) mod trust;
 
@@ -38,7 +38,7 @@ impl Rules {
             outputs: None,
             headless: true,
             disk: workspace.local().map_or_else(OnDisk::default, |_| OnDisk::new(LocalDisk)),
-            switched: lathe_policy::Switched::default(),
+            switched: lathe_policy::ShellSwitches::default(),
         }
     }
 }

@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use lathe_journal::{Reader, session_ids};
-use lathe_policy::{Call, Gate, Rulebook};
-use lathe_protocol::{Actor, CallDecided, Effects, Fact, Kind, Mode, SessionId, Verdict};
+use lathe_journal::{SessionReader, session_ids};
+use lathe_policy::{GateCall, Gate, Rulebook};
+use lathe_protocol::{Actor, CallDecided, Effects, Fact, ToolKind, Mode, SessionId, Verdict};
 use serde::Serialize;
 
 use crate::error::HostError;
-use crate::extras::Extras;
+use crate::session::extras::Extras;
 use crate::rules::Rules;
-use crate::rules::policy::with_file;
+use crate::rules::line_check::with_file;
 
 /// The tool whose calls are shell lines.
 const SHELL: &str = "bash";
@@ -21,11 +21,11 @@ pub struct PolicyReplay {
     pub sessions: usize,
     pub calls: usize,
     /// Calls that would be decided otherwise, in the order they were made.
-    pub changed: Vec<Changed>,
+    pub changed: Vec<ChangedDecision>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Changed {
+pub struct ChangedDecision {
     pub session: String,
     pub step: u32,
     pub call: String,
@@ -56,7 +56,7 @@ impl Rules {
         };
         let mut replay = PolicyReplay::default();
         for id in all {
-            let reader = Reader::open(&self.home().sessions(), &id, self.home().blobs()?)?;
+            let reader = SessionReader::open(&self.home().sessions(), &id, self.home().blobs()?)?;
             replay.sessions += 1;
             self.replay_one(&rules, &id, &reader, &mut replay)?;
         }
@@ -67,7 +67,7 @@ impl Rules {
         &self,
         rules: &Rulebook,
         id: &SessionId,
-        reader: &Reader,
+        reader: &SessionReader,
         replay: &mut PolicyReplay,
     ) -> Result<(), HostError> {
         let (mut mode, mut root) = (Mode::Default, std::path::PathBuf::from("/"));
@@ -85,7 +85,7 @@ impl Rules {
                     let gate = Gate { headless, ..self.gate(&self.home().workspace(&root)) };
                     let again = decide(&gate, rules, mode, decided);
                     if again.verdict != decided.decision.verdict {
-                        replay.changed.push(Changed {
+                        replay.changed.push(ChangedDecision {
                             session: id.to_string(),
                             step: event.place.step.unwrap_or_default().0,
                             call: event.place.call.as_ref().map(ToString::to_string).unwrap_or_default(),
@@ -111,10 +111,10 @@ fn decide(gate: &Gate, rules: &Rulebook, mode: Mode, decided: &CallDecided) -> l
         let own = decided.each.iter().filter(|each| each.decision.rule == "builtin.agent");
         let names: Vec<String> = own.filter_map(|each| each.words.first().cloned()).collect();
         let known = lathe_tools::built_in_commands().into_iter().filter(|own| names.contains(&own.name));
-        let rules = rules.clone().knowing(names.clone()).knowing(known);
+        let rules = rules.clone().with_own_commands(names.clone()).with_own_commands(known);
         return gate.decide_line(&rules, Actor::Model, mode, &decided.about).decision;
     }
-    let call = Call {
+    let call = GateCall {
         tool: &decided.tool,
         also: &[],
         kind: kind(&decided.effects),
@@ -127,13 +127,13 @@ fn decide(gate: &Gate, rules: &Rulebook, mode: Mode, decided: &CallDecided) -> l
 }
 
 /// The kind is not written down; what a call does tells it.
-fn kind(effects: &Effects) -> Kind {
+fn kind(effects: &Effects) -> ToolKind {
     match effects {
-        Effects { opaque: true, .. } => Kind::Execute,
-        Effects { programs, .. } if !programs.is_empty() => Kind::Execute,
-        Effects { writes, .. } if !writes.is_empty() => Kind::Edit,
-        Effects { hosts, .. } if !hosts.is_empty() => Kind::Fetch,
-        Effects { reads, .. } if !reads.is_empty() => Kind::Read,
-        _ => Kind::Other,
+        Effects { opaque: true, .. } => ToolKind::Execute,
+        Effects { programs, .. } if !programs.is_empty() => ToolKind::Execute,
+        Effects { writes, .. } if !writes.is_empty() => ToolKind::Edit,
+        Effects { hosts, .. } if !hosts.is_empty() => ToolKind::Fetch,
+        Effects { reads, .. } if !reads.is_empty() => ToolKind::Read,
+        _ => ToolKind::Other,
     }
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use lathe_agent::LocalHandle;
-use lathe_protocol::{Boxed, Command, Event, EventStream, Receipt, Seq, SessionHandle};
+use lathe_protocol::{BoxFuture, Command, Event, EventStream, Receipt, Seq, SessionHandle};
 use lathe_redact::Redactor;
 
-use crate::archive::report::event_diff;
+use crate::archive::run_report::event_diff;
 
 /// The actor's handle, with what is needed to show changes.
 #[derive(Clone)]
@@ -19,7 +19,7 @@ pub(crate) struct OpenHandle {
 }
 
 impl SessionHandle for OpenHandle {
-    fn submit(&self, command: Command) -> Boxed<'_, Receipt> {
+    fn submit(&self, command: Command) -> BoxFuture<'_, Receipt> {
         self.actor.submit(command)
     }
 
@@ -27,7 +27,7 @@ impl SessionHandle for OpenHandle {
         self.actor.subscribe(cursor)
     }
 
-    fn diff<'a>(&'a self, event: &'a Event) -> Boxed<'a, String> {
+    fn diff<'a>(&'a self, event: &'a Event) -> BoxFuture<'a, String> {
         Box::pin(async move { event_diff(event, &self.workspace, &self.screen, |id| self.actor.blob(id)) })
     }
 }

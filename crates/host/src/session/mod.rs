@@ -1,5 +1,13 @@
 //! Sessions: started, opened, resumed. The archive lists and reads them.
 
+pub(crate) mod extras;
+pub(crate) mod facts;
+pub(crate) mod first_request;
+pub(crate) mod folder;
+pub(crate) mod images;
+pub(crate) mod patch;
+pub(crate) mod secrets;
+
 mod handle;
 mod open;
 mod plan;
@@ -10,37 +18,37 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use lathe_agent::{Actor, Clock, Facts, OpenReader, Setup};
-use lathe_journal::{Journal, Reader};
+use lathe_agent::{Actor, Clock, PromptFacts, OpenReader, ActorSetup};
+use lathe_journal::{Journal, SessionReader};
 use lathe_model::Variables;
 use lathe_policy::Gate;
 use lathe_protocol::{
-    Draft, Fact, Limits, Place, ReviewRule, RunNo, Sandbox, SessionId, SessionOpened, SessionOptions,
+    Draft, Fact, Limits, EventPlace, ReviewRule, RunNo, Sandbox, SessionId, SessionOpened, SessionOptions,
     ToolChoice,
 };
 use lathe_redact::Redactor;
 use lathe_shell::StartFolder;
-use lathe_tools::{Outputs, OutsideTool, Services, ShellPlan, Toolbox, Tracking};
+use lathe_tools::{OutputFiles, OutsideTool, Services, ShellPlan, Toolbox, Tracking};
 use lathe_workspace::Workspace;
 use parking_lot::Mutex;
 
-pub use self::open::Session;
+pub use self::open::OpenSession;
 pub use self::plan::{Attended, ModelSource, Overrides, SessionPlan};
-pub(crate) use self::ready::{Asking, Ready, environment, ready};
+pub(crate) use self::ready::{ModelSearch, Ready, environment, ready};
 use crate::archive::Archive;
 use crate::error::HostError;
-use crate::extras::Extras;
-use crate::facts::{SystemClock, facts, surroundings};
-use crate::graph::Graphs;
+use crate::session::extras::Extras;
+use crate::session::facts::{SystemClock, facts, surroundings};
+use crate::tools::graph::Graphs;
 use crate::home::Home;
-use crate::lakeview::each_step;
+use crate::aside::lakeview::each_step;
 use crate::models::Models;
-use crate::place::{
+use crate::session::folder::{
     exact_identity, fit_env, identity, name_toolset, new_id, opened_in, same_folder, shell_env,
     working_folder,
 };
 use crate::rules::Rules;
-use crate::secrets::{found as found_secrets, project_texts, redactor as secrets};
+use crate::session::secrets::{found as found_secrets, project_texts, redactor as secrets};
 use crate::session::handle::OpenHandle;
 
 pub struct Host {
@@ -106,7 +114,7 @@ impl Host {
         &self.rules
     }
 
-    pub async fn start(&self, plan: SessionPlan) -> Result<Session, HostError> {
+    pub async fn start(&self, plan: SessionPlan) -> Result<OpenSession, HostError> {
         let root = working_folder(&plan.folder)?;
         let surroundings = surroundings(&root);
         let variables = Arc::new(Variables::new(&surroundings));
@@ -114,7 +122,7 @@ impl Host {
         known.extend(found_secrets(&root));
         let (stored, marks) = (self.models().stored_keys()?, self.models().marks());
         let asking =
-            Asking { variables: &variables, stored: &stored, marks: &marks, workspace: &root, known: &known };
+            ModelSearch { variables: &variables, stored: &stored, marks: &marks, workspace: &root, known: &known };
         let ready = ready(&plan.source, plan.toolset, plan.record.as_deref(), &asking, None)?;
         let budget = self.models().priced(plan.limits.budget, &ready.choice)?;
         let options = SessionOptions {
@@ -147,7 +155,7 @@ impl Host {
             surroundings: Some(surroundings),
             lathe: env!("CARGO_PKG_VERSION").to_owned(),
         };
-        journal.append(SystemClock.now(), Draft { place: Place::in_run(RunNo(0)), fact: opened.into() })?;
+        journal.append(SystemClock.now(), Draft { place: EventPlace::in_run(RunNo(0)), fact: opened.into() })?;
         self.open(
             id,
             journal,
@@ -167,7 +175,7 @@ impl Host {
     }
 
     /// Opens a session again. What was left open is closed as interrupted; a run that was under way can be gone on with.
-    pub async fn resume(&self, id: &SessionId, overrides: Overrides) -> Result<Session, HostError> {
+    pub async fn resume(&self, id: &SessionId, overrides: Overrides) -> Result<OpenSession, HostError> {
         let mut journal = Journal::open(&self.home().sessions(), id, self.home().blobs()?)?;
         self.archive().mend(&mut journal)?;
         let (opened, before) = beginning(&journal.reader()?)?; // The actor reads the rest, once.
@@ -177,10 +185,10 @@ impl Host {
         known.extend(found_secrets(&root));
         let (stored, marks) = (self.models().stored_keys()?, self.models().marks());
         let asking =
-            Asking { variables: &variables, stored: &stored, marks: &marks, workspace: &root, known: &known };
+            ModelSearch { variables: &variables, stored: &stored, marks: &marks, workspace: &root, known: &known };
         let ready =
             ready(&overrides.source, toolset, overrides.record.as_deref(), &asking, Some(&before.model))?;
-        let limits = before.limits.changed(overrides.limits);
+        let limits = before.limits.with_changes(overrides.limits);
         let budget = self.models().priced(limits.budget.clone(), &ready.choice)?;
         let limits = Limits { budget, ..limits };
         let options = SessionOptions {
@@ -212,7 +220,7 @@ impl Host {
         ready: Ready,
         variables: Arc<Variables>,
         opening: Opening,
-    ) -> Result<Session, HostError> {
+    ) -> Result<OpenSession, HostError> {
         let Opening { tools, review, online, options, attended, extras, outside } = opening;
         let workspace = self.home().recovered(workspace)?;
         let root = workspace.root();
@@ -224,20 +232,20 @@ impl Host {
         let outputs = self.archive().keep_outputs(&id, root, &extras.outputs)?;
         let mut services = self
             .services(workspace.clone(), Arc::clone(&redactor))?
-            .tracked(
+            .with_tracking(
                 self.archive()
                     .tracking(&id, &workspace, [outputs, vec![outputs_folder(&id)]].concat())?
                     .map_or_else(Tracking::off, |options| {
-                        Tracking::new(options).with(self.archive().quarantine().repositories())
+                        Tracking::new(options).with_repositories(self.archive().quarantine().repositories())
                     }),
             )
-            .keeping(self.archive().keeper(Some(&id)))
-            .pledging(self.archive().pledges(&id))
-            .checked(extras.checks()?);
+            .with_keeper(self.archive().keeper(Some(&id)))
+            .with_pledges(self.archive().pledges(&id))
+            .with_checks(extras.checks()?);
         fit_env(&mut services.plan.env, &extras);
         name_toolset(&mut services.plan.env, ready.toolset);
         let read_again = outputs_folder(&id);
-        services.outputs = Some(Outputs::in_folder(read_again.clone()));
+        services.outputs = Some(OutputFiles::in_folder(read_again.clone()));
         let source = extras.review.source.as_ref();
         services.reviewer = self.reviewer(review.as_ref(), source, &ready, (&variables, root), &journal)?;
         if online {
@@ -252,8 +260,8 @@ impl Host {
         let (screen, known) = (Arc::clone(&redactor), Arc::clone(&redactor));
         let (place, shell, memory) = (workspace.clone(), services.plan.shell.clone(), self.home().memory());
         let unread = services.unread.clone();
-        let toolbox = Arc::new(Toolbox::with(ready.toolset, Arc::new(services), tools, outside));
-        let setup = Setup {
+        let toolbox = Arc::new(Toolbox::for_session(ready.toolset, Arc::new(services), tools, outside));
+        let setup = ActorSetup {
             readers: self.readers(&id)?,
             patcher: Arc::new(self.archive().patcher(&id, workspace.clone())),
             journal,
@@ -264,12 +272,12 @@ impl Host {
                 outputs: Some(read_again),
                 ..self.rules().gate(&workspace)
             },
-            remember: Arc::new(self.rules().answers()),
-            rules: Arc::new(toolbox.teach(self.rules().base_rules(&workspace, &extras)?)),
+            approvals: Arc::new(self.rules().answers()),
+            rules: Arc::new(toolbox.session_rules(self.rules().base_rules(&workspace, &extras)?)),
             clock: Arc::new(SystemClock),
             redactor,
             variables,
-            facts: Box::new(move || Facts {
+            facts: Box::new(move || PromptFacts {
                 project: project.clone(),
                 ..facts(&place, &shell, &memory, &known)
             }),
@@ -280,7 +288,7 @@ impl Host {
         let handle = OpenHandle { actor: handle, workspace: folder.as_str().into(), screen };
         let state = actor.state();
         let (options, unfinished, can_go_on) =
-            (state.options.clone(), state.is_unfinished(), state.can_go_on());
+            (state.options.clone(), state.is_unfinished(), state.can_resume());
         let tool_names: Vec<String> = toolbox.own_specs().into_iter().map(|spec| spec.name).collect();
         let tools = tool_names.len();
         let summing = lakeview.as_ref().ok().filter(|_| extras.lakeview.each_step);
@@ -288,7 +296,7 @@ impl Host {
             summing.map(|lakeview| each_step(Arc::new(handle.clone()), Arc::clone(lakeview), state.seq));
         let (actor, indexing) =
             (tokio::spawn(actor.run()), workspace.local().and_then(|tree| self.graphs().index(tree.root())));
-        Ok(Session {
+        Ok(OpenSession {
             id,
             workspace: folder,
             options,
@@ -324,7 +332,7 @@ impl Host {
 
     fn readers(&self, id: &SessionId) -> Result<OpenReader, HostError> {
         let (sessions, id, blobs) = (self.home().sessions(), id.clone(), self.home().blobs()?);
-        Ok(Arc::new(move || Reader::open(&sessions, &id, blobs.clone()).ok()))
+        Ok(Arc::new(move || SessionReader::open(&sessions, &id, blobs.clone()).ok()))
     }
 }
 
@@ -339,7 +347,7 @@ pub(crate) fn variables_of(opened: &SessionOpened, root: &Path) -> Variables {
 }
 
 /// The opening of a session and the options it has now.
-pub(crate) fn beginning(reader: &Reader) -> Result<(SessionOpened, SessionOptions), HostError> {
+pub(crate) fn beginning(reader: &SessionReader) -> Result<(SessionOpened, SessionOptions), HostError> {
     let events = reader.settings()?;
     let opened = opened_in(&events)?;
     let changed = events.into_iter().rev().find_map(|event| match event.fact {

@@ -8,11 +8,11 @@ use lathe_protocol::{ProposedText, SessionHandle, SessionId, SessionOptions};
 use tokio::task::JoinHandle;
 
 use crate::error::HostError;
-use crate::lakeview::{Summariser, Summing};
+use crate::aside::lakeview::{Summariser, Summing};
 use crate::session::handle::OpenHandle;
 
 /// A session that is open for writing in this process.
-pub struct Session {
+pub struct OpenSession {
     pub id: SessionId,
     /// The folder worked in.
     pub workspace: String,
@@ -27,7 +27,7 @@ pub struct Session {
     pub(super) handle: OpenHandle,
     pub(super) actor: JoinHandle<Result<(), AgentError>>,
     /// Reads the folder into the code graph; stops when the session is closed or dropped.
-    pub(super) indexing: Option<lathe_graph::Background>,
+    pub(super) indexing: Option<lathe_graph::BackgroundBuild>,
     /// Ignore files that its tools met and cannot use.
     pub(super) unread: lathe_search::UnreadRules,
     pub(super) lakeview: Result<Arc<Lakeview>, String>,
@@ -35,7 +35,7 @@ pub struct Session {
     pub(crate) summing: Option<Summing>,
 }
 
-impl Session {
+impl OpenSession {
     /// The summariser of its steps, or why there is none.
     pub fn lakeview(&self) -> Result<Summariser, String> {
         self.lakeview.clone().map(Summariser)
@@ -44,7 +44,7 @@ impl Session {
     /// A sentence for each `.latheignore` below the folder that a tool met, that cannot be read, and that was not told before.
     pub fn unread_ignore_files(&self) -> Vec<String> {
         let root = Path::new(&self.workspace);
-        self.unread.unwarned(&root.canonicalize().unwrap_or_else(|_| root.to_owned()))
+        self.unread.take_unwarned(&root.canonicalize().unwrap_or_else(|_| root.to_owned()))
     }
 
     pub fn handle(&self) -> &dyn SessionHandle {
@@ -57,7 +57,7 @@ impl Session {
         question: lathe_protocol::Seq,
         text: Option<String>,
     ) -> Option<ProposedText> {
-        self.handle.actor.proposed(question, text).await
+        self.handle.actor.proposed_text(question, text).await
     }
 
     /// An owned handle.

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use lathe_protocol::{
-    EndingRule, LimitChanges, Limits, Mode, Pace, PatchRule, Strictness, ToolChoice, Toolset,
+    EndingRule, LimitChanges, Limits, Mode, ReplayPace, PatchRule, ReplayStrictness, ToolChoice, Toolset,
 };
 
-use crate::extras::Extras;
+use crate::session::extras::Extras;
 use crate::models::request::ModelRequest;
 
 /// The source of a model's answers.
@@ -16,18 +16,18 @@ pub enum ModelSource {
     Ask(ModelRequest),
     Replay {
         cassette: PathBuf,
-        pace: Pace,
-        strictness: Strictness,
+        pace: ReplayPace,
+        strictness: ReplayStrictness,
     },
     /// A cassette held in memory.
     Given {
         cassette: String,
-        strictness: Strictness,
+        strictness: ReplayStrictness,
     },
     /// A cassette that is part of the program.
     BuiltIn {
         cassette: &'static str,
-        pace: Pace,
+        pace: ReplayPace,
     },
 }
 

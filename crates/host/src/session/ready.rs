@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lathe_model::{
     Cassette, CassetteError, Form, HttpClient, ModelClient, Params, RecordingClient, ReplayClient, Variables,
 };
-use lathe_protocol::{Digest, ModelChoice, Pace, Strictness, Toolset};
+use lathe_protocol::{Digest, ModelChoice, ReplayPace, ReplayStrictness, Toolset};
 use lathe_redact::secrets_in_address;
 
 use super::plan::ModelSource;
@@ -15,8 +15,8 @@ use crate::models::auth::Stored;
 use crate::models::guarded::GuardedClient;
 use crate::models::keys::{KeyRing, Marks};
 use crate::models::request::{self, FoundModel, ModelRequest};
-use crate::outfile::output_path;
-use crate::secrets::redactor as secrets;
+use crate::files::output::output_path;
+use crate::session::secrets::redactor as secrets;
 
 /// The model of a session, ready to be asked.
 pub(crate) struct Ready {
@@ -29,7 +29,7 @@ pub(crate) struct Ready {
 }
 
 /// The places where a model is looked for, and the session it is for.
-pub(crate) struct Asking<'a> {
+pub(crate) struct ModelSearch<'a> {
     pub(crate) variables: &'a Arc<Variables>,
     pub(crate) stored: &'a Stored,
     pub(crate) marks: &'a Marks,
@@ -38,7 +38,7 @@ pub(crate) struct Asking<'a> {
     pub(crate) known: &'a [(String, String)],
 }
 
-impl Asking<'_> {
+impl ModelSearch<'_> {
     /// The model of a request, as a session in this folder asks it.
     pub(crate) fn find(&self, request: &ModelRequest) -> Result<FoundModel, HostError> {
         let ring = KeyRing { env: &environment, stored: self.stored, marks: self.marks };
@@ -65,11 +65,11 @@ pub(crate) fn ready(
     source: &ModelSource,
     toolset: Option<Toolset>,
     record: Option<&Path>,
-    asking: &Asking<'_>,
+    asking: &ModelSearch<'_>,
     before: Option<&ModelChoice>,
 ) -> Result<Ready, HostError> {
     let variables = asking.variables;
-    let replay = |cassette: Cassette, pace: Pace, strictness: Strictness| -> Result<Ready, HostError> {
+    let replay = |cassette: Cassette, pace: ReplayPace, strictness: ReplayStrictness| -> Result<Ready, HostError> {
         let toolset = match toolset {
             Some(asked) if asked != cassette.toolset() => {
                 return Err(HostError::OtherToolset { cassette: cassette.toolset(), asked });
@@ -91,10 +91,10 @@ pub(crate) fn ready(
             replay(Cassette::load(cassette)?, *pace, *strictness)?
         }
         ModelSource::Given { cassette, strictness } => {
-            replay(Cassette::parse(cassette)?, Pace::Instant, *strictness)?
+            replay(Cassette::parse(cassette)?, ReplayPace::Instant, *strictness)?
         }
         ModelSource::BuiltIn { cassette, pace } => {
-            replay(Cassette::parse(cassette)?, *pace, Strictness::Lenient)?
+            replay(Cassette::parse(cassette)?, *pace, ReplayStrictness::Lenient)?
         }
         ModelSource::Ask(request) => {
             let request = before.map_or_else(|| request.clone(), |choice| request.clone().or(choice));

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use lathe_host::{Attended, Extras, Home, Host, ModelRequest, ModelSource, Session, SessionPlan};
+use lathe_host::{Attended, Extras, Home, Host, ModelRequest, ModelSource, OpenSession, SessionPlan};
 use lathe_protocol::{
     Actor, ApprovalAnswer, CallId, Command, CommandBody, CommandId, EndingRule, Event, EventStream, Fact,
     Limits, Mode, Proposal, Raw, ReceiptAnswer, Seq, ToolChoice, Update,
@@ -10,7 +10,7 @@ use lathe_protocol::{
 use lathe_testkit::{FakeModel, Script, call, say};
 use serde_json::{Value, json};
 
-async fn started(home: &Path, folder: &Path, model: &FakeModel) -> Session {
+async fn started(home: &Path, folder: &Path, model: &FakeModel) -> OpenSession {
     let request = ModelRequest {
         base_url: Some(model.base_url().to_owned()),
         api_key: Some(model.key().to_owned()),
@@ -42,7 +42,7 @@ async fn started(home: &Path, folder: &Path, model: &FakeModel) -> Session {
     session
 }
 
-async fn submit(session: &Session, id: &str, actor: Actor, body: CommandBody) -> ReceiptAnswer {
+async fn submit(session: &OpenSession, id: &str, actor: Actor, body: CommandBody) -> ReceiptAnswer {
     session.handle().submit(Command { id: CommandId::new(id), actor, body }).await.answer
 }
 

@@ -1,7 +1,7 @@
 //! Appending and reading back.
 
 use lathe_blobs::Blobs;
-use lathe_journal::{Journal, JournalError, Reader};
+use lathe_journal::{Journal, JournalError, SessionReader};
 use lathe_protocol::{Event, Seq, SessionId};
 
 use crate::make::*;
@@ -96,7 +96,7 @@ fn ids_that_are_no_file_names_are_refused_before_anything_is_touched() {
         for error in [
             Journal::create(&home.sessions(), &id, home.blobs()).unwrap_err(),
             Journal::open(&home.sessions(), &id, home.blobs()).unwrap_err(),
-            Reader::open(&home.sessions(), &id, home.blobs()).unwrap_err(),
+            SessionReader::open(&home.sessions(), &id, home.blobs()).unwrap_err(),
         ] {
             assert!(matches!(error, JournalError::BadId { .. }), "{error}");
         }
@@ -111,7 +111,7 @@ fn a_session_is_created_once_and_must_be_there_to_be_opened() {
     let error = Journal::open(&home.sessions(), &id, home.blobs()).unwrap_err();
     assert!(matches!(error, JournalError::NoSuchSession { .. }), "{error}");
     assert!(error.to_string().contains("lathe sessions"), "{error}");
-    let error = Reader::open(&home.sessions(), &id, home.blobs()).unwrap_err();
+    let error = SessionReader::open(&home.sessions(), &id, home.blobs()).unwrap_err();
     assert!(matches!(error, JournalError::NoSuchSession { .. }), "{error}");
 
     home.create("s").close().unwrap();
@@ -179,7 +179,7 @@ fn a_syncer_works_from_another_thread_and_keeps_the_log_small() {
             checkpoints += usize::from(is_done.recv().unwrap());
             assert!(std::fs::metadata(&wal).unwrap().len() < 2 * 1024 * 1024);
         }
-        // The log begins anew and is cut after each: five megabytes need about five, not one an append.
+        // The log restarts and is truncated after each: five megabytes need about five, not one per append.
         assert!((2..=10).contains(&checkpoints), "{checkpoints}");
         drop(ask);
     });
@@ -214,7 +214,7 @@ fn handles_can_be_moved_between_threads() {
     fn is_send<T: Send>() {}
     fn is_shared<T: Send + Sync + Clone>() {}
     is_send::<Journal>();
-    is_send::<Reader>();
+    is_send::<SessionReader>();
     is_send::<lathe_journal::Syncer>();
     is_send::<Vec<Event>>();
     is_shared::<Blobs>();

@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use lathe_blobs::Blobs;
-use lathe_journal::{Journal, Reader};
+use lathe_journal::{Journal, SessionReader};
 use lathe_protocol::{Seq, SessionId};
 
 use crate::make::{at, note};
@@ -80,14 +80,14 @@ fn play_a_role() {
             std::thread::sleep(Duration::from_secs(60));
         }
         "append" => append(Journal::open(&sessions, &id, blobs).unwrap()),
-        "tail" => tail(&Reader::open(&sessions, &id, blobs).unwrap()),
+        "tail" => tail(&SessionReader::open(&sessions, &id, blobs).unwrap()),
         "full disk" => crate::full_disk::on_a_small_disk(home),
         other => panic!("no role {other}"),
     }
 }
 
-/// Appends for ever, saying the number of each event that was acknowledged. Sizes vary, blobs and checkpoints
-/// are among it.
+/// Appends without end, and prints the number of each acknowledged event. Sizes vary; blobs and checkpoints are
+/// included.
 fn append(mut journal: Journal) {
     let mut syncer = journal.syncer().unwrap();
     for n in journal.last().0 + 1.. {
@@ -106,7 +106,7 @@ fn append(mut journal: Journal) {
 }
 
 /// Follows the session by its data version until event 100 was seen.
-fn tail(reader: &Reader) {
+fn tail(reader: &SessionReader) {
     let (mut cursor, mut version) = (Seq(0), -1);
     let end = Instant::now() + Duration::from_secs(60);
     say("ready", "");

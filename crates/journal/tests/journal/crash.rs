@@ -17,7 +17,7 @@ fn no_acknowledged_event_is_lost_by_kill_nine() {
     for round in 0..10u64 {
         let mut other = Other::start("append", home.path());
         acknowledged = other.next("ack").unwrap().parse().unwrap();
-        // Somewhere else each time, from at once to a tenth of a second.
+        // A different moment each time, from at once to a tenth of a second.
         std::thread::sleep(Duration::from_micros((round * 7919 % 10) * 11_003));
         other.child.kill().unwrap();
         while let Some(seq) = other.next("ack") {

@@ -1,10 +1,10 @@
-//! Damage on disk: bits that flip, files that are cut, rows that are taken out. Each is told or changes nothing that is
-//! read; none is shown as the record.
+//! Damage on disk: bits that flip, files that are cut, rows that are removed. Each is reported or changes nothing
+//! that is read; none is shown as the record.
 
 use std::fs;
 use std::path::Path;
 
-use lathe_journal::{Journal, JournalError, Reader};
+use lathe_journal::{Journal, JournalError, SessionReader};
 use lathe_protocol::{Ending, Reflected, RunNo, SessionId, StepNo};
 
 use crate::make::*;
@@ -28,7 +28,7 @@ fn filled() -> Home {
 /// All that a reader gives, each read by itself; an error is its own answer.
 fn reads(home: &Path) -> Vec<Option<String>> {
     let blobs = lathe_blobs::Blobs::open(home.join("blobs")).unwrap();
-    let Ok(reader) = Reader::open(&home.join("sessions"), &SessionId::new("s"), blobs) else {
+    let Ok(reader) = SessionReader::open(&home.join("sessions"), &SessionId::new("s"), blobs) else {
         return vec![None; 7];
     };
     vec![
@@ -109,7 +109,7 @@ fn an_event_that_was_changed_moved_or_taken_out_is_told_by_every_reader() {
     ] {
         let home = filled();
         rusqlite::Connection::open(home.file("s.db")).unwrap().execute_batch(sql).unwrap();
-        let open = || Reader::open(&home.sessions(), &SessionId::new("s"), home.blobs());
+        let open = || SessionReader::open(&home.sessions(), &SessionId::new("s"), home.blobs());
         for error in [
             open().and_then(|reader| reader.all()).unwrap_err(),
             open().and_then(|reader| reader.tasks()).unwrap_err(),

@@ -1,6 +1,6 @@
-//! Calls that were under way when the process ended.
+//! Calls that were in progress when the process ended.
 
-use lathe_protocol::{CallFinished, CallId, Dangling, Event, Fact, Place, Seq, StepNo, interrupted};
+use lathe_protocol::{CallFinished, CallId, Dangling, Event, Fact, EventPlace, Seq, StepNo, interrupted_result};
 
 use crate::make::*;
 
@@ -8,7 +8,7 @@ fn open_call(step: u32, call: &str, started: bool) -> Dangling {
     Dangling { step: StepNo(step), call: CallId::new(call), name: format!("tool_{call}"), started }
 }
 
-fn results(events: &[Event]) -> Vec<(&Place, &CallFinished)> {
+fn results(events: &[Event]) -> Vec<(&EventPlace, &CallFinished)> {
     events
         .iter()
         .map(|event| match &event.fact {
@@ -55,7 +55,7 @@ fn each_open_call_gets_one_result_that_says_whether_it_had_begun() {
     let place = |call| at_call(7, call, started()).place;
     assert_eq!(
         results(&closing),
-        [(&place("b"), &interrupted("tool_b", true)), (&place("c"), &interrupted("tool_c", false)),]
+        [(&place("b"), &interrupted_result("tool_b", true)), (&place("c"), &interrupted_result("tool_c", false)),]
     );
     assert_eq!((closing[0].at, closing[1].seq, journal.last()), (at(5), Seq(8), Seq(8)));
     assert_eq!(journal.dangling().unwrap(), []);

@@ -3,17 +3,17 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use lathe_journal::{Journal, JournalError, Reader};
+use lathe_journal::{Journal, JournalError, SessionReader};
 use lathe_protocol::SessionId;
 
 use crate::make::*;
 
-/// What opening to write and opening to read say.
+/// The errors of opening to write and opening to read.
 fn errors(home: &Home) -> [JournalError; 2] {
     let id = SessionId::new("s");
     [
         Journal::open(&home.sessions(), &id, home.blobs()).unwrap_err(),
-        Reader::open(&home.sessions(), &id, home.blobs()).and_then(|reader| reader.all()).unwrap_err(),
+        SessionReader::open(&home.sessions(), &id, home.blobs()).and_then(|reader| reader.all()).unwrap_err(),
     ]
 }
 

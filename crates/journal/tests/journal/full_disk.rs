@@ -1,12 +1,12 @@
-//! A full disk and a read-only one: small file systems in a mount namespace of their own, so that nothing is
-//! left behind however the test ends.
+//! A full disk and a read-only one: small file systems in a mount namespace of their own, so that nothing remains,
+//! however the test ends.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use lathe_blobs::Blobs;
-use lathe_journal::{Index, Journal, JournalError, Reader};
+use lathe_journal::{Index, Journal, JournalError, SessionReader};
 use lathe_protocol::SessionId;
 
 use crate::child::{Other, say};
@@ -29,7 +29,7 @@ fn a_full_disk_loses_nothing_and_is_left_behind_when_there_is_space_again() {
     }
 }
 
-/// A test that cannot have its disk has shown nothing: it fails, unless the machine is said to be one where nobody may mount.
+/// A test without its disk has shown nothing: it fails, unless the machine is known not to permit mounts.
 fn go_without(why: &str) {
     let is_known = std::env::var("LATHE_TEST_WITHOUT_MOUNTS").is_ok_and(|value| value == "1");
     assert!(
@@ -106,15 +106,15 @@ pub fn on_a_small_disk(home: &Path) {
     let error = Journal::open(&sessions, &id, blobs.clone()).unwrap_err();
     assert!(matches!(error, JournalError::NoSpace { .. }), "{error:?}");
     fs::remove_file(&filler).unwrap();
-    let reader = Reader::open(&sessions, &id, blobs.clone()).unwrap();
+    let reader = SessionReader::open(&sessions, &id, blobs.clone()).unwrap();
     assert_eq!(reader.all().unwrap().len() as u64, last.0);
     drop(reader);
 
     if let Err(why) = mount(&["-o", "remount,ro"], home) {
         return say("disk", why);
     }
-    // The reader above left the files beside the database that reading needs.
-    let reader = Reader::open(&sessions, &id, blobs.clone()).unwrap();
+    // The reader above left the files that reading needs next to the database.
+    let reader = SessionReader::open(&sessions, &id, blobs.clone()).unwrap();
     assert_eq!(reader.last().unwrap(), last);
     for error in [
         Journal::open(&sessions, &id, blobs.clone()).unwrap_err(),

@@ -1,4 +1,4 @@
-//! The shape of every event, kept for ever. If a line here must change, the change needs a new version of that
+//! The shape of every event, kept permanently. If a line here must change, the change needs a new version of that
 //! kind instead.
 
 use std::collections::BTreeSet;
@@ -42,7 +42,7 @@ fn every_kind_goes_through_a_journal_byte_for_byte() {
 
 #[test]
 fn a_journal_of_every_format_is_read_for_ever() {
-    // The newest is made anew only when a kind is added to it before it is released.
+    // The newest is made again only when a kind is added to it before it is released.
     if std::env::var("UPDATE_GOLDEN").is_ok_and(|value| value == "1") {
         let home = Home::new();
         append_golden(&home);

@@ -1,6 +1,6 @@
 //! The current branch, as a table, and against every short history there is.
 
-use lathe_journal::live;
+use lathe_journal::live_branch;
 use lathe_protocol::{Draft, Ending, Event, Fact, OptionsChanged, Seq};
 
 use crate::make::*;
@@ -31,7 +31,7 @@ fn history(text: &str) -> Vec<Event> {
 }
 
 fn live_seqs(text: &str) -> Vec<u64> {
-    live(history(text)).iter().map(|event| event.seq.0).collect()
+    live_branch(history(text)).iter().map(|event| event.seq.0).collect()
 }
 
 #[test]
@@ -97,10 +97,10 @@ fn the_branch_of_every_short_history_is_sound() {
 
 fn check(text: &str) {
     let events = history(text);
-    let branch = live(events.clone());
+    let branch = live_branch(events.clone());
     assert!(branch.windows(2).all(|pair| pair[0].seq < pair[1].seq), "{text}");
     assert_eq!(branch.last(), events.last(), "{text}");
-    assert_eq!(live(branch.clone()), branch, "{text}");
+    assert_eq!(live_branch(branch.clone()), branch, "{text}");
     for (position, event) in branch.iter().enumerate() {
         if let Fact::Rewound(rewound) = &event.fact {
             let before = &branch[..position];

@@ -1,6 +1,6 @@
 //! One writer, any number of readers.
 
-use lathe_journal::{Journal, JournalError, Reader};
+use lathe_journal::{Journal, JournalError, SessionReader};
 use lathe_protocol::{Seq, SessionId, Timestamp};
 
 use crate::child::Other;
@@ -28,10 +28,10 @@ fn the_loser_is_told_who_holds_the_session_and_can_still_read() {
     let start = format!("session s is in use by process {pid} (journal-");
     assert!(text.starts_with(&start) && text.contains(" …) since 20"), "{text}");
 
-    let reader = Reader::open(&home.sessions(), &SessionId::new("s"), home.blobs()).unwrap();
+    let reader = SessionReader::open(&home.sessions(), &SessionId::new("s"), home.blobs()).unwrap();
     assert_eq!(reader.all().unwrap(), events);
 
-    // It dies without a word: its lock and its note are no obstacle.
+    // It is killed: its lock and its note do not block the session.
     drop(other);
     let mut journal = home.open("s");
     append_all(&mut journal, [note("b")]);

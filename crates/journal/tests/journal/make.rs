@@ -5,10 +5,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use lathe_blobs::Blobs;
-use lathe_journal::{Journal, Reader};
+use lathe_journal::{Journal, SessionReader};
 use lathe_protocol::{
     Actor, Arguments, Block, CallFinished, CallId, CallStarted, CommandId, Draft, Ending, EndingRule, Event,
-    Fact, Limits, Mode, ModelAnswered, ModelChoice, Place, Raw, Reflected, Rewound, RunNo, Sandbox,
+    Fact, Limits, Mode, ModelAnswered, ModelChoice, EventPlace, Raw, Reflected, Rewound, RunNo, Sandbox,
     SessionId, SessionOpened, SessionOptions, StepNo, StopReason, TaskFinished, TaskGiven, Timestamp,
     ToolCall, ToolErrorKind, Toolset, Usage,
 };
@@ -47,8 +47,8 @@ impl Home {
         Journal::open(&self.sessions(), &SessionId::new(id), self.blobs()).unwrap()
     }
 
-    pub fn reader(&self, id: &str) -> Reader {
-        Reader::open(&self.sessions(), &SessionId::new(id), self.blobs()).unwrap()
+    pub fn reader(&self, id: &str) -> SessionReader {
+        SessionReader::open(&self.sessions(), &SessionId::new(id), self.blobs()).unwrap()
     }
 }
 
@@ -57,16 +57,16 @@ pub fn at(second: i64) -> Timestamp {
 }
 
 pub fn draft(fact: impl Into<Fact>) -> Draft {
-    Draft { place: Place::in_run(RunNo(1)), fact: fact.into() }
+    Draft { place: EventPlace::in_run(RunNo(1)), fact: fact.into() }
 }
 
 pub fn at_step(step: u32, fact: impl Into<Fact>) -> Draft {
-    Draft { place: Place::in_run(RunNo(1)).at_step(StepNo(step)), fact: fact.into() }
+    Draft { place: EventPlace::in_run(RunNo(1)).at_step(StepNo(step)), fact: fact.into() }
 }
 
 pub fn at_call(step: u32, call: &str, fact: impl Into<Fact>) -> Draft {
     Draft {
-        place: Place::in_run(RunNo(1)).at_step(StepNo(step)).at_call(CallId::new(call)),
+        place: EventPlace::in_run(RunNo(1)).at_step(StepNo(step)).at_call(CallId::new(call)),
         fact: fact.into(),
     }
 }

@@ -1,7 +1,7 @@
-//! The stream of a Chat answer, put together again.
+//! Assembly of a Chat answer from its stream.
 //!
-//! Every member a provider sends is kept: a call's raw form is its first delta with the later argument pieces joined,
-//! so members this program does not know (signatures, for one) go back with it.
+//! Every member that a provider sends is kept: a call's raw form is its first delta with the later argument pieces
+//! appended, so unknown members (signatures, for example) are sent back with it.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::encode::DETAILS;
-use crate::assembly::{Assembly, Broken, Closing, Flow, Ids, not_json, text_block};
+use crate::assembly::{Assembly, StreamFailure, Closing, Flow, Ids, not_json, text_block};
 use crate::frames::Frame;
 use crate::lenient::lenient;
-use crate::request::{Answer, Delta};
+use crate::request::{ModelAnswer, Delta};
 
 #[derive(Deserialize)]
 struct Chunk {
@@ -44,7 +44,7 @@ struct ChatUsage {
     prompt_tokens: Option<u64>,
     #[serde(default, deserialize_with = "lenient")]
     completion_tokens: Option<u64>,
-    /// DeepSeek's word for the cached part.
+    /// DeepSeek's name for the cached part.
     #[serde(default, deserialize_with = "lenient")]
     prompt_cache_hit_tokens: Option<u64>,
     #[serde(default, deserialize_with = "lenient")]
@@ -65,9 +65,9 @@ struct CompletionDetails {
     reasoning_tokens: Option<u64>,
 }
 
-/// Puts an answer together from its chunks.
+/// Assembles an answer from its chunks.
 #[derive(Default)]
-pub(crate) struct Assembling {
+pub(crate) struct ChatAssembly {
     closing: Closing,
     text: String,
     thinking: String,
@@ -75,8 +75,8 @@ pub(crate) struct Assembling {
     calls: BTreeMap<u64, Map<String, Value>>,
 }
 
-impl Assembly for Assembling {
-    fn take(&mut self, frame: &Frame, deltas: &mut Vec<Delta>) -> Result<Flow, Broken> {
+impl Assembly for ChatAssembly {
+    fn take(&mut self, frame: &Frame, deltas: &mut Vec<Delta>) -> Result<Flow, StreamFailure> {
         match frame.data.trim() {
             "" => return Ok(Flow::More),
             "[DONE]" => return Ok(Flow::End),
@@ -88,7 +88,7 @@ impl Assembly for Assembling {
         Ok(Flow::More)
     }
 
-    fn whole(&mut self, body: &str, deltas: &mut Vec<Delta>) -> Result<(), Broken> {
+    fn whole(&mut self, body: &str, deltas: &mut Vec<Delta>) -> Result<(), StreamFailure> {
         let chunk = serde_json::from_str(body).map_err(|error| not_json(&error, body))?;
         self.take_chunk(chunk, deltas)
     }
@@ -106,7 +106,7 @@ impl Assembly for Assembling {
         self.text.len() + self.thinking.len() + called.sum::<usize>()
     }
 
-    fn finish(self: Box<Self>, step: u32) -> Answer {
+    fn finish(self: Box<Self>, step: u32) -> ModelAnswer {
         let mut blocks = Vec::new();
         if !self.details.is_empty() {
             let details = Map::from_iter([(DETAILS.to_owned(), Value::Array(self.details))]);
@@ -133,10 +133,10 @@ impl Assembly for Assembling {
     }
 }
 
-impl Assembling {
-    fn take_chunk(&mut self, chunk: Chunk, deltas: &mut Vec<Delta>) -> Result<(), Broken> {
+impl ChatAssembly {
+    fn take_chunk(&mut self, chunk: Chunk, deltas: &mut Vec<Delta>) -> Result<(), StreamFailure> {
         if let Some(error) = chunk.error {
-            return Err(Broken::Provider(error));
+            return Err(StreamFailure::Provider(error));
         }
         if let Some(model) = chunk.model {
             self.closing.model = model;
@@ -190,7 +190,7 @@ impl Assembling {
 
     fn take_call(&mut self, piece: Value, deltas: &mut Vec<Delta>) {
         let Value::Object(mut piece) = piece else { return };
-        // Some servers leave the index out when a call comes whole.
+        // Some servers omit the index when a call comes in one piece.
         let index =
             piece.shift_remove("index").and_then(|index| index.as_u64()).unwrap_or(self.calls.len() as u64);
         let call = self.calls.entry(index).or_default();
@@ -207,7 +207,7 @@ fn tool_call(id: CallId, call: &Map<String, Value>) -> ToolCall {
     let member = |name| function.and_then(|function| function.get(name));
     let arguments = match member("arguments") {
         Some(Value::String(text)) => Arguments::from_text(text),
-        // Some servers send them as they are, not as text.
+        // Some servers send the arguments as JSON, not as text.
         Some(other @ Value::Object(_)) => Arguments::from_text(&other.to_string()),
         Some(_) | None => Arguments::from_text(""),
     };
@@ -223,7 +223,7 @@ fn name_of(call: &Map<String, Value>) -> Option<&str> {
     call.get("function")?.get("name")?.as_str().filter(|name| !name.is_empty())
 }
 
-/// Adds a piece: argument texts are joined, objects merged, anything else is set once.
+/// Merges a piece: argument texts are joined, objects merged, other members set once.
 fn merge(into: &mut Map<String, Value>, piece: Map<String, Value>) {
     for (key, value) in piece {
         match (into.get_mut(&key), value) {
@@ -257,8 +257,8 @@ mod tests {
         Frame { event: String::new(), data: data.to_owned() }
     }
 
-    fn assemble(chunks: &[&str]) -> Answer {
-        let mut assembling = Box::new(Assembling::default());
+    fn assemble(chunks: &[&str]) -> ModelAnswer {
+        let mut assembling = Box::new(ChatAssembly::default());
         for chunk in chunks {
             assembling.take(&frame(chunk), &mut Vec::new()).unwrap();
         }
@@ -299,13 +299,13 @@ mod tests {
     #[test]
     fn an_error_in_the_stream_is_the_providers_word() {
         let error = r#"{"error":{"message":"overloaded","type":"server_error"}}"#;
-        let broken = Assembling::default().take(&frame(error), &mut Vec::new()).unwrap_err();
-        assert!(matches!(broken, Broken::Provider(error) if error["message"] == "overloaded"));
+        let broken = ChatAssembly::default().take(&frame(error), &mut Vec::new()).unwrap_err();
+        assert!(matches!(broken, StreamFailure::Provider(error) if error["message"] == "overloaded"));
     }
 
     #[test]
     fn an_answer_in_one_piece_is_the_same_as_a_streamed_one() {
-        let mut assembling = Box::new(Assembling::default());
+        let mut assembling = Box::new(ChatAssembly::default());
         let body = r#"{"model":"m","choices":[{"message":{"role":"assistant","content":"hi","tool_calls":[{"id":"a","type":"function","function":{"name":"t","arguments":"{}"}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":3,"completion_tokens":2}}"#;
         assembling.whole(body, &mut Vec::new()).unwrap();
         let answer = assembling.finish(0);

@@ -1,4 +1,4 @@
-//! Neutral messages to the bytes of the Chat wire.
+//! Encodes neutral messages for the Chat wire.
 
 use lathe_protocol::{Block, Message, Raw, ToolCall, UserMessage, text_of};
 use serde::Serialize;
@@ -11,10 +11,10 @@ use crate::images::Picture;
 use crate::members::Members;
 use crate::request::Head;
 
-/// The member under which OpenRouter keeps what a model thought, opaque and signed.
+/// The member under which OpenRouter keeps a model's thoughts, opaque and signed.
 pub(super) const DETAILS: &str = "reasoning_details";
 
-/// Everything up to and with the system message. Parameters stand before the messages, so that a longer
+/// Everything up to and including the system message. Parameters come before the messages, so that a longer
 /// conversation only ever appends.
 pub(crate) fn head(head: &Head, params: &Params) -> Vec<u8> {
     open_list(&HeadBody { head, params })
@@ -57,7 +57,7 @@ impl Serialize for HeadBody<'_> {
                 map.serialize_entry("parallel_tool_calls", &parallel)?;
             }
         }
-        map.serialize_entry("messages", &[Said { role: "system", content: &head.system }])?;
+        map.serialize_entry("messages", &[TextMessage { role: "system", content: &head.system }])?;
         map.end()
     }
 }
@@ -85,12 +85,12 @@ impl Serialize for Tools<'_> {
 }
 
 #[derive(Serialize)]
-struct Said<'a> {
+struct TextMessage<'a> {
     role: &'static str,
     content: &'a str,
 }
 
-/// One message with the comma that parts it from the one before.
+/// One message with the comma that separates it from the previous one.
 pub(crate) fn piece(message: &Message, pictures: &[Picture], params: &Params) -> Option<Vec<u8>> {
     #[derive(Serialize)]
     struct Tool<'a> {
@@ -100,7 +100,7 @@ pub(crate) fn piece(message: &Message, pictures: &[Picture], params: &Params) ->
     }
     Some(match message {
         Message::User(user) if pictures.is_empty() => {
-            item(&Said { role: "user", content: &user.text }, false)
+            item(&TextMessage { role: "user", content: &user.text }, false)
         }
         Message::User(user) => item(&seen(user, pictures), false),
         Message::Tool(tool) => {
@@ -121,7 +121,7 @@ pub(crate) fn piece(message: &Message, pictures: &[Picture], params: &Params) ->
     })
 }
 
-/// Words with pictures.
+/// Text with pictures.
 fn seen(user: &UserMessage, pictures: &[Picture]) -> Value {
     let images = pictures
         .iter()
@@ -148,7 +148,7 @@ impl Serialize for Assistant<'_> {
         }
         if self.reasoning {
             let thought = self.blocks.iter().find_map(|block| match block {
-                // Only what came on this wire: other wires keep a raw form beside it.
+                // Only thoughts that came on this wire: other wires keep a raw form in addition.
                 Block::Thinking(thought) if thought.raw.is_none() => Some(&thought.text),
                 Block::Thinking(_) | Block::Text(_) | Block::Call(_) | Block::Opaque(_) => None,
             });
@@ -191,12 +191,12 @@ impl Serialize for Calls<'_> {
     }
 }
 
-/// Whether a raw call came on this wire.
+/// Tells whether a raw call came on this wire.
 fn is_ours(raw: &Raw) -> bool {
     let Some(function) = Members::parse(raw.get()).and_then(|call| call.get("function").cloned()) else {
         return false;
     };
-    // Ollama's look the same but for their arguments.
+    // Ollama's are the same except for their arguments.
     Members::parse(function.get())
         .is_some_and(|function| function.get("arguments").is_none_or(|text| text.get().starts_with('"')))
 }

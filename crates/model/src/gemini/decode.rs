@@ -1,17 +1,17 @@
-//! The stream of a Gemini answer, put together again.
+//! Assembly of a Gemini answer from its stream.
 //!
-//! Plain text that comes in pieces is joined; a part with anything beside its text (a signature) stays a part of its own,
-//! because that is where the signature must stand when it goes back.
+//! Pieces of plain text are joined; a part with other members besides its text (a signature) stays a part of its own,
+//! because the signature must be sent back at the same position.
 
 use lathe_protocol::{Arguments, Block, StopReason, TextBlock, ToolCall, Usage};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::assembly::{Assembly, Broken, Closing, Flow, Ids, not_json};
+use crate::assembly::{Assembly, StreamFailure, Closing, Flow, Ids, not_json};
 use crate::frames::Frame;
 use crate::lenient::lenient;
 use crate::members::Members;
-use crate::request::{Answer, Delta};
+use crate::request::{ModelAnswer, Delta};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -67,27 +67,27 @@ struct Counted {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum TextKind {
     Text,
     Thought,
 }
 
 enum Gathered {
-    /// Text without anything beside it, joined.
-    Plain(Kind, String),
-    Signed(Kind, String, Members),
+    /// Text without other members, joined.
+    Plain(TextKind, String),
+    Signed(TextKind, String, Members),
     Call(Members),
     Other(Members),
 }
 
 #[derive(Default)]
-pub(crate) struct Assembling {
+pub(crate) struct GeminiAssembly {
     closing: Closing,
     parts: Vec<Gathered>,
 }
 
-impl Assembly for Assembling {
-    fn take(&mut self, frame: &Frame, deltas: &mut Vec<Delta>) -> Result<Flow, Broken> {
+impl Assembly for GeminiAssembly {
+    fn take(&mut self, frame: &Frame, deltas: &mut Vec<Delta>) -> Result<Flow, StreamFailure> {
         if frame.data.trim().is_empty() || frame.data == "[DONE]" {
             return Ok(Flow::More);
         }
@@ -95,13 +95,13 @@ impl Assembly for Assembling {
         Ok(Flow::More)
     }
 
-    fn whole(&mut self, body: &str, deltas: &mut Vec<Delta>) -> Result<(), Broken> {
+    fn whole(&mut self, body: &str, deltas: &mut Vec<Delta>) -> Result<(), StreamFailure> {
         let chunk: Chunk = serde_json::from_str(body).map_err(|error| not_json(&error, body))?;
         if let Some(error) = chunk.error {
-            return Err(Broken::Provider(error));
+            return Err(StreamFailure::Provider(error));
         }
         if let Some(reason) = chunk.prompt_feedback.and_then(|feedback| feedback.block_reason) {
-            return Err(Broken::Blocked(format!("the prompt was blocked by the provider: {reason}")));
+            return Err(StreamFailure::Blocked(format!("the prompt was blocked by the provider: {reason}")));
         }
         if let Some(model) = chunk.model_version {
             self.closing.model = model;
@@ -141,14 +141,14 @@ impl Assembly for Assembling {
         self.parts.iter().map(of).sum()
     }
 
-    fn finish(self: Box<Self>, step: u32) -> Answer {
+    fn finish(self: Box<Self>, step: u32) -> ModelAnswer {
         let mut ids = Ids::new(step);
         let blocks = self.parts.into_iter().filter_map(|part| part.block(&mut ids)).collect();
         self.closing.answer(blocks)
     }
 }
 
-impl Assembling {
+impl GeminiAssembly {
     fn part(&mut self, part: Members, deltas: &mut Vec<Delta>) {
         if let Some(call) = part.get("functionCall") {
             let name = Members::parse(call.get()).and_then(|call| call.text("name"));
@@ -160,11 +160,11 @@ impl Assembling {
             self.parts.push(Gathered::Other(part));
             return;
         };
-        let kind = if part.is_true("thought") { Kind::Thought } else { Kind::Text };
+        let kind = if part.is_true("thought") { TextKind::Thought } else { TextKind::Text };
         if !text.is_empty() {
             deltas.push(match kind {
-                Kind::Text => Delta::Text(text.clone()),
-                Kind::Thought => Delta::Thinking(text.clone()),
+                TextKind::Text => Delta::Text(text.clone()),
+                TextKind::Thought => Delta::Thinking(text.clone()),
             });
         }
         if part.0.iter().any(|(name, _)| name != "text" && name != "thought") {
@@ -182,16 +182,16 @@ impl Gathered {
     fn block(self, ids: &mut Ids) -> Option<Block> {
         match self {
             Gathered::Plain(_, text) if text.is_empty() => None,
-            Gathered::Plain(Kind::Text, text) => Some(Block::Text(TextBlock { text, raw: None })),
-            Gathered::Plain(Kind::Thought, text) => {
+            Gathered::Plain(TextKind::Text, text) => Some(Block::Text(TextBlock { text, raw: None })),
+            Gathered::Plain(TextKind::Thought, text) => {
                 let raw = serde_json::json!({ "text": text, "thought": true });
                 let raw = lathe_protocol::Raw::from_serialize(&raw).ok();
                 Some(Block::Thinking(TextBlock { text, raw }))
             }
-            Gathered::Signed(Kind::Text, text, part) => {
+            Gathered::Signed(TextKind::Text, text, part) => {
                 Some(Block::Text(TextBlock { text, raw: part.raw() }))
             }
-            Gathered::Signed(Kind::Thought, text, part) => {
+            Gathered::Signed(TextKind::Thought, text, part) => {
                 Some(Block::Thinking(TextBlock { text, raw: part.raw() }))
             }
             Gathered::Call(part) => Some(Block::Call(call(&part, ids))),
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn signatures_stay_with_their_parts_and_plain_text_is_joined() {
-        let mut assembling = Box::new(Assembling::default());
+        let mut assembling = Box::new(GeminiAssembly::default());
         for data in [
             r#"{"candidates":[{"content":{"role":"model","parts":[{"text":"hm","thought":true}]}}]}"#,
             r#"{"candidates":[{"content":{"parts":[{"text":"Hel"}]}}]}"#,

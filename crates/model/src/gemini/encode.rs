@@ -1,15 +1,15 @@
-//! Neutral messages to the bytes of the Gemini wire.
+//! Encodes neutral messages for the Gemini wire.
 //!
-//! Whatever a user says in a row is one content, as many function responses as there were calls among it. The model's own
-//! parts go back as they came: a signature belongs to the part it came with.
+//! Consecutive user messages are one content, with as many function responses as there were calls. The model's own
+//! parts are sent back as they came: a signature belongs to its part.
 
 use bytes::Bytes;
 use lathe_protocol::{Arguments, Block, Message, Raw, ToolCall, ToolMessage};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-use crate::assembly::is_made;
-use crate::encode::{Before, json, open_list};
+use crate::assembly::is_generated_id;
+use crate::encode::{LastSpeaker, json, open_list};
 use crate::form::Params;
 use crate::images::Picture;
 use crate::members::Members;
@@ -97,21 +97,21 @@ impl Serialize for HeadBody<'_> {
 }
 
 /// A content, or a part of the one that is open.
-pub(crate) fn piece(message: &Message, pictures: &[Picture], before: Before) -> Option<Vec<u8>> {
+pub(crate) fn piece(message: &Message, pictures: &[Picture], before: LastSpeaker) -> Option<Vec<u8>> {
     let part = match message {
         Message::Assistant(assistant) => return answer(&assistant.blocks, before),
         Message::User(user) => with_images(json(&Text { text: &user.text }), pictures),
         Message::Tool(tool) => with_images(json(&response(tool)), pictures),
     };
     let opening: &[u8] = match before {
-        Before::Nobody => br#"{"role":"user","parts":["#,
-        Before::User => b",",
-        Before::Assistant => br#",{"role":"user","parts":["#,
+        LastSpeaker::Start => br#"{"role":"user","parts":["#,
+        LastSpeaker::User => b",",
+        LastSpeaker::Assistant => br#",{"role":"user","parts":["#,
     };
     Some([opening, &part].concat())
 }
 
-/// Pictures are parts of their own, after what they belong to.
+/// Pictures are parts of their own, after the part that they belong to.
 fn with_images(part: Vec<u8>, pictures: &[Picture]) -> Vec<u8> {
     let images = pictures.iter().map(|image| {
         json(&serde_json::json!({ "inlineData": { "mimeType": image.media_type, "data": image.data } }))
@@ -127,7 +127,7 @@ fn response(tool: &ToolMessage) -> impl Serialize {
     }
     #[derive(Serialize)]
     struct Response<'a> {
-        /// Only where the model gave the call one.
+        /// Present only if the model gave the call an id.
         #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<&'a str>,
         name: &'a str,
@@ -141,14 +141,14 @@ fn response(tool: &ToolMessage) -> impl Serialize {
     }
     Form {
         function_response: Response {
-            id: Some(tool.call.as_str()).filter(|id| !is_made(id, &tool.name)),
+            id: Some(tool.call.as_str()).filter(|id| !is_generated_id(id, &tool.name)),
             name: &tool.name,
             response: if tool.error { Outcome::Error(&tool.text) } else { Outcome::Output(&tool.text) },
         },
     }
 }
 
-fn answer(blocks: &[Block], before: Before) -> Option<Vec<u8>> {
+fn answer(blocks: &[Block], before: LastSpeaker) -> Option<Vec<u8>> {
     let says = blocks.iter().any(|block| match block {
         Block::Text(text) => !text.text.is_empty(),
         Block::Call(_) => true,
@@ -159,9 +159,9 @@ fn answer(blocks: &[Block], before: Before) -> Option<Vec<u8>> {
         return None;
     }
     let opening: &[u8] = match before {
-        Before::Nobody => b"",
-        Before::User => b"]},",
-        Before::Assistant => b",",
+        LastSpeaker::Start => b"",
+        LastSpeaker::User => b"]},",
+        LastSpeaker::Assistant => b",",
     };
     Some([opening, br#"{"role":"model","parts":["#, &parts.join(&b','), b"]}"].concat())
 }
@@ -194,10 +194,10 @@ fn call_form(call: &ToolCall) -> impl Serialize {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
     struct Form {
-        function_call: Call,
+        function_call: FunctionCall,
     }
     #[derive(Serialize)]
-    struct Call {
+    struct FunctionCall {
         #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<String>,
         name: String,
@@ -210,13 +210,13 @@ fn call_form(call: &ToolCall) -> impl Serialize {
             Raw::from_serialize(&wrapped).unwrap_or_else(|_| Raw::null())
         }
     };
-    let id = Some(call.id.as_str().to_owned()).filter(|id| !is_made(id, &call.name));
-    Form { function_call: Call { id, name: call.name.clone(), args } }
+    let id = Some(call.id.as_str().to_owned()).filter(|id| !is_generated_id(id, &call.name));
+    Form { function_call: FunctionCall { id, name: call.name.clone(), args } }
 }
 
-pub(crate) fn tail(before: Before) -> Bytes {
+pub(crate) fn tail(before: LastSpeaker) -> Bytes {
     match before {
-        Before::User => Bytes::from_static(b"]}]}"),
-        Before::Nobody | Before::Assistant => Bytes::from_static(b"]}"),
+        LastSpeaker::User => Bytes::from_static(b"]}]}"),
+        LastSpeaker::Start | LastSpeaker::Assistant => Bytes::from_static(b"]}"),
     }
 }

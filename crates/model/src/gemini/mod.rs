@@ -3,5 +3,5 @@
 mod decode;
 mod encode;
 
-pub(crate) use decode::Assembling;
+pub(crate) use decode::GeminiAssembly;
 pub(crate) use encode::{head, piece, tail};

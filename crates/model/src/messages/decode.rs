@@ -1,7 +1,7 @@
-//! The stream of a Messages answer, put together again.
+//! Assembly of a Messages answer from its stream.
 //!
-//! A block is every member of its start with the deltas joined to them, so signatures and members this program does not
-//! know go back with it.
+//! A block is every member of its start with the deltas appended to them, so signatures and unknown members are sent
+//! back with it.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +10,15 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::encode::input_of;
-use crate::assembly::{Assembly, Broken, Closing, Flow, Ids, not_json};
+use crate::assembly::{Assembly, StreamFailure, Closing, Flow, Ids, not_json};
 use crate::frames::Frame;
 use crate::lenient::lenient;
 use crate::members::Members;
-use crate::request::{Answer, Delta};
+use crate::request::{ModelAnswer, Delta};
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Event {
+enum MessagesEvent {
     MessageStart {
         message: Start,
     },
@@ -36,7 +36,7 @@ enum Event {
     Error {
         error: Value,
     },
-    /// A ping, or something newer. The start of a block is read apart, because it holds raw JSON.
+    /// A ping, or something newer. The start of a block is parsed separately, because it contains raw JSON.
     #[serde(other)]
     Other,
 }
@@ -61,7 +61,7 @@ struct MessageDelta {
     stop_reason: Option<String>,
 }
 
-/// Counts are totals; a later one replaces an earlier.
+/// Counts are totals; a later one replaces an earlier one.
 #[derive(Deserialize)]
 struct MessageUsage {
     #[serde(default, deserialize_with = "lenient")]
@@ -103,7 +103,7 @@ struct Whole {
     usage: Option<MessageUsage>,
 }
 
-/// A block that is coming in.
+/// A block that is being received.
 #[derive(Default)]
 struct Forming {
     start: Members,
@@ -115,20 +115,20 @@ struct Forming {
 }
 
 #[derive(Default)]
-pub(crate) struct Assembling {
+pub(crate) struct MessagesAssembly {
     closing: Closing,
-    /// Input that came from no cache; the neutral count has all of it.
+    /// Input tokens that were not cached; the neutral count includes all input.
     fresh: u64,
     blocks: BTreeMap<usize, Forming>,
 }
 
-impl Assembly for Assembling {
-    fn take(&mut self, frame: &Frame, deltas: &mut Vec<Delta>) -> Result<Flow, Broken> {
+impl Assembly for MessagesAssembly {
+    fn take(&mut self, frame: &Frame, deltas: &mut Vec<Delta>) -> Result<Flow, StreamFailure> {
         if frame.data.trim().is_empty() {
             return Ok(Flow::More);
         }
         let wrong = |error: serde_json::Error| not_json(&error, &frame.data);
-        // Told by the name of the event where there is one; a server that leaves it out says it inside.
+        // Recognised by the name of the event, or by the content if a server omits the name.
         if frame.event == "content_block_start"
             || (frame.event.is_empty() && frame.data.contains("\"content_block_start\""))
         {
@@ -137,28 +137,28 @@ impl Assembly for Assembling {
             return Ok(Flow::More);
         }
         match serde_json::from_str(&frame.data).map_err(wrong)? {
-            Event::MessageStart { message } => {
+            MessagesEvent::MessageStart { message } => {
                 self.closing.model = message.model;
                 self.count(message.usage);
             }
-            Event::ContentBlockDelta { index, delta } => self.delta(index, delta, deltas),
-            Event::MessageDelta { delta, usage } => {
+            MessagesEvent::ContentBlockDelta { index, delta } => self.delta(index, delta, deltas),
+            MessagesEvent::MessageDelta { delta, usage } => {
                 self.count(usage);
                 if let Some(reason) = delta.stop_reason {
                     self.closing.stop = Some(stop_reason(&reason));
                 }
             }
-            Event::MessageStop {} => return Ok(Flow::End),
-            Event::Error { error } => return Err(Broken::Provider(error)),
-            Event::ContentBlockStop {} | Event::Other => {}
+            MessagesEvent::MessageStop {} => return Ok(Flow::End),
+            MessagesEvent::Error { error } => return Err(StreamFailure::Provider(error)),
+            MessagesEvent::ContentBlockStop {} | MessagesEvent::Other => {}
         }
         Ok(Flow::More)
     }
 
-    fn whole(&mut self, body: &str, deltas: &mut Vec<Delta>) -> Result<(), Broken> {
+    fn whole(&mut self, body: &str, deltas: &mut Vec<Delta>) -> Result<(), StreamFailure> {
         let whole: Whole = serde_json::from_str(body).map_err(|error| not_json(&error, body))?;
         if let Some(error) = whole.error {
-            return Err(Broken::Provider(error));
+            return Err(StreamFailure::Provider(error));
         }
         self.closing.model = whole.model;
         self.count(whole.usage);
@@ -178,7 +178,7 @@ impl Assembly for Assembling {
         self.blocks.values().map(of).sum()
     }
 
-    fn finish(mut self: Box<Self>, step: u32) -> Answer {
+    fn finish(mut self: Box<Self>, step: u32) -> ModelAnswer {
         let mut ids = Ids::new(step);
         let blocks = std::mem::take(&mut self.blocks);
         let blocks = blocks.into_values().filter_map(|forming| forming.finish(&mut ids)).collect();
@@ -186,7 +186,7 @@ impl Assembly for Assembling {
     }
 }
 
-impl Assembling {
+impl MessagesAssembly {
     fn start(&mut self, index: usize, start: Members, deltas: &mut Vec<Delta>) {
         let mut forming = Forming::default();
         match start.text("type").as_deref() {
@@ -250,7 +250,7 @@ impl Forming {
                 {
                     self.start.set("citations", citations);
                 }
-                // What says no more than its text is not kept twice.
+                // A raw form with nothing except its text is not stored twice.
                 let plain = self.start.0.iter().all(|(name, value)| {
                     name == "type" || name == "text" || (name == "citations" && value.get() == "null")
                 });
@@ -305,8 +305,8 @@ fn stop_reason(text: &str) -> StopReason {
 mod tests {
     use super::*;
 
-    fn assemble(events: &[(&str, &str)]) -> Answer {
-        let mut assembling = Box::new(Assembling::default());
+    fn assemble(events: &[(&str, &str)]) -> ModelAnswer {
+        let mut assembling = Box::new(MessagesAssembly::default());
         for (event, data) in events {
             let frame = Frame { event: (*event).to_owned(), data: (*data).to_owned() };
             assembling.take(&frame, &mut Vec::new()).unwrap();

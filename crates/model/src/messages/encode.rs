@@ -1,20 +1,20 @@
-//! Neutral messages to the bytes of the Messages wire.
+//! Encodes neutral messages for the Messages wire.
 //!
-//! Whatever a user says in a row, results of calls first, is one message. A piece of it is left open before its last
-//! brace: there the mark for the provider's cache can be put without touching what was written.
+//! Consecutive user messages, results of calls first, are one message. A piece is left open before its last brace:
+//! there the mark for the provider's cache can be inserted without touching the written bytes.
 
 use bytes::Bytes;
 use lathe_protocol::{Arguments, Block, Message, Raw, ToolCall, ToolMessage};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-use crate::encode::{Before, json, open_list};
+use crate::encode::{LastSpeaker, json, open_list};
 use crate::form::Params;
 use crate::images::Picture;
 use crate::members::type_of;
 use crate::request::Head;
 
-/// What tells the provider to keep everything up to here.
+/// The mark that makes the provider cache everything up to here.
 pub(crate) const MARK: &[u8] = br#","cache_control":{"type":"ephemeral"}"#;
 
 const LAST: &[u8] = br#","cache_control":{"type":"ephemeral"}}]}]}"#;
@@ -56,7 +56,7 @@ impl Serialize for HeadBody<'_> {
         map.serialize_entry("max_tokens", &limit)?;
         map.serialize_entry("stream", &params.delivery.is_streamed())?;
         match (params.thinking_tokens, params.temperature, params.top_p) {
-            // A thinking model chooses for itself.
+            // A thinking model chooses by itself.
             (Some(budget_tokens), ..) => {
                 map.serialize_entry("thinking", &Thinking { r#type: "enabled", budget_tokens })?;
             }
@@ -87,7 +87,7 @@ impl Serialize for HeadBody<'_> {
     }
 }
 
-/// An answer must be limited on this wire; these are what the models allow.
+/// An answer must be limited on this wire; these are the maximum values of the models.
 fn usual_limit(model: &str) -> u32 {
     match model {
         _ if model.contains("claude-3-5") => 8192,
@@ -137,7 +137,7 @@ impl Serialize for Tools<'_> {
     }
 }
 
-/// Tools whose schema these models know by heart.
+/// Tools whose schema is built into these models.
 fn own_type(name: &str) -> Option<&'static str> {
     match name {
         "bash" => Some("bash_20250124"),
@@ -157,7 +157,7 @@ fn picture(image: &Picture) -> serde_json::Value {
     serde_json::json!({ "type": "image", "source": source })
 }
 
-/// What a result holds: text, and pictures beside it.
+/// The content of a result: text, or text with pictures.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Content<'a> {
@@ -176,7 +176,7 @@ impl<'a> Content<'a> {
 }
 
 /// A message, or a part of the one that is open.
-pub(crate) fn piece(message: &Message, pictures: &[Picture], before: Before) -> Option<Vec<u8>> {
+pub(crate) fn piece(message: &Message, pictures: &[Picture], before: LastSpeaker) -> Option<Vec<u8>> {
     #[derive(Serialize)]
     struct ResultForm<'a> {
         r#type: &'static str,
@@ -206,18 +206,18 @@ pub(crate) fn piece(message: &Message, pictures: &[Picture], before: Before) -> 
         }),
     };
     let opening: &[u8] = match before {
-        Before::Nobody => br#"{"role":"user","content":["#,
-        Before::User => b"},",
-        Before::Assistant => br#",{"role":"user","content":["#,
+        LastSpeaker::Start => br#"{"role":"user","content":["#,
+        LastSpeaker::User => b"},",
+        LastSpeaker::Assistant => br#",{"role":"user","content":["#,
     };
     let mut bytes = opening.to_vec();
     bytes.extend_from_slice(block.strip_suffix(b"}").unwrap_or(&block));
     Some(bytes)
 }
 
-fn answer(blocks: &[Block], before: Before) -> Option<Vec<u8>> {
+fn answer(blocks: &[Block], before: LastSpeaker) -> Option<Vec<u8>> {
     let forms: Vec<Vec<u8>> = blocks.iter().filter_map(block).collect();
-    // A message of thoughts alone is refused.
+    // A message with thoughts alone is refused.
     let says = blocks.iter().any(|block| match block {
         Block::Text(text) => !text.text.is_empty(),
         Block::Call(_) => true,
@@ -227,9 +227,9 @@ fn answer(blocks: &[Block], before: Before) -> Option<Vec<u8>> {
         return None;
     }
     let opening: &[u8] = match before {
-        Before::Nobody => b"",
-        Before::User => b"}]},",
-        Before::Assistant => b",",
+        LastSpeaker::Start => b"",
+        LastSpeaker::User => b"}]},",
+        LastSpeaker::Assistant => b",",
     };
     let mut bytes = opening.to_vec();
     bytes.extend_from_slice(br#"{"role":"assistant","content":["#);
@@ -246,7 +246,7 @@ fn block(block: &Block) -> Option<Vec<u8>> {
             None if text.text.is_empty() => None,
             None => Some(json(&TextForm { r#type: "text", text: &text.text })),
         },
-        // Only this provider's own thoughts, signed, are taken back.
+        // Only this provider's own signed thoughts are accepted.
         Block::Thinking(thought) => {
             let raw = thought.raw.as_ref().filter(|raw| ours(raw, &["thinking", "redacted_thinking"]))?;
             Some(raw.get().as_bytes().to_vec())
@@ -277,7 +277,8 @@ impl<'a> CallForm<'a> {
     }
 }
 
-/// Arguments as an object, which is all this wire takes. What was no JSON goes back under the name Anthropic gives it.
+/// Arguments as an object, the only form on this wire. Arguments that are not JSON are sent under Anthropic's own
+/// name for them.
 pub(super) fn input_of(arguments: &Arguments) -> Raw {
     match arguments {
         Arguments::Json(raw) if raw.get().starts_with('{') => raw.clone(),
@@ -288,9 +289,9 @@ pub(super) fn input_of(arguments: &Arguments) -> Raw {
     }
 }
 
-pub(crate) fn tail(before: Before) -> Bytes {
+pub(crate) fn tail(before: LastSpeaker) -> Bytes {
     match before {
-        Before::User => Bytes::from_static(LAST),
-        Before::Nobody | Before::Assistant => Bytes::from_static(b"]}"),
+        LastSpeaker::User => Bytes::from_static(LAST),
+        LastSpeaker::Start | LastSpeaker::Assistant => Bytes::from_static(b"]}"),
     }
 }

@@ -3,5 +3,5 @@
 mod decode;
 mod encode;
 
-pub(crate) use decode::Assembling;
+pub(crate) use decode::MessagesAssembly;
 pub(crate) use encode::{MARK, head, piece, tail};

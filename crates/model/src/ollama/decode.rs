@@ -1,21 +1,21 @@
-//! The lines of an Ollama answer, put together again. A call comes whole.
+//! Assembly of an Ollama answer from its lines. A call comes in one piece.
 
 use lathe_protocol::{Arguments, Block, StopReason, TextBlock, ToolCall, Usage};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::assembly::{Assembly, Broken, Closing, Flow, Ids, not_json, text_block};
+use crate::assembly::{Assembly, StreamFailure, Closing, Flow, Ids, not_json, text_block};
 use crate::frames::Frame;
 use crate::lenient::lenient;
 use crate::members::Members;
-use crate::request::{Answer, Delta};
+use crate::request::{ModelAnswer, Delta};
 
 #[derive(Deserialize)]
-struct Line {
+struct StreamLine {
     #[serde(default)]
     model: Option<String>,
     #[serde(default)]
-    message: Option<Said>,
+    message: Option<LineMessage>,
     #[serde(default)]
     done: bool,
     #[serde(default)]
@@ -29,7 +29,7 @@ struct Line {
 }
 
 #[derive(Deserialize)]
-struct Said {
+struct LineMessage {
     #[serde(default)]
     content: Option<String>,
     #[serde(default)]
@@ -39,23 +39,23 @@ struct Said {
 }
 
 #[derive(Default)]
-pub(crate) struct Assembling {
+pub(crate) struct OllamaAssembly {
     closing: Closing,
     text: String,
     thinking: String,
     calls: Vec<Members>,
 }
 
-impl Assembly for Assembling {
-    fn take(&mut self, frame: &Frame, deltas: &mut Vec<Delta>) -> Result<Flow, Broken> {
+impl Assembly for OllamaAssembly {
+    fn take(&mut self, frame: &Frame, deltas: &mut Vec<Delta>) -> Result<Flow, StreamFailure> {
         self.whole(&frame.data, deltas)?;
         Ok(if self.is_ended() { Flow::End } else { Flow::More })
     }
 
-    fn whole(&mut self, body: &str, deltas: &mut Vec<Delta>) -> Result<(), Broken> {
-        let line: Line = serde_json::from_str(body).map_err(|error| not_json(&error, body))?;
+    fn whole(&mut self, body: &str, deltas: &mut Vec<Delta>) -> Result<(), StreamFailure> {
+        let line: StreamLine = serde_json::from_str(body).map_err(|error| not_json(&error, body))?;
         if let Some(error) = line.error {
-            return Err(Broken::Provider(error));
+            return Err(StreamFailure::Provider(error));
         }
         if let Some(model) = line.model {
             self.closing.model = model;
@@ -98,7 +98,7 @@ impl Assembly for Assembling {
         self.text.len() + self.thinking.len() + self.calls.iter().map(Members::len).sum::<usize>()
     }
 
-    fn finish(self: Box<Self>, step: u32) -> Answer {
+    fn finish(self: Box<Self>, step: u32) -> ModelAnswer {
         let mut blocks = Vec::new();
         if !self.thinking.is_empty() {
             blocks.push(Block::Thinking(TextBlock { text: self.thinking, raw: None }));
@@ -112,7 +112,7 @@ impl Assembly for Assembling {
             let id =
                 ids.unique(&call.text("id").unwrap_or_default(), &function.text("name").unwrap_or_default());
             let sent = function.get("arguments").map(|arguments| arguments.get().to_owned());
-            // Arguments as text are another wire's habit, but some models get through with it.
+            // Arguments as text are a habit of other wires, but some models use it here.
             let text = sent.unwrap_or_default();
             let text = serde_json::from_str::<String>(&text).unwrap_or(text);
             blocks.push(Block::Call(ToolCall {
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn lines_become_one_answer_and_a_call_keeps_its_members() {
-        let mut assembling = Box::new(Assembling::default());
+        let mut assembling = Box::new(OllamaAssembly::default());
         let mut flow = Flow::More;
         for data in [
             r#"{"model":"q","message":{"role":"assistant","content":"","thinking":"hm"},"done":false}"#,

@@ -1,4 +1,4 @@
-//! Neutral messages to the bytes of Ollama's wire.
+//! Encodes neutral messages for Ollama's wire.
 
 use lathe_protocol::{Arguments, Block, Message, Raw, ToolCall, calls_of, text_of};
 use serde::Serialize;
@@ -20,7 +20,7 @@ struct HeadBody<'a> {
 }
 
 #[derive(Serialize)]
-struct Said<'a> {
+struct TextMessage<'a> {
     role: &'static str,
     content: &'a str,
 }
@@ -84,14 +84,14 @@ impl Serialize for HeadBody<'_> {
                 .collect();
             map.serialize_entry("tools", &tools)?;
         }
-        map.serialize_entry("messages", &[Said { role: "system", content: &head.system }])?;
+        map.serialize_entry("messages", &[TextMessage { role: "system", content: &head.system }])?;
         map.end()
     }
 }
 
 pub(crate) fn piece(message: &Message, pictures: &[Picture]) -> Option<Vec<u8>> {
     #[derive(Serialize)]
-    struct Asked<'a> {
+    struct InputMessage<'a> {
         role: &'static str,
         #[serde(skip_serializing_if = "Option::is_none")]
         tool_name: Option<&'a str>,
@@ -102,11 +102,11 @@ pub(crate) fn piece(message: &Message, pictures: &[Picture]) -> Option<Vec<u8>> 
     match message {
         Message::User(user) => {
             let images = pictures.iter().map(|picture| picture.data.as_str()).collect();
-            Some(item(&Asked { role: "user", tool_name: None, content: &user.text, images }, false))
+            Some(item(&InputMessage { role: "user", tool_name: None, content: &user.text, images }, false))
         }
         Message::Tool(tool) => {
             let tool_name = Some(tool.name.as_str());
-            Some(item(&Asked { role: "tool", tool_name, content: &tool.text, images: Vec::new() }, false))
+            Some(item(&InputMessage { role: "tool", tool_name, content: &tool.text, images: Vec::new() }, false))
         }
         Message::Assistant(assistant) => {
             let blocks = &assistant.blocks;
@@ -120,7 +120,7 @@ pub(crate) fn piece(message: &Message, pictures: &[Picture]) -> Option<Vec<u8>> 
     }
 }
 
-/// What the model thought, if it was on this wire: others keep a raw form beside it.
+/// The model's thoughts, if they came on this wire: others keep a raw form in addition.
 fn thought(blocks: &[Block]) -> Option<&str> {
     blocks.iter().find_map(|block| match block {
         Block::Thinking(thought) if thought.raw.is_none() => Some(thought.text.as_str()),
@@ -162,7 +162,7 @@ fn call(call: &ToolCall) -> Option<Raw> {
     Raw::from_serialize(&Form { function: Function { name: &call.name, arguments } }).ok()
 }
 
-/// Whether a raw call came on this wire: its arguments are an object, not text.
+/// Tells whether a raw call came on this wire: its arguments are an object, not text.
 fn is_ours(raw: &Raw) -> bool {
     let function = Members::parse(raw.get()).and_then(|call| call.get("function").cloned());
     let function = function.and_then(|function| Members::parse(function.get()));

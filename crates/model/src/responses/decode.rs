@@ -1,6 +1,6 @@
-//! The stream of a Responses answer, put together again.
+//! Assembly of a Responses answer from its stream.
 //!
-//! An item is taken whole from the event that ends it; the deltas before are for the watcher only.
+//! An item is taken from the event that ends it; the earlier deltas are only for display.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,16 @@ use lathe_protocol::{Arguments, Block, Raw, StopReason, TextBlock, ToolCall, Usa
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::assembly::{Assembly, Broken, Closing, Flow, Ids, not_json};
+use crate::assembly::{Assembly, StreamFailure, Closing, Flow, Ids, not_json};
 use crate::frames::Frame;
 use crate::lenient::lenient;
 use crate::members::Members;
-use crate::request::{Answer, Delta};
+use crate::request::{ModelAnswer, Delta};
 use crate::schema;
 
-/// One event. What it has follows from its type; members of others are absent.
+/// One event. Its type determines its members; those of other types are absent.
 #[derive(Deserialize)]
-struct Event {
+struct ResponseEvent {
     r#type: String,
     #[serde(default)]
     output_index: Option<usize>,
@@ -75,25 +75,26 @@ struct OutputDetails {
     reasoning_tokens: Option<u64>,
 }
 
-/// The quotes round a piece of text.
+/// The quotes around a piece of text.
 const QUOTES: usize = 2;
 
 #[derive(Default)]
-pub(crate) struct Assembling {
+pub(crate) struct ResponsesAssembly {
     closing: Closing,
     items: BTreeMap<usize, Members>,
-    /// Bytes of the pieces that came of items, and of whole items. Pieces are not kept: an item comes whole after them.
+    /// The bytes of the pieces of items, and of complete items. Pieces are not kept: an item comes complete after
+    /// them.
     written: (usize, usize),
 }
 
-impl Assembly for Assembling {
-    fn take(&mut self, frame: &Frame, deltas: &mut Vec<Delta>) -> Result<Flow, Broken> {
+impl Assembly for ResponsesAssembly {
+    fn take(&mut self, frame: &Frame, deltas: &mut Vec<Delta>) -> Result<Flow, StreamFailure> {
         match frame.data.trim() {
             "" => return Ok(Flow::More),
             "[DONE]" => return Ok(Flow::End),
             _ => {}
         }
-        let event: Event =
+        let event: ResponseEvent =
             serde_json::from_str(&frame.data).map_err(|error| not_json(&error, &frame.data))?;
         let text = |delta: Option<Raw>| -> Option<String> { serde_json::from_str(delta?.get()).ok() };
         self.written.0 += event.delta.as_ref().map_or(0, |delta| delta.get().len().saturating_sub(QUOTES));
@@ -120,14 +121,14 @@ impl Assembly for Assembling {
                 return Ok(Flow::End);
             }
             "error" => {
-                return Err(Broken::Provider(serde_json::from_str(&frame.data).unwrap_or_default()));
+                return Err(StreamFailure::Provider(serde_json::from_str(&frame.data).unwrap_or_default()));
             }
             _ => {}
         }
         Ok(Flow::More)
     }
 
-    fn whole(&mut self, body: &str, deltas: &mut Vec<Delta>) -> Result<(), Broken> {
+    fn whole(&mut self, body: &str, deltas: &mut Vec<Delta>) -> Result<(), StreamFailure> {
         let response: Response = serde_json::from_str(body).map_err(|error| not_json(&error, body))?;
         self.close(Some(response))?;
         deltas.extend(self.items.values().map(text_of_item).filter(|text| !text.is_empty()).map(Delta::Text));
@@ -143,23 +144,23 @@ impl Assembly for Assembling {
         pieces.max(items)
     }
 
-    fn finish(self: Box<Self>, step: u32) -> Answer {
+    fn finish(self: Box<Self>, step: u32) -> ModelAnswer {
         let mut ids = Ids::new(step);
         let blocks = self.items.into_values().filter_map(|item| block(item, &mut ids)).collect();
         self.closing.answer(blocks)
     }
 }
 
-impl Assembling {
-    fn close(&mut self, response: Option<Response>) -> Result<(), Broken> {
+impl ResponsesAssembly {
+    fn close(&mut self, response: Option<Response>) -> Result<(), StreamFailure> {
         let Some(response) = response else {
             self.closing.stop = Some(StopReason::EndTurn);
             return Ok(());
         };
         if let Some(error) = response.error.filter(|error| !error.is_null()) {
-            return Err(Broken::Provider(error));
+            return Err(StreamFailure::Provider(error));
         }
-        // Servers that do not end each item by itself send them all here.
+        // Servers that do not end each item send them all here.
         for (index, item) in response.output.into_iter().flatten().enumerate() {
             self.items.entry(index).or_insert(item);
         }
@@ -185,7 +186,7 @@ impl Assembling {
             (_, Some("content_filter")) => StopReason::ContentFilter,
             (Some("completed") | None, None) => StopReason::EndTurn,
             (Some("failed"), _) => {
-                return Err(Broken::Provider(Value::String("the response failed without a reason".into())));
+                return Err(StreamFailure::Provider(Value::String("the response failed without a reason".into())));
             }
             (status, reason) => StopReason::Other(reason.or(status).unwrap_or_default().to_owned()),
         });
@@ -218,7 +219,7 @@ fn block(mut item: Members, ids: &mut Ids) -> Option<Block> {
             Some(Block::Call(ToolCall {
                 id,
                 name: item.text("name").unwrap_or_default(),
-                // A strict schema makes the model say `null` for what it would leave out.
+                // A strict schema makes the model send `null` for omitted members.
                 arguments: schema::without_nulls(sent),
                 raw: item.raw(),
             }))
@@ -248,8 +249,8 @@ fn texts(item: &Members, member: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn taken(events: &[&str]) -> (Box<Assembling>, Result<Flow, Broken>) {
-        let mut assembling = Box::new(Assembling::default());
+    fn taken(events: &[&str]) -> (Box<ResponsesAssembly>, Result<Flow, StreamFailure>) {
+        let mut assembling = Box::new(ResponsesAssembly::default());
         let mut last = Ok(Flow::More);
         for data in events {
             let frame = Frame { event: String::new(), data: (*data).to_owned() };
@@ -287,7 +288,7 @@ mod tests {
         let (_, last) = taken(&[
             r#"{"type":"response.failed","response":{"status":"failed","error":{"code":"server_error","message":"oops"}}}"#,
         ]);
-        assert!(matches!(last, Err(Broken::Provider(error)) if error["message"] == "oops"));
+        assert!(matches!(last, Err(StreamFailure::Provider(error)) if error["message"] == "oops"));
         let (cut, _) = taken(&[
             r#"{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},"output":[]}}"#,
         ]);

@@ -1,12 +1,13 @@
-//! Neutral messages to the bytes of the Responses wire: a flat list of items.
+//! Encodes neutral messages for the Responses wire: a flat list of items.
 //!
-//! Nothing is kept at the provider (`store: false`), so what a model thought comes back encrypted and is sent again.
+//! Nothing is stored at the provider (`store: false`), so the model's thoughts come back encrypted and are sent
+//! again.
 
 use lathe_protocol::{Block, Message, Raw, ToolCall};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-use crate::encode::{Before, item, json, open_list};
+use crate::encode::{LastSpeaker, item, json, open_list};
 use crate::form::{Params, takes_temperature, thinks};
 use crate::images::Picture;
 use crate::members::type_of;
@@ -74,7 +75,7 @@ impl Serialize for Tools<'_> {
             strict: bool,
         }
         serializer.collect_seq(self.0.tools.iter().map(|tool| {
-            // A schema that says less than strictness wants is sent as it is.
+            // A schema that is not explicit enough for strictness is sent as it is.
             let strict = schema::strict(&tool.schema);
             Tool {
                 r#type: "function",
@@ -88,18 +89,18 @@ impl Serialize for Tools<'_> {
 }
 
 #[derive(Serialize)]
-struct Said<'a> {
+struct TextItem<'a> {
     role: &'static str,
     content: &'a str,
 }
 
 #[derive(Serialize)]
-struct Asked<'a> {
+struct InputItem<'a> {
     role: &'static str,
     content: Content<'a>,
 }
 
-/// Text, and pictures beside it.
+/// Text, or text with pictures.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Content<'a> {
@@ -121,17 +122,17 @@ impl<'a> Content<'a> {
 }
 
 /// The items of one message.
-pub(crate) fn piece(message: &Message, pictures: &[Picture], before: Before) -> Option<Vec<u8>> {
+pub(crate) fn piece(message: &Message, pictures: &[Picture], before: LastSpeaker) -> Option<Vec<u8>> {
     #[derive(Serialize)]
     struct Output<'a> {
         r#type: &'static str,
         call_id: &'a str,
         output: Content<'a>,
     }
-    let first = before == Before::Nobody;
+    let first = before == LastSpeaker::Start;
     match message {
         Message::User(user) => {
-            Some(item(&Asked { role: "user", content: Content::of(&user.text, pictures) }, first))
+            Some(item(&InputItem { role: "user", content: Content::of(&user.text, pictures) }, first))
         }
         Message::Tool(tool) => {
             let output = Output {
@@ -166,7 +167,7 @@ fn block(block: &Block) -> Option<Vec<u8>> {
         Block::Text(text) => match text.raw.as_ref().filter(|raw| ours(raw, "message")) {
             Some(raw) => Some(bytes(raw)),
             None if text.text.is_empty() => None,
-            None => Some(json(&Said { role: "assistant", content: &text.text })),
+            None => Some(json(&TextItem { role: "assistant", content: &text.text })),
         },
         Block::Thinking(thought) => thought.raw.as_ref().filter(|raw| ours(raw, "reasoning")).map(bytes),
         Block::Opaque(raw) => {

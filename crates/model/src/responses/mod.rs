@@ -3,5 +3,5 @@
 mod decode;
 mod encode;
 
-pub(crate) use decode::Assembling;
+pub(crate) use decode::ResponsesAssembly;
 pub(crate) use encode::{head, piece};

@@ -15,7 +15,7 @@ thread_local! {
 
 struct Counting;
 
-// SAFETY: every call is handed on to the system's allocator as it came; only a number beside it changes.
+// SAFETY: every call is passed on to the system's allocator unchanged; only a counter changes in addition.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let _ = COUNT.try_with(|count| count.set(count.get() + 1));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lathe_model::{Delivery, Delta, ModelError, Outage, Wire};
 use lathe_protocol::{Usage, text_of as text_of_blocks};
-use lathe_testkit::{Answer, FakeModel, Fault, Script, Wire as Fake, call, say};
+use lathe_testkit::{FakeAnswer, FakeModel, Fault, Script, Wire as Fake, call, say};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -75,7 +75,7 @@ fn words() -> String {
 
 #[tokio::test]
 async fn issue_16_what_came_of_an_answer_that_broke_off_is_counted_on_every_wire() {
-    let answers: [fn() -> Answer; 3] = [
+    let answers: [fn() -> FakeAnswer; 3] = [
         || say(&words()),
         || say("").think(&words()).say("x"),
         || call("c1", "write", json!({ "path": "a", "content": words() })),

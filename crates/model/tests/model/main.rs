@@ -12,10 +12,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lathe_model::{
-    Address, Answer, Auth, ClientOptions, Delivery, Delta, Form, Head, HttpClient, ModelClient, ModelError,
+    Address, ModelAnswer, Auth, ClientOptions, Delivery, Delta, Form, Head, HttpClient, ModelClient, ModelError,
     Outage, Params, Patience, Rope, Variables, Wire,
 };
-use lathe_protocol::{AgentId, Message, Reach, StepNo};
+use lathe_protocol::{AgentId, Message, NetworkReach, StepNo};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -30,7 +30,7 @@ pub(crate) fn options(wire: Wire, base_url: &str, delivery: Delivery) -> ClientO
         key_hint: "set a key".to_owned(),
         patience: Patience { attempts: 2, longest_wait: Duration::from_millis(50), ..Patience::default() },
         outage: Outage::Fail,
-        reach: Reach::Anywhere,
+        reach: NetworkReach::Anywhere,
     }
 }
 
@@ -39,7 +39,7 @@ pub(crate) async fn ask(
     options: ClientOptions,
     question: &str,
     cancel: CancellationToken,
-) -> (Result<Answer, ModelError>, Vec<Delta>) {
+) -> (Result<ModelAnswer, ModelError>, Vec<Delta>) {
     ask_until(options, question, cancel, |_| false).await
 }
 
@@ -49,7 +49,7 @@ pub(crate) async fn ask_until(
     question: &str,
     cancel: CancellationToken,
     is_sign: impl Fn(&Delta) -> bool,
-) -> (Result<Answer, ModelError>, Vec<Delta>) {
+) -> (Result<ModelAnswer, ModelError>, Vec<Delta>) {
     let client = HttpClient::new(options);
     let mut rope = Rope::new(client.form(), AgentId::main(), Arc::new(Variables::none()));
     let system = "Answer in one short sentence.".to_owned();

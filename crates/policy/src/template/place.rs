@@ -1,21 +1,23 @@
-//! Where in a command the name of a file may stand.
+//! The positions in a command where the name of a file may stand.
 //!
-//! A name that stands where a program takes plain files is data, whatever it is. Anywhere else it may become code: a program
-//! to start, text for an interpreter, the value of an option that is run. Nobody can list all such places of all programs, so
-//! the good ones are listed: a whole word, or the part behind `--file=` and its like, of a simple command whose program is
-//! no shell, no wrapper that would start the name, and no interpreter that would read it as its program.
+//! A name in a position where a program takes plain files is data, whatever the name is. Anywhere else it may become
+//! code: a program to start, text for an interpreter, the value of an option that is run. All such positions of all
+//! programs cannot be listed, so the good ones are: a whole word, or the part after `--file=` and similar options, of
+//! a simple command whose program is not a shell, not a wrapper that would start the name, and not an interpreter
+//! that would read it as its program.
 
 use super::tables::{
     ALWAYS_FED, CODE_LETTERS, CODE_WORDS, COMMANDED, FILE_OPTIONS, FILE_TESTS, GIT_NEVER, INTERPRETERS,
     Interpreter, NEVER, PLAIN_LETTERS, READ_DATA, RUN_FILES, RUN_MODULES, RUNNER_FLAGS, RUNNERS, SHELLS,
     TAKES_VARIABLES,
 };
-use lathe_bash::{Command, Piece, RedirectKind, Script, Word};
+use lathe_bash::{SimpleCommand, Piece, RedirectKind, Script, Word};
 
-/// Says why the name of a file may not stand where the variable `name` stands. `many` is true where it stands for all files.
+/// Says why the name of a file may not stand where the variable `name` stands. `many` is true where it stands for all
+/// files.
 pub(super) fn check(script: &Script, name: &str, many: bool) -> Result<(), &'static str> {
     let holder = Holder { name, many };
-    // The arguments of an inner shell are its own, and its text is looked at by itself.
+    // The arguments of an inner shell are its own, and its text is checked by itself.
     let named =
         script.values.iter().filter(|(name, _)| name.starts_with(|c: char| c.is_alphabetic() || c == '_'));
     if named.flat_map(|(_, values)| values).any(|word| holder.is_in(word)) {
@@ -23,7 +25,7 @@ pub(super) fn check(script: &Script, name: &str, many: bool) -> Result<(), &'sta
             "it becomes the value of a variable, which may run later: name the file in the command itself",
         );
     }
-    let assigned = |command: &Command| {
+    let assigned = |command: &SimpleCommand| {
         command.assignments.iter().filter_map(|one| one.value.as_ref()).any(|word| holder.is_in(word))
     };
     if script.commands.iter().any(assigned) {
@@ -49,11 +51,11 @@ pub(super) fn check(script: &Script, name: &str, many: bool) -> Result<(), &'sta
         if in_redirects && command.program_name().is_none_or(|program| is_fed(program, command)) {
             return Err("the command runs what it reads");
         }
-        // What a known wrapper starts is a command of its own, which is looked at by itself.
+        // The command that a known wrapper starts is checked by itself.
         let inner = script
             .commands
             .iter()
-            .any(|inner| inner.behind == Some(at) && inner.words.iter().any(|word| holder.is_in(word)));
+            .any(|inner| inner.wrapper == Some(at) && inner.words.iter().any(|word| holder.is_in(word)));
         if !in_words || (inner && is_plain_wrapper(command)) {
             continue;
         }
@@ -68,7 +70,7 @@ pub(super) fn check(script: &Script, name: &str, many: bool) -> Result<(), &'sta
     }
 }
 
-/// Says why a template with placeholders may not have a command in it that runs what comes out of another.
+/// Says why a template with placeholders may not contain a command that runs the output of another.
 pub(super) fn check_others(script: &Script) -> Result<(), &'static str> {
     for command in &script.commands {
         let Some(program) = command.program_name() else {
@@ -95,7 +97,7 @@ pub(super) fn check_others(script: &Script) -> Result<(), &'static str> {
 /// The variable that stands for the name of a file.
 struct Holder<'a> {
     name: &'a str,
-    /// Whether it becomes as many words as there are files.
+    /// True if it becomes as many words as there are files.
     many: bool,
 }
 
@@ -114,14 +116,14 @@ impl Holder<'_> {
         })
     }
 
-    /// Whether the word is the name of the file and nothing else.
+    /// True if the word is the name of the file and nothing else.
     fn is(&self, word: &Word) -> bool {
         matches!(&*word.pieces, [Piece::Variable { name, .. }] if **name == *self.name)
     }
 }
 
-/// Wrappers that start what stands behind them and do nothing else with their words.
-fn is_plain_wrapper(command: &Command) -> bool {
+/// Tells whether a command is a wrapper that starts the command after it and does nothing else with its words.
+fn is_plain_wrapper(command: &SimpleCommand) -> bool {
     let plain = [
         "nice",
         "ionice",
@@ -153,8 +155,8 @@ fn interpreter(program: &str) -> Option<&'static Interpreter> {
     INTERPRETERS.iter().find(|one| one.names.contains(&plain) || one.names.contains(&program))
 }
 
-/// Whether a program runs what stands on its standard input.
-fn is_fed(program: &str, command: &Command) -> bool {
+/// Tells whether a program runs its standard input.
+fn is_fed(program: &str, command: &SimpleCommand) -> bool {
     if READ_DATA.contains(&program) || ALWAYS_FED.contains(&program) {
         return ALWAYS_FED.contains(&program);
     }
@@ -162,8 +164,8 @@ fn is_fed(program: &str, command: &Command) -> bool {
     script_at(kind, &command.words).is_none()
 }
 
-/// Where the text or the file that an interpreter runs ends: the index of the first word that is only data. None if nothing
-/// of the kind stands there in plain words.
+/// The end of the text or the file that an interpreter runs: the index of the first word that is only data. `None` if
+/// there is no such thing in plain words.
 fn script_at(kind: &Interpreter, words: &[Word]) -> Option<usize> {
     let mut at = 1;
     loop {
@@ -180,7 +182,7 @@ fn script_at(kind: &Interpreter, words: &[Word]) -> Option<usize> {
             return Some(at + 2);
         }
         if letters.starts_with('-') {
-            // `--check` and its like; what takes a value has it behind `=`.
+            // `--check` and similar options; an option that takes a value has it after `=`.
             let plain =
                 ["--check", "--posix", "--sandbox", "--null", "--quiet", "--silent", "--regexp-extended"];
             if !plain.contains(&word) && !word.contains('=') {
@@ -206,7 +208,7 @@ fn script_at(kind: &Interpreter, words: &[Word]) -> Option<usize> {
     }
 }
 
-/// Whether an interpreter is only to look at the one file that follows.
+/// Tells whether an interpreter only checks the one file that follows.
 fn only_looks(kind: &Interpreter, words: &[Word], holder: &Holder<'_>) -> bool {
     let Some(at) = words.iter().position(|word| holder.is(word)) else { return false };
     let looks = |word: &Word| {
@@ -221,7 +223,7 @@ fn only_looks(kind: &Interpreter, words: &[Word], holder: &Holder<'_>) -> bool {
     at == 2 && words.get(1).is_some_and(looks)
 }
 
-/// Looks at the words of one command.
+/// Checks the words of one command.
 fn words(all: &[Word], holder: &Holder<'_>) -> Result<(), &'static str> {
     const PROGRAM: &str = "a program would be started by the name of a file";
     const CODE: &str = "the name of a file would be read as code there";
@@ -301,7 +303,7 @@ fn words(all: &[Word], holder: &Holder<'_>) -> Result<(), &'static str> {
             Some(_) | None => Err("the interpreter would run the file, or read its name as code"),
         };
     }
-    // A program that is started by another one, as by a wrapper that nobody knows here.
+    // A program that another one starts, as an unknown wrapper would.
     let started = |word: &Word| {
         word.literal()
             .map(|path| path.rsplit('/').next().unwrap_or(path))
@@ -330,7 +332,7 @@ fn python(all: &[Word]) -> Result<(), &'static str> {
     if named.and_then(|name| name.split('.').next()).is_some_and(|name| RUN_MODULES.contains(&name)) {
         return Err("that module runs the file");
     }
-    // Variables are what keeps it from importing a file of the workspace.
+    // Variables keep it from importing a file of the workspace.
     match own.contains('E') && !own.contains(['I', 'P']) {
         true => Err("`-E` lets Python import files of the workspace: write `-I`"),
         false => Ok(()),
@@ -350,11 +352,11 @@ fn is_unsafe(program: &str, all: &[Word]) -> bool {
     })
 }
 
-/// Whether bash evaluates the name of a file: `test -v {file}`, `printf -v {file}`, `unset {file}`.
+/// Tells whether bash evaluates the name of a file: `test -v {file}`, `printf -v {file}`, `unset {file}`.
 fn is_evaluated(program: &str, all: &[Word], holder: &Holder<'_>) -> bool {
     let literal = |at: usize| all.get(at).and_then(Word::literal);
     match program {
-        // Several names could hold a test of their own.
+        // Several names could contain a test of their own.
         "test" | "[" => {
             let is_file = |(at, word): (usize, &Word)| {
                 let before = at.checked_sub(1).and_then(literal);
@@ -371,7 +373,7 @@ fn is_evaluated(program: &str, all: &[Word], holder: &Holder<'_>) -> bool {
     }
 }
 
-/// Whether the option before a word may take it as code.
+/// Tells whether the option before a word may take it as code.
 fn takes_code(program: &str, option: &str) -> bool {
     if let Some(long) = option.strip_prefix("--") {
         return !long.is_empty()
@@ -388,7 +390,7 @@ fn takes_code(program: &str, option: &str) -> bool {
     letters.chars().next_back().is_some_and(|last| CODE_LETTERS.contains(last) && !plain(last))
 }
 
-/// Whether it is `sh -c 'TEXT' NAME {file}`, in whose text the file stands where it may.
+/// Tells whether the words are `sh -c 'TEXT' NAME {file}`, in whose text the file is in an allowed position.
 fn inner_shell(program: &str, all: &[Word], holder: &Holder<'_>) -> Result<bool, &'static str> {
     let is_c = |word: &Word| {
         word.literal().is_some_and(|word| {

@@ -1,4 +1,4 @@
-//! Templates in which the name of a file could run, or be read as an expression, by the place that it stands in.
+//! Templates in which the name of a file could run, or be read as an expression, because of its position.
 
 use super::Template;
 
@@ -68,7 +68,7 @@ const EXPRESSIONS: &[&str] = &[
     "trap {file}",
 ];
 
-/// Programs that run the file, or what it says.
+/// Programs that run the file, or the commands in it.
 const RUN: &[&str] = &[
     "cat {file} | python3 -",
     "cat {file} | sh /dev/stdin",
@@ -327,7 +327,7 @@ const RUN: &[&str] = &[
     "phpstan --autoload-file {file}",
 ];
 
-/// Checkers that only look at the file.
+/// Checkers that only read the file.
 const CHECKERS: &[&str] = &[
     "python -m py_compile {file}",
     "python3 -m py_compile {files}",

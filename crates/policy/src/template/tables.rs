@@ -1,6 +1,6 @@
-//! Programs and options that matter to where the name of a file may stand in a template.
+//! Programs and options that decide where the name of a file may stand in a template.
 
-/// Long options whose value, behind `=`, is the name of a file and nothing else.
+/// Long options whose value, after `=`, is the name of a file and nothing else.
 pub(super) const FILE_OPTIONS: [&str; 16] = [
     "--path",
     "--file",
@@ -20,8 +20,8 @@ pub(super) const FILE_OPTIONS: [&str; 16] = [
     "--stdin-display-name",
 ];
 
-/// Programs that take no name of a file at all: they read words as commands or arithmetic, keep them for later, or start them
-/// somewhere else.
+/// Programs that take no name of a file at all: they read words as commands or arithmetic, keep them for later, or
+/// start them elsewhere.
 pub(super) const NEVER: [&str; 60] = [
     "eval",
     "let",
@@ -85,7 +85,7 @@ pub(super) const NEVER: [&str; 60] = [
     "hyperfine",
 ];
 
-/// Shells. What they are given as a script they run.
+/// Shells. They run what they are given as a script.
 pub(super) const SHELLS: [&str; 13] = [
     "sh",
     "bash",
@@ -108,7 +108,7 @@ pub(super) struct Interpreter {
     pub(super) flags: &'static str,
     pub(super) values: &'static str,
     pub(super) code: &'static str,
-    /// Letters with which it only looks at the file it is given.
+    /// Letters with which it only checks the file it is given.
     pub(super) looks: &'static str,
 }
 
@@ -209,7 +209,7 @@ pub(super) const INTERPRETERS: [Interpreter; 11] = [
     },
 ];
 
-/// Programs that start the first word behind them: the word has to stand there.
+/// Programs that start the command after them. Where words are listed, one of them has to stand before the command.
 pub(super) const RUNNERS: [(&str, &[&str]); 31] = [
     ("crystal", &["run", "eval", "spec"]),
     ("zig", &["run", "test", "build"]),
@@ -248,7 +248,7 @@ pub(super) const RUNNERS: [(&str, &[&str]); 31] = [
 pub(super) const RUNNER_FLAGS: [&str; 10] =
     ["--yes", "-y", "--no", "--no-install", "--quiet", "-q", "--silent", "--offline", "--frozen", "--locked"];
 
-/// Programs whose first word is a command of their own, or a program that is looked for by it.
+/// Programs whose first word is a command of their own, or names a program that they search for.
 pub(super) const COMMANDED: [&str; 22] = [
     "crystal", "zig", "nim", "v", "dart", "coverage", "git", "cargo", "npm", "yarn", "pnpm", "bun", "deno",
     "go", "poetry", "uv", "rustup", "gh", "helm", "just", "task", "mix",
@@ -277,7 +277,7 @@ pub(super) const GIT_NEVER: [&str; 16] = [
 /// Letters of options whose value is code, a module or a setting for some program.
 pub(super) const CODE_LETTERS: &str = "ceExXpPrRmMISO";
 
-/// Options with such a letter that are none for this program.
+/// Options with such a letter that are harmless for this program.
 pub(super) const PLAIN_LETTERS: [(&str, &str); 24] = [
     ("isort", "c"),
     ("prettier", "c"),
@@ -350,7 +350,7 @@ pub(super) const CODE_WORDS: &[&str] = &[
     "noxfile",
     "gemfile",
     "manifest",
-    // A configuration names plugins, or is code by itself.
+    // A configuration names plugins, or is code itself.
     "config",
     "conf",
     "configuration",
@@ -369,7 +369,8 @@ pub(super) const FILE_TESTS: [&str; 23] = [
     "-N", "-O", "-S", "-nt", "-ot", "-ef",
 ];
 
-/// Programs that run a file they are given, run what it says, or take a name for a target or a setting of theirs.
+/// Programs that run a file they are given, run the commands in it, or take a name for a target or a setting of
+/// theirs.
 pub(super) const RUN_FILES: &[&str] = &[
     "make",
     "gmake",
@@ -493,7 +494,7 @@ pub(super) const RUN_FILES: &[&str] = &[
     "parcel",
     "gulp",
     "grunt",
-    // Languages that compute while they look.
+    // Languages that compute while they check.
     "sage",
     "gap",
     "lean",
@@ -538,10 +539,10 @@ pub(super) const RUN_MODULES: &[&str] = &[
     "test",
 ];
 
-/// Programs that only read data on their standard input: their text stands in their words.
+/// Programs that only read data on their standard input: their program text is in their words.
 pub(super) const READ_DATA: [&str; 9] = ["awk", "gawk", "mawk", "nawk", "sed", "gsed", "jq", "gojq", "yq"];
 
-/// Programs that run what stands on their standard input, whatever their words are.
+/// Programs that run their standard input, whatever their words are.
 pub(super) const ALWAYS_FED: [&str; 14] = [
     "sqlite3", "psql", "mysql", "mariadb", "bc", "dc", "ed", "ex", "m4", "gnuplot", "gdb", "ftp", "lftp",
     "sftp",

@@ -1,8 +1,8 @@
-//! Issue 15, A6, A7 and A10: a rule about reading reaches what git shows of a file, `policy check` says the same as a
-//! session, and links of a process lead nowhere that the file tools do not see.
+//! A rule about reading reaches the content of a file that git shows, `policy check` decides as a session does, and
+//! links of a process lead nowhere that the file tools do not see (issue 15).
 
-use lathe_policy::{Call, Gate, Rulebook, Tier};
-use lathe_protocol::{Actor, Effects, Kind, Mode, Verdict};
+use lathe_policy::{GateCall, Gate, Rulebook, Tier};
+use lathe_protocol::{Actor, Effects, ToolKind, Mode, Verdict};
 
 use crate::corpus::gate as anywhere;
 
@@ -12,7 +12,7 @@ fn session() -> Gate {
 
 fn rules(path: &str) -> Rulebook {
     let rule = format!("[[rule]]\ndecision = \"deny\"\nkind = \"read\"\n{path}reason = \"not read\"\n");
-    Rulebook::builtin().with(Tier::User, "rules.toml", &rule).unwrap()
+    Rulebook::builtin().with_file(Tier::User, "rules.toml", &rule).unwrap()
 }
 
 /// Commands that show the content of `secret.txt`.
@@ -58,7 +58,7 @@ fn a_rule_about_reading_reaches_what_git_shows() {
 fn a_check_without_a_session_says_the_same() {
     let nowhere = Gate { here: None, ..session() };
     for rules in [rules(""), rules("path = \"secret.txt\"\n")] {
-        // Links of a process are refused before any rule is looked at.
+        // Links of a process are refused before any rule is tried.
         let shown = SHOWN.iter().filter(|line| !line.contains("/proc"));
         for line in shown.chain(&["echo a", "ls", "git status", "make", "head -3 a", "sed -n 1p a"]) {
             let said = |gate: &Gate| {
@@ -86,10 +86,10 @@ fn links_of_a_process_are_one_thing_to_lines_and_file_tools() {
     ] {
         for mode in Mode::ALL {
             let effects = Effects::reading(path);
-            let call = Call {
+            let call = GateCall {
                 tool: "read",
                 also: &[],
-                kind: Kind::Read,
+                kind: ToolKind::Read,
                 kinds: &[],
                 effects: &effects,
                 arguments: &[],

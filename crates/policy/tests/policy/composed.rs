@@ -86,7 +86,7 @@ fn what_is_denied_is_denied_in_the_rules_of_make_and_in_pipes_of_awk() {
 #[test]
 fn everyday_lines_that_put_texts_together_are_no_harm() {
     let text = "[[rule]]\ndecision = \"deny\"\ncommand = [\"touch\"]\n";
-    let rules = Rulebook::builtin().with(Tier::User, "m.toml", text).unwrap();
+    let rules = Rulebook::builtin().with_file(Tier::User, "m.toml", text).unwrap();
     let mut wrong = Vec::new();
     for line in [
         "awk '{print \"to\" \"uch x\"}' a.txt",

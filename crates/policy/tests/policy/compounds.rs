@@ -75,7 +75,7 @@ const FREE: &[&str] = &[
 ];
 
 fn decided(line: &str) -> (Verdict, String) {
-    let rules = Rulebook::builtin().with(Tier::User, "rules.toml", RULES).unwrap();
+    let rules = Rulebook::builtin().with_file(Tier::User, "rules.toml", RULES).unwrap();
     let gate = Gate { here: Some("/w".into()), user_home: Some("/home/me".into()), ..anywhere() };
     let decided = gate.decide_line(&rules, Actor::Model, Mode::FullAuto, line).decision;
     (decided.verdict, decided.rule)

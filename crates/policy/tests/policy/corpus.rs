@@ -13,15 +13,16 @@ pub(crate) fn gate() -> Gate {
         outputs: None,
         headless: false,
         disk: lathe_policy::OnDisk::default(),
-        switched: lathe_policy::Switched::default(),
+        switched: lathe_policy::ShellSwitches::default(),
     }
 }
 
 pub(crate) fn rules() -> Rulebook {
-    Rulebook::empty().with(Tier::User, "rules.toml", include_str!("../corpus/rules.toml")).unwrap()
+    Rulebook::empty().with_file(Tier::User, "rules.toml", include_str!("../corpus/rules.toml")).unwrap()
 }
 
-/// How a list of lines is decided: what is weaker than right, what is stricter, and how many there are.
+/// The result for a list of lines: decisions that are too weak, decisions that are too strict, and the number of
+/// lines.
 fn compare(rules: &Rulebook, corpus: &str) -> (Vec<String>, Vec<String>, usize) {
     let (mut weaker, mut stricter, mut all) = (Vec::new(), Vec::new(), 0);
     for entry in corpus.lines() {

@@ -52,7 +52,7 @@ fn a_file_that_an_expansion_may_name_is_never_read_unasked() {
 #[test]
 fn what_is_cut_out_of_an_expansion_is_denied_like_what_stands_there() {
     let text = "[[rule]]\ndecision = \"deny\"\npath = [\"plan.txt\"]\n";
-    let rules = rules().with(Tier::User, "paths.toml", text).unwrap();
+    let rules = rules().with_file(Tier::User, "paths.toml", text).unwrap();
     let mut wrong = Vec::new();
     for line in [
         "cat -$(echo n plan.txt)",
@@ -109,7 +109,7 @@ fn quoted_and_known_expansions_stay_what_they_are() {
 #[test]
 fn a_file_in_a_folder_that_shows_only_later_is_denied_with_every_path() {
     let text = "[[rule]]\ndecision = \"deny\"\npath = [\"private/**\"]\n";
-    let rules = Rulebook::builtin().with(Tier::User, "paths.toml", text).unwrap();
+    let rules = Rulebook::builtin().with_file(Tier::User, "paths.toml", text).unwrap();
     let mut wrong = Vec::new();
     for line in [
         "cd \"$(cat p)\" && cat s",

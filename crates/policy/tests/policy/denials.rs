@@ -1,7 +1,7 @@
-//! Issue 15, line 3: a denial holds for every name of a tool, every kind and every path, in shell lines too.
+//! A denial holds for every name of a tool, every kind and every path, in shell lines too (issue 15).
 
-use lathe_policy::{Call, Gate, KnownNames, OwnCommand, PolicyError, Rulebook, Tier, tool_names};
-use lathe_protocol::{Actor, Effects, Kind, Mode, Verdict};
+use lathe_policy::{GateCall, Gate, KnownNames, OwnCommand, PolicyError, Rulebook, Tier, tool_names};
+use lathe_protocol::{Actor, Effects, ToolKind, Mode, Verdict};
 
 use crate::corpus::gate as anywhere;
 
@@ -11,15 +11,15 @@ fn gate() -> Gate {
 
 fn book(text: &str) -> Rulebook {
     let view =
-        OwnCommand { name: "view".to_owned(), tool: "view".to_owned(), also: Vec::new(), kind: Kind::Read };
+        OwnCommand { name: "view".to_owned(), tool: "view".to_owned(), also: Vec::new(), kind: ToolKind::Read };
     let field = OwnCommand {
         name: "field:units:length".to_owned(),
         tool: "outside".to_owned(),
         also: vec!["units_length".to_owned(), "length".to_owned(), "field:units:length".to_owned()],
-        kind: Kind::Other,
+        kind: ToolKind::Other,
     };
     let rules = Rulebook::builtin().with_names(KnownNames::new(["code"], ["units".to_owned()]));
-    rules.with(Tier::User, "f.toml", text).unwrap().knowing([view, field])
+    rules.with_file(Tier::User, "f.toml", text).unwrap().with_own_commands([view, field])
 }
 
 fn deny(field: &str, value: &str) -> String {
@@ -30,9 +30,9 @@ fn line(rules: &Rulebook, line: &str) -> Verdict {
     gate().decide_line(rules, Actor::Model, Mode::FullAuto, line).decision.verdict
 }
 
-fn call(rules: &Rulebook, tool: &str, also: &[&str], kind: Kind, effects: &Effects) -> Verdict {
+fn call(rules: &Rulebook, tool: &str, also: &[&str], kind: ToolKind, effects: &Effects) -> Verdict {
     let also: Vec<String> = also.iter().map(|name| (*name).to_owned()).collect();
-    let call = Call { tool, also: &also, kind, kinds: &[], effects, arguments: &[] };
+    let call = GateCall { tool, also: &also, kind, kinds: &[], effects, arguments: &[] };
     gate().decide_call(rules, Actor::Model, Mode::FullAuto, &call).verdict
 }
 
@@ -45,7 +45,7 @@ fn a_tool_is_denied_by_every_name_it_has() {
             for name in [name.to_owned(), name.to_uppercase(), format!("{}*", &name[..name.len() - 1])] {
                 let rules = book(&deny("tool", &name));
                 let effects = Effects::reading("/w/a");
-                assert_eq!(call(&rules, tool, &[], Kind::Other, &effects), Verdict::Deny, "{tool} by {name}");
+                assert_eq!(call(&rules, tool, &[], ToolKind::Other, &effects), Verdict::Deny, "{tool} by {name}");
             }
         }
     }
@@ -62,7 +62,7 @@ fn a_tool_is_denied_by_every_name_it_has() {
         let rules = book(&deny("tool", name));
         let effects = Effects { opaque: true, ..Effects::default() };
         let names = ["units_length", "length", "field:units:length"];
-        assert_eq!(call(&rules, "outside", &names, Kind::Other, &effects), Verdict::Deny, "{name}");
+        assert_eq!(call(&rules, "outside", &names, ToolKind::Other, &effects), Verdict::Deny, "{name}");
         assert_eq!(line(&rules, "field:units:length 3"), Verdict::Deny, "{name}");
         assert_eq!(line(&rules, "ls && field:units:length 3"), Verdict::Deny, "{name}");
     }
@@ -135,9 +135,9 @@ fn kinds_reach_the_commands_whose_effects_are_of_that_kind() {
     }
     // A view through a tool for edits is a view.
     let rules = book(&deny("kind", "read"));
-    assert_eq!(call(&rules, "view", &[], Kind::Edit, &Effects::reading("/w/a")), Verdict::Deny);
+    assert_eq!(call(&rules, "view", &[], ToolKind::Edit, &Effects::reading("/w/a")), Verdict::Deny);
     let rules = book(&deny("kind", "edit"));
-    assert_eq!(call(&rules, "memory", &[], Kind::Think, &Effects::writing("/w/a")), Verdict::Deny);
+    assert_eq!(call(&rules, "memory", &[], ToolKind::Think, &Effects::writing("/w/a")), Verdict::Deny);
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn leave_by_tool_or_kind_is_no_leave_for_lines() {
     let rules = book("[[rule]]\ndecision = \"allow\"\ntool = [\"re*\"]\n");
     let decide = |tool: &str| {
         let effects = Effects::writing("/w/a");
-        let call = Call { tool, also: &[], kind: Kind::Edit, kinds: &[], effects: &effects, arguments: &[] };
+        let call = GateCall { tool, also: &[], kind: ToolKind::Edit, kinds: &[], effects: &effects, arguments: &[] };
         gate().decide_call(&rules, Actor::Model, Mode::Default, &call).verdict
     };
     assert_eq!(
@@ -271,11 +271,11 @@ fn a_path_is_denied_to_everything_that_reads_or_writes_it() {
         }
         for tool in ["view", "many", "search", "list", "glob", "data", "code"] {
             let effects = Effects::reading("/w/secret.txt");
-            assert_eq!(call(&rules, tool, &[], Kind::Read, &effects), Verdict::Deny, "{pattern}: {tool}");
+            assert_eq!(call(&rules, tool, &[], ToolKind::Read, &effects), Verdict::Deny, "{pattern}: {tool}");
         }
         for tool in ["write", "edit", "patch"] {
             let effects = Effects::writing("/w/./secret.txt");
-            assert_eq!(call(&rules, tool, &[], Kind::Edit, &effects), Verdict::Deny, "{pattern}: {tool}");
+            assert_eq!(call(&rules, tool, &[], ToolKind::Edit, &effects), Verdict::Deny, "{pattern}: {tool}");
         }
         for shell in [
             "cat other.md",
@@ -318,7 +318,7 @@ fn a_name_that_no_tool_has_is_an_error_with_its_place() {
         ("kind = [\"\"]", "no kind"),
     ] {
         let text = format!("\n[[rule]]\ndecision = \"deny\"\n{text}\n");
-        let told = Rulebook::empty().with(Tier::User, "f.toml", &text).unwrap_err().to_string();
+        let told = Rulebook::empty().with_file(Tier::User, "f.toml", &text).unwrap_err().to_string();
         assert!(told.starts_with("f.toml:4: ") && told.contains(words), "{text}: {told}");
     }
     for name in [
@@ -334,7 +334,7 @@ fn a_name_that_no_tool_has_is_an_error_with_its_place() {
         assert!(
             Rulebook::empty()
                 .with_names(KnownNames::new(["code"], ["units".to_owned()]))
-                .with(Tier::User, "f", &deny("tool", name))
+                .with_file(Tier::User, "f", &deny("tool", name))
                 .is_ok(),
             "{name}"
         );
@@ -342,7 +342,7 @@ fn a_name_that_no_tool_has_is_an_error_with_its_place() {
     // Examples name tools too.
     let example = |example: &str| {
         let text = format!("{}match = [\"{example}\"]\n", deny("tool", "bash"));
-        Rulebook::empty().with(Tier::User, "f", &text)
+        Rulebook::empty().with_file(Tier::User, "f", &text)
     };
     assert!(example("run_shell_command").is_ok() && example("bash").is_ok());
     assert!(matches!(example("run_shell"), Err(PolicyError::Rule { .. })));
@@ -382,7 +382,7 @@ fn an_excluded_command_is_denied_by_any_spelling() {
         "find . -maxdepth 0 -exec git push \\;",
         "git --no-pager push",
         "command git push",
-        // An alias of somebody's, which may be anything.
+        // An alias of the user's, which may be anything.
         "git pushx",
     ] {
         let decided = gate().decide_line(&rules, Actor::Model, Mode::FullAuto, shell).decision;

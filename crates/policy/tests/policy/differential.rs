@@ -1,8 +1,9 @@
-//! What is allowed is run, and no program may run that was not listed.
+//! Runs allowed lines, and checks that no program runs that was not listed.
 //!
-//! It runs sealed: in a folder that is the whole world of the scripts, with copies of bash and its libraries in it and
-//! nothing else, without a network where that can be had. No program is there at all: bash asks a function for each name it
-//! does not find, and that writes the name down and succeeds or fails by chance, so that loops end.
+//! They run sealed: in a folder that is the whole file system of the scripts, with copies of bash and its libraries
+//! in it and nothing else, and without a network where the machine allows that. No other program exists there: bash
+//! asks a function for each name it does not find, and that function records the name and succeeds or fails by
+//! chance, so that loops end.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -35,7 +36,7 @@ exit 0
 
 struct Seal {
     root: tempfile::TempDir,
-    /// What begins a command inside.
+    /// Words before a command inside.
     enter: Vec<String>,
     batches: AtomicUsize,
 }
@@ -121,12 +122,12 @@ fn allowed(rules: &Rulebook, number: &mut u64, step: u64) -> Vec<(String, BTreeS
         let script = allowable(&mut Dice(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 3));
         *number += step;
         let decided = gate.decide_line(rules, Actor::Model, Mode::Default, &script);
-        // A redirection that fails makes a loop until it succeeds endless: there is no file in the seal.
+        // A failing redirection makes a loop that waits for its success endless: no file exists in the seal.
         let endless = script.contains("until") && script.contains('<');
         if decided.decision.verdict != Verdict::Allow || endless {
             continue;
         }
-        let listed = decided.each.iter().filter_map(|each| each.words.first().cloned()).collect();
+        let listed = decided.commands.iter().filter_map(|each| each.words.first().cloned()).collect();
         found.push((script, listed));
     }
     found

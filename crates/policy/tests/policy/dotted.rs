@@ -1,9 +1,9 @@
-//! Patterns that mean more than a folder lists or a fresh shell shows: `.?` for the folder above, `*` for hidden names,
-//! `cd NAME` for a variable; and programs that are told a folder by an option or by a test.
+//! Patterns that mean more than a folder lists or a fresh shell shows: `.?` for the folder above, `*` for hidden
+//! names, `cd NAME` for a variable; and programs that get a folder by an option or by a test.
 
 use std::path::{Path, PathBuf};
 
-use lathe_policy::{Disk, FileId, Gate, OnDisk, Rulebook, Switched, Tier};
+use lathe_policy::{Disk, FileId, Gate, OnDisk, Rulebook, ShellSwitches, Tier};
 use lathe_protocol::{Actor, Mode, Verdict};
 
 fn gate() -> Gate {
@@ -78,7 +78,7 @@ impl Disk for Few {
         FILES.iter().any(|file| Path::new(file) == path)
     }
 
-    fn holds(&self, folder: &Path, test: &mut dyn FnMut(&Path) -> bool) -> bool {
+    fn holds_any(&self, folder: &Path, test: &mut dyn FnMut(&Path) -> bool) -> bool {
         FILES.iter().map(Path::new).filter(|path| *path != folder && path.starts_with(folder)).any(test)
     }
 
@@ -94,7 +94,7 @@ impl Disk for Few {
         Some("/srv/work/repo".into())
     }
 
-    fn linked(&self, _: &Path) -> Option<FileId> {
+    fn hard_link_id(&self, _: &Path) -> Option<FileId> {
         None
     }
 }
@@ -105,7 +105,7 @@ fn on_disk() -> Gate {
 
 fn denying(path: &str) -> Rulebook {
     let text = format!("[[rule]]\ndecision = \"deny\"\npath = [\"{path}\"]\n");
-    Rulebook::builtin().with(Tier::User, "mine", &text).unwrap()
+    Rulebook::builtin().with_file(Tier::User, "mine", &text).unwrap()
 }
 
 fn lines(text: &str) -> impl Iterator<Item = &str> {
@@ -130,7 +130,7 @@ fn wrong(
     wrong
 }
 
-/// Lathe's own folder lies beside the workspace.
+/// Lathe's own folder lies next to the workspace.
 const HOME: &str = r#"
 cat .[.]/home8/policy/a.toml
 sh -c 'cat .[.]/home8/policy/a.toml'
@@ -192,7 +192,7 @@ sh -c 'cat ../../.?/home/me/.ssh/id_rsa'
 cp ../../.?/home/me/.ssh/id_rsa x
 "#;
 
-/// What takes the workspace or a folder above it away.
+/// Lines that remove the workspace or a folder above it.
 const GUARD: &str = r#"
 rm -rf .?/repo
 rm -rf .[.]/repo
@@ -331,7 +331,7 @@ mv * /tmp/x
 #[test]
 fn where_patterns_mean_hidden_names_the_history_is_among_them() {
     let rules = Rulebook::builtin();
-    let switched = Switched { hidden_names: true, ..Switched::default() };
+    let switched = ShellSwitches { hidden_names: true, ..ShellSwitches::default() };
     let mut all = Vec::new();
     for gate in [gate(), on_disk()] {
         all.extend(wrong(&gate, &rules, Mode::FullAuto, HISTORY, |verdict, _| verdict == Verdict::Allow));
@@ -367,7 +367,7 @@ fn a_folder_that_is_not_there_may_be_a_variable() {
             |verdict, _| verdict != Verdict::Allow,
         ));
     }
-    let switched = Switched { folder_variables: true, ..Switched::default() };
+    let switched = ShellSwitches { folder_variables: true, ..ShellSwitches::default() };
     let gate = Gate { switched, ..on_disk() };
     let text = "cd p && cat f.txt\ncd p; cat f.txt\npushd p && cat f.txt\ncd p && cd q && cat f.txt\n";
     all.extend(wrong(&gate, &denying("private"), Mode::FullAuto, text, |verdict, _| {

@@ -1,8 +1,8 @@
-//! Issue 16, point 12: where the gate knows its folder, `cd` into the workspace and `xargs` in front of a command of the
-//! agent are decided as their parts.
+//! `cd` into the workspace and `xargs` in front of a command of the agent are decided as their parts where the gate
+//! knows its folder (issue 16).
 
 use lathe_policy::{Gate, OnDisk, OwnCommand, Rulebook};
-use lathe_protocol::{Actor, Kind, Mode, Verdict};
+use lathe_protocol::{Actor, ToolKind, Mode, Verdict};
 
 fn gate() -> Gate {
     Gate {
@@ -13,7 +13,7 @@ fn gate() -> Gate {
         outputs: None,
         headless: false,
         disk: OnDisk::default(),
-        switched: lathe_policy::Switched::default(),
+        switched: lathe_policy::ShellSwitches::default(),
     }
 }
 
@@ -24,10 +24,10 @@ fn rules() -> Rulebook {
         also: Vec::new(),
         kind,
     };
-    Rulebook::builtin().knowing([
-        own("view", Kind::Read),
-        own("search", Kind::Search),
-        own("write", Kind::Edit),
+    Rulebook::builtin().with_own_commands([
+        own("view", ToolKind::Read),
+        own("search", ToolKind::Search),
+        own("write", ToolKind::Edit),
     ])
 }
 

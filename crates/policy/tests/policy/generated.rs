@@ -169,7 +169,7 @@ fn worked() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap().into()
 }
 
-/// Decides, and complains if that takes longer than anybody would wait.
+/// Decides, and fails if that takes longer than a user would wait.
 fn decide(rules: &Rulebook, gate: &Gate, script: &str) -> Verdict {
     let started = worked();
     let verdict = gate.decide_line(rules, Actor::Model, Mode::Default, script).decision.verdict;

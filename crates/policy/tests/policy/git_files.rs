@@ -1,12 +1,12 @@
-//! Issue 15, line 3: a denied file is neither read nor written through git, whichever words name it: behind the hash of a
-//! folder, in git's own objects, and by commands that write all that git tracks.
+//! A denied file is neither read nor written through git, by any words: after the hash of a folder, in git's own
+//! objects, and by commands that write all that git tracks (issue 15).
 
-use lathe_policy::{Call, Rulebook, Tier};
-use lathe_protocol::{Actor, Effects, Kind, Mode, Verdict};
+use lathe_policy::{GateCall, Rulebook, Tier};
+use lathe_protocol::{Actor, Effects, ToolKind, Mode, Verdict};
 
 use crate::reads::{Known, NONE, book, gate, wrong};
 
-/// Lines that print `sub/plan.txt` behind an object whose folder is not known.
+/// Lines that print `sub/plan.txt` after an object whose folder is not known.
 const BEHIND_OBJECTS: &[&str] = &[
     "git show 1a2b3c4:plan.txt",
     "git cat-file -p 1a2b3c4:plan.txt",
@@ -71,7 +71,7 @@ const BEHIND_OBJECTS: &[&str] = &[
     "cp .git/objects/pack/x.pack x",
     "python3 -c \"open('.git/objects/1a/2b','rb')\"",
     "git-unpack-objects < .git/objects/pack/x.pack",
-    // Paths begin in the folder that the object is, and a file is shown whatever the paths are.
+    // Paths begin in the folder that the object is, and a file is shown with any paths.
     "git show 1a2b3c4 -- a.txt",
     "git show -s 1a2b3c4",
     "git show --stat 1a2b3c4",
@@ -426,7 +426,7 @@ fn a_denied_file_is_not_written_by_git() {
     let gate = gate(&files);
     for path in ["sub/plan.txt", "sub/**", "plan.txt"] {
         let only_edits = format!("[[rule]]\ndecision = \"deny\"\nkind = [\"edit\"]\npath = [\"{path}\"]\n");
-        let only_edits = Rulebook::builtin().with(Tier::User, "f.toml", &only_edits).unwrap();
+        let only_edits = Rulebook::builtin().with_file(Tier::User, "f.toml", &only_edits).unwrap();
         for rules in [book(path), only_edits] {
             assert_eq!(wrong(&gate, &rules, Verdict::Deny, WRITERS), NONE, "{path}");
             assert_eq!(wrong(&gate, &rules, Verdict::Allow, WRITE_OTHERS), NONE, "{path}");
@@ -528,7 +528,7 @@ fn the_denial_names_the_rule_its_pattern_and_its_reason() {
         for (said, after) in [("", String::new()), ("not for you", ": not for you".to_owned())] {
             let mut rules = format!("[[rule]]\ndecision = \"deny\"\npath = [\"x.key\", {path:?}]\n");
             rules += &if said.is_empty() { String::new() } else { format!("reason = {said:?}\n") };
-            let rules = Rulebook::builtin().with(Tier::User, "f.toml", &rules).unwrap();
+            let rules = Rulebook::builtin().with_file(Tier::User, "f.toml", &rules).unwrap();
             let mut gate = gate(&files);
             gate.home = "/w2/.lathe".into();
             let decided = gate.decide_line(&rules, Actor::Model, Mode::FullAuto, line);
@@ -545,14 +545,14 @@ fn the_denial_of_a_call_names_the_rule_and_its_pattern() {
     let (gate, rules) = (gate(&files), book("sub/**"));
     let (read, written) = (Effects::reading("/w/sub/plan.txt"), Effects::writing("/w/sub/new.txt"));
     for (tool, kind, effects, cause) in
-        [("view", Kind::Read, &read, "it reads sub/**"), ("create", Kind::Edit, &written, "it writes sub/**")]
+        [("view", ToolKind::Read, &read, "it reads sub/**"), ("create", ToolKind::Edit, &written, "it writes sub/**")]
     {
-        let call = Call { tool, also: &[], kind, kinds: &[], effects, arguments: &[] };
+        let call = GateCall { tool, also: &[], kind, kinds: &[], effects, arguments: &[] };
         let decided = gate.decide_call(&rules, Actor::Model, Mode::FullAuto, &call);
         assert_eq!(decided.reason, format!("{cause}, which f.toml:1 denies"), "{tool}");
     }
     let kinds = "[[rule]]\ndecision = \"deny\"\nkind = [\"fetch\"]\n\n[[rule]]\ndecision = \"deny\"\ncommand = [\"ls\"]\n";
-    let rules = Rulebook::builtin().with(Tier::User, "f.toml", kinds).unwrap();
+    let rules = Rulebook::builtin().with_file(Tier::User, "f.toml", kinds).unwrap();
     for (line, reason) in
         [("curl x", "it is of the kind `fetch`, which f.toml:1 denies"), ("ls", "f.toml:5 denies it")]
     {

@@ -1,5 +1,5 @@
-//! Issue 15: `.git` and Lathe's own folder are guarded by the same code. Every row is tried once for each of them: a name
-//! that only the running line knows, program texts, words of unknown programs, patterns of `extglob`.
+//! Issue 15: `.git` and Lathe's own folder are guarded by the same code. Every row is tried once for each of them: a
+//! name that only the running line knows, program texts, words of unknown programs, patterns of `extglob`.
 
 use lathe_policy::{Gate, Rulebook};
 use lathe_protocol::{Actor, Mode, Verdict};

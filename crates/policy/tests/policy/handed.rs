@@ -1,4 +1,5 @@
-//! Names that one command hands to another are those of files, whoever prints them and however they are parted.
+//! Names that one command hands to another are names of files, for every program that prints them and every
+//! separator.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +20,7 @@ impl Disk for Listed {
         Some(vec![PathBuf::from(pattern)])
     }
 
-    fn holds(&self, folder: &Path, test: &mut dyn FnMut(&Path) -> bool) -> bool {
+    fn holds_any(&self, folder: &Path, test: &mut dyn FnMut(&Path) -> bool) -> bool {
         let folder = self.real(folder);
         self.0
             .iter()
@@ -31,7 +32,7 @@ impl Disk for Listed {
         true
     }
 
-    fn tracks(&self, _: &Path, test: &mut dyn FnMut(&str) -> bool) -> bool {
+    fn tracks_any(&self, _: &Path, test: &mut dyn FnMut(&str) -> bool) -> bool {
         self.0.iter().any(|name| test(name))
     }
 
@@ -43,7 +44,7 @@ impl Disk for Listed {
         Some("/w".into())
     }
 
-    fn linked(&self, _: &Path) -> Option<FileId> {
+    fn hard_link_id(&self, _: &Path) -> Option<FileId> {
         None
     }
 }
@@ -55,7 +56,7 @@ fn wrong<'l>(files: &'static [&'static str], verdict: Verdict, lines: &[&'l str]
         root: "/w".into(),
         user_home: Some("/home/me".into()),
         disk: OnDisk::new(Listed(files)),
-        switched: lathe_policy::Switched::default(),
+        switched: lathe_policy::ShellSwitches::default(),
         ..anywhere()
     };
     let decide = |line: &&'l str| {
@@ -100,7 +101,7 @@ fn names_are_parted_as_they_come() {
         "cat $(find a b)",
     ];
     assert_eq!(wrong(files, Verdict::Allow, &parted), NONE);
-    // Several names would be one: `ab` is a file that nobody looked at.
+    // Several names would become one: `ab` is a file that was not judged.
     let joined = [
         "cat $(find a b -print0)",
         "cat $(find a b -print0 | cat)",
@@ -204,7 +205,7 @@ fn a_word_that_names_a_file_of_words_is_asked_about() {
 #[test]
 fn a_file_of_words_may_name_a_file_that_is_denied() {
     let text = "[[rule]]\ndecision = \"deny\"\npath = [\"private\"]\n";
-    let rules = Rulebook::builtin().with(Tier::User, "m.toml", text).unwrap();
+    let rules = Rulebook::builtin().with_file(Tier::User, "m.toml", text).unwrap();
     for line in [
         "strings @list",
         "nm @list",

@@ -1,4 +1,4 @@
-//! Files inside of `.git` are written by git only, whatever program would write them.
+//! Files inside of `.git` are written by git only; no other program may write them.
 
 use lathe_policy::Rulebook;
 use lathe_protocol::{Actor, Mode, Verdict};

@@ -1,4 +1,5 @@
-//! Issue 15, A12: a denied kind, and a denied command, by every program that does it and behind every program that runs it.
+//! A denied kind, and a denied command, by every program that does it and through every program that runs it (issue
+//! 15).
 
 use lathe_policy::{Gate, Rulebook, Tier};
 use lathe_protocol::{Actor, Mode, Verdict};
@@ -12,7 +13,7 @@ fn gate() -> Gate {
 
 fn book(rule: &str) -> Rulebook {
     let rule = format!("[[rule]]\ndecision = \"deny\"\n{rule}\n");
-    Rulebook::builtin().with(Tier::User, "f.toml", &rule).unwrap()
+    Rulebook::builtin().with_file(Tier::User, "f.toml", &rule).unwrap()
 }
 
 /// The lines of a kind that are not decided so.
@@ -241,7 +242,7 @@ fn what_is_not_of_a_denied_kind_is_left_alone() {
         "python3 -m pytest",
         "docker ps",
     ];
-    // These download what is missing, unless they are told not to.
+    // These download what is missing, unless an option forbids it.
     let builds =
         ["cargo test", "cargo test rm", "cargo test curl", "cargo build", "cargo clippy", "go test ./..."];
     for kind in ["edit", "delete", "move", "fetch"] {

@@ -1,5 +1,5 @@
-//! Issue 15: a line does not decide what later lines run. Functions that the shell calls by itself, variables by which it
-//! runs a file first, its own names; and a file that is sourced is a program that runs.
+//! Issue 15: a line does not decide what later lines run. Functions that the shell calls by itself, variables by
+//! which it runs a file first, its own names; and a file that is sourced is a program that runs.
 
 use lathe_policy::{Gate, Rulebook, Tier};
 use lathe_protocol::{Actor, Mode, Verdict};
@@ -75,7 +75,7 @@ fn no_line_decides_what_later_lines_run() {
 #[test]
 fn a_sourced_file_is_a_program_that_runs() {
     let rule = "[[rule]]\ndecision = \"deny\"\ncommand = \"./f.sh\"\nreason = \"not run\"\n";
-    let rules = Rulebook::builtin().with(Tier::User, "rules.toml", rule).unwrap();
+    let rules = Rulebook::builtin().with_file(Tier::User, "rules.toml", rule).unwrap();
     for line in [
         "./f.sh",
         "/w/f.sh",

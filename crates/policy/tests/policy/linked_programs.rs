@@ -1,5 +1,5 @@
-//! Programs by other names: links and hard links that a repository ships, names that lead to other names, and copies that a
-//! line makes itself.
+//! Programs by other names: links and hard links that a repository ships, names that lead to other names, and copies
+//! that a line makes itself.
 
 use std::path::{Path, PathBuf};
 
@@ -91,7 +91,7 @@ impl Disk for Programs {
         Some(all.filter(same).map(PathBuf::from).collect())
     }
 
-    fn holds(&self, _: &Path, _: &mut dyn FnMut(&Path) -> bool) -> bool {
+    fn holds_any(&self, _: &Path, _: &mut dyn FnMut(&Path) -> bool) -> bool {
         false
     }
 
@@ -107,12 +107,12 @@ impl Disk for Programs {
         folder.starts_with("/w").then(|| "/w".into())
     }
 
-    fn linked(&self, path: &Path) -> Option<FileId> {
+    fn hard_link_id(&self, path: &Path) -> Option<FileId> {
         let (_, inode) = FILES.iter().find(|(file, _)| Path::new(file) == path)?;
         inode.map(|inode| FileId { device: 1, inode })
     }
 
-    fn led_to(&self, path: &Path) -> Vec<PathBuf> {
+    fn link_chain(&self, path: &Path) -> Vec<PathBuf> {
         let path = plain(path);
         let is_file = FILES.iter().any(|(file, _)| Path::new(file) == path);
         let places: Vec<PathBuf> = std::iter::successors(target(&path), |place| target(place)).collect();
@@ -122,7 +122,7 @@ impl Disk for Programs {
     fn on_path(&self, name: &str) -> Vec<PathBuf> {
         let folders =
             ["/home/me/shims", "/usr/local/bin", "/usr/bin"].map(|folder| Path::new(folder).join(name));
-        folders.into_iter().filter(|path| !self.led_to(path).is_empty()).collect()
+        folders.into_iter().filter(|path| !self.link_chain(path).is_empty()).collect()
     }
 }
 
@@ -138,7 +138,7 @@ fn gate() -> Gate {
 
 fn denying(commands: &str) -> Rulebook {
     let rule = format!("[[rule]]\ndecision = \"deny\"\ncommand = [{commands}]\n");
-    Rulebook::builtin().with(Tier::User, "f.toml", &rule).unwrap()
+    Rulebook::builtin().with_file(Tier::User, "f.toml", &rule).unwrap()
 }
 
 #[test]

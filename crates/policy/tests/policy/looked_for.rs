@@ -1,8 +1,8 @@
-//! Issue 15, build 9: nothing of Lathe's own folder is told to the model, not even whether it is there; and a link of the
-//! process itself is the place it leads to.
+//! The model learns nothing of Lathe's own folder, not even whether it exists; and a link of the process itself is
+//! the place it leads to (issue 15).
 
-use lathe_policy::{Call, Gate, Rulebook};
-use lathe_protocol::{Actor, Effects, Kind, Mode, Verdict};
+use lathe_policy::{GateCall, Gate, Rulebook};
+use lathe_protocol::{Actor, Effects, ToolKind, Mode, Verdict};
 
 fn gate() -> Gate {
     Gate { home: "/srv/work/home8".into(), ..crate::gate(false) }
@@ -134,7 +134,7 @@ fn nothing_tells_whether_a_file_of_lathes_folder_is_there() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Lines of somebody who works in a home folder: unpacking, copying and deleting there.
+/// Lines of a user who works in a home folder: unpacking, copying and deleting there.
 #[test]
 fn writing_into_a_folder_tells_nothing_of_the_keys_in_it() {
     let gate = Gate {
@@ -172,7 +172,7 @@ fn a_link_of_the_process_is_what_it_leads_to() {
     ] {
         let effects = Effects::reading(path);
         let call =
-            Call { tool: "view", also: &[], kind: Kind::Read, kinds: &[], effects: &effects, arguments: &[] };
+            GateCall { tool: "view", also: &[], kind: ToolKind::Read, kinds: &[], effects: &effects, arguments: &[] };
         let decided = gate().decide_call(&rules, Actor::Model, Mode::FullAuto, &call);
         assert_eq!(decided.verdict, verdict, "{path}: {}", decided.reason);
     }

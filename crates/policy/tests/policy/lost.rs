@@ -1,12 +1,12 @@
-//! What destroys the workspace, the home folder or `.git` is denied by whatever name it goes, in every mode and for
-//! everybody; what only takes files away is told, so that it can be secured.
+//! Lines that destroy the workspace, the home folder or `.git` are denied by every name, in every mode and for every
+//! actor; lines that only remove files are reported, so that the files can be secured.
 
 use lathe_policy::{LostTree, Rulebook};
 use lathe_protocol::{Actor, Mode, Verdict};
 
 use crate::gate;
 
-/// Lines that nobody may run in `/srv/work/repo`. None of them is ever run here either: they are only read.
+/// Lines that must never run in `/srv/work/repo`. None of them is ever run here either: they are only read.
 const DENIED: &str = include_str!("../corpus/destroying.txt");
 
 /// More of the next ones.
@@ -124,6 +124,6 @@ fn what_a_line_takes_away_is_told() {
         ("git -C ../other clean -fdx", vec![tree("/srv/work/other", false)], true, false),
     ] {
         let losses = gate(false).losses(line);
-        assert_eq!((losses.trees, losses.work, losses.refs), (trees, work, refs), "{line}");
+        assert_eq!((losses.trees, losses.work_tree, losses.refs), (trees, work, refs), "{line}");
     }
 }

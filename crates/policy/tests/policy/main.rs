@@ -52,6 +52,6 @@ pub(crate) fn gate(headless: bool) -> lathe_policy::Gate {
         outputs: None,
         headless,
         disk: lathe_policy::OnDisk::default(),
-        switched: lathe_policy::Switched::default(),
+        switched: lathe_policy::ShellSwitches::default(),
     }
 }

@@ -1,16 +1,17 @@
-//! A deletion behind many harmless words of its kind is the same deletion: nothing is left out because there is much of it.
+//! A deletion after many harmless words of its kind is the same deletion: nothing is left out because there is much
+//! of it.
 
 use lathe_policy::Rulebook;
 use lathe_protocol::{Actor, Mode, Verdict};
 
 use crate::gate;
 
-/// `count` texts, each made from its number, one behind the other.
+/// `count` texts, each made from its number, one after the other.
 fn times(count: usize, each: impl Fn(usize) -> String) -> String {
     (0..count).map(each).collect()
 }
 
-/// Lines that end in a deletion behind `count` harmless ones. They are only read here.
+/// Lines that end in a deletion after `count` harmless ones. They are only read here.
 fn lines(count: usize) -> Vec<String> {
     let names = times(count, |n| format!("a{n} "));
     let quoted = times(count, |n| format!("'a{n}', "));

@@ -1,7 +1,7 @@
 //! Issue 15: a denied command does not run under another name, and what a name means is not changed for later lines.
 
 use lathe_policy::{Gate, OwnCommand, Rulebook, Tier};
-use lathe_protocol::{Actor, Kind, Mode, Verdict};
+use lathe_protocol::{Actor, ToolKind, Mode, Verdict};
 
 use crate::corpus::gate as anywhere;
 
@@ -84,7 +84,7 @@ git stash push
 #[test]
 fn a_denied_command_does_not_run_by_another_name() {
     let rule = "[[rule]]\ndecision = \"deny\"\ncommand = [\"git push\"]\n";
-    let rules = Rulebook::builtin().with(Tier::User, "f.toml", rule).unwrap();
+    let rules = Rulebook::builtin().with_file(Tier::User, "f.toml", rule).unwrap();
     let mut wrong = Vec::new();
     for line in PUSHES.lines().filter(|line| !line.is_empty()) {
         let (verdict, rule) = verdict(&rules, Actor::Model, line);
@@ -104,8 +104,8 @@ fn a_denied_command_does_not_run_by_another_name() {
 #[test]
 fn what_a_name_means_is_not_changed_for_later_lines() {
     let own =
-        OwnCommand { name: "view".to_owned(), tool: "view".to_owned(), also: Vec::new(), kind: Kind::Read };
-    let rules = Rulebook::builtin().knowing([own]);
+        OwnCommand { name: "view".to_owned(), tool: "view".to_owned(), also: Vec::new(), kind: ToolKind::Read };
+    let rules = Rulebook::builtin().with_own_commands([own]);
     for line in [
         "ls() { rm -f a; }",
         "ls() { rm -f a; }; ls",
@@ -161,7 +161,7 @@ fn what_a_name_means_is_not_changed_for_later_lines() {
 fn more_programs_fetch_and_delete() {
     let book = |kind: &str| {
         let rule = format!("[[rule]]\ndecision = \"deny\"\nkind = [\"{kind}\"]\n");
-        Rulebook::builtin().with(Tier::User, "f.toml", &rule).unwrap()
+        Rulebook::builtin().with_file(Tier::User, "f.toml", &rule).unwrap()
     };
     for (kind, denied, left) in [
         (

@@ -1,4 +1,4 @@
-//! What a program reads by its options and through links is judged as if it stood in the line.
+//! Files that a program reads because of its options and through links are judged as if they stood in the line.
 
 use std::path::{Path, PathBuf};
 
@@ -32,7 +32,7 @@ impl Disk for Linked {
         Some(Vec::new())
     }
 
-    fn holds(&self, folder: &Path, test: &mut dyn FnMut(&Path) -> bool) -> bool {
+    fn holds_any(&self, folder: &Path, test: &mut dyn FnMut(&Path) -> bool) -> bool {
         let all =
             ["/srv/work/repo/keys", "/srv/work/repo/keys/key", "/srv/work/repo/src", "/srv/work/repo/src/a"];
         let key = Path::new("/srv/work/repo/keys").starts_with(folder);
@@ -52,7 +52,7 @@ impl Disk for Linked {
         None
     }
 
-    fn linked(&self, _: &Path) -> Option<lathe_policy::FileId> {
+    fn hard_link_id(&self, _: &Path) -> Option<lathe_policy::FileId> {
         None
     }
 }
@@ -66,7 +66,7 @@ fn gate(disk: OnDisk) -> Gate {
         outputs: None,
         headless: true,
         disk,
-        switched: lathe_policy::Switched::default(),
+        switched: lathe_policy::ShellSwitches::default(),
     }
 }
 
@@ -185,7 +185,7 @@ fn files_that_options_name_are_read() {
     ];
     assert_eq!(missed(Mode::Plan, Verdict::Allow, &plain), none);
     let rule = "[[rule]]\ndecision = \"deny\"\npath = [\"src/a\"]\n";
-    let rules = Rulebook::builtin().with(Tier::User, "f.toml", rule).unwrap();
+    let rules = Rulebook::builtin().with_file(Tier::User, "f.toml", rule).unwrap();
     for line in
         ["date -f src/a", "git diff --no-index src keys", "git grep --untracked x", "git grep --no-index x"]
     {

@@ -44,7 +44,7 @@ fn a_denied_file_is_denied_by_the_patterns_of_other_shells() {
 #[test]
 fn a_denied_program_is_denied_by_the_spellings_of_other_shells() {
     let rule = "[[rule]]\ndecision = \"deny\"\ncommand = [\"touch\"]\n";
-    let rules = Rulebook::builtin().with(Tier::User, "f.toml", rule).unwrap();
+    let rules = Rulebook::builtin().with_file(Tier::User, "f.toml", rule).unwrap();
     let gate = gate(&[("/w/a.txt", Known::Tracked, None)]);
     let lines = [
         "fish -c 'tou\\x63h m'",

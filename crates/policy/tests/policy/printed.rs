@@ -1,4 +1,4 @@
-//! Text that `printf` and `echo -e` print is judged with its escapes decoded, wherever it is evaluated.
+//! Text that `printf` and `echo -e` print is judged with its escapes decoded, in every place where it is evaluated.
 
 use lathe_policy::{Rulebook, Tier};
 use lathe_protocol::{Mode, Verdict};
@@ -132,7 +132,7 @@ fn what_is_destroyed_is_denied_where_a_program_spells_it_by_numbers() {
 #[test]
 fn a_pager_of_git_grep_is_a_command() {
     let text = "[[rule]]\ndecision = \"deny\"\ncommand = [\"frobnicate\"]\n";
-    let rules = Rulebook::builtin().with(Tier::User, "m.toml", text).unwrap();
+    let rules = Rulebook::builtin().with_file(Tier::User, "m.toml", text).unwrap();
     for line in [
         "git grep -Ofrobnicate x",
         "git grep -nO'frobnicate -x' x",
@@ -148,7 +148,7 @@ fn a_pager_of_git_grep_is_a_command() {
 #[test]
 fn everyday_prints_are_no_harm() {
     let text = "[[rule]]\ndecision = \"deny\"\ncommand = [\"touch\"]\n";
-    let rules = Rulebook::builtin().with(Tier::User, "m.toml", text).unwrap();
+    let rules = Rulebook::builtin().with_file(Tier::User, "m.toml", text).unwrap();
     let mut wrong = Vec::new();
     for line in [
         r"printf '\x1b[31m%s\x1b[0m\n' error",

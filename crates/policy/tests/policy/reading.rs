@@ -1,7 +1,7 @@
-//! Issue 15, line 9: one decision for a path outside the workspace, whatever reads it.
+//! One decision for a path outside the workspace, for every program and tool that reads it (issue 15).
 
-use lathe_policy::{Call, Depth, Gate, Region, Rulebook, Tier};
-use lathe_protocol::{Actor, Effects, Kind, Mode, Verdict};
+use lathe_policy::{GateCall, Depth, Gate, Region, Rulebook, Tier};
+use lathe_protocol::{Actor, Effects, ToolKind, Mode, Verdict};
 
 fn gate() -> Gate {
     Gate { home: "/home/me/.lathe".into(), ..crate::gate(false) }
@@ -81,12 +81,12 @@ fn right(region: Region, mode: Mode) -> Verdict {
 }
 
 /// Every way to read a path by a tool.
-const TOOLS: [(&str, Kind); 5] = [
-    ("view", Kind::Read),
-    ("search", Kind::Search),
-    ("glob", Kind::Search),
-    ("list", Kind::Search),
-    ("many", Kind::Read),
+const TOOLS: [(&str, ToolKind); 5] = [
+    ("view", ToolKind::Read),
+    ("search", ToolKind::Search),
+    ("glob", ToolKind::Search),
+    ("list", ToolKind::Search),
+    ("many", ToolKind::Read),
 ];
 
 /// Every way to read a path by a line; `@` stands for it.
@@ -128,7 +128,7 @@ fn one_decision_for_a_path_whatever_reads_it() {
             let right = right(region, mode);
             for (tool, kind) in TOOLS {
                 let effects = Effects::reading(path);
-                let call = Call { tool, also: &[], kind, kinds: &[], effects: &effects, arguments: &[] };
+                let call = GateCall { tool, also: &[], kind, kinds: &[], effects: &effects, arguments: &[] };
                 let decided = gate.decide_call(&rules, Actor::Model, mode, &call);
                 if decided.verdict != right {
                     wrong.push(format!("{tool} {path} in {mode:?}: {decided:?}"));
@@ -316,7 +316,7 @@ fn a_rule_of_the_users_comes_before_it_and_none_of_a_projects() {
     let lathe = "[[rule]]\ndecision = \"allow\"\npath = [\"/home/me/.lathe/**\", \"~/.lathe/**\"]\n";
     let program = "[[rule]]\ndecision = \"allow\"\ncommand = [\"cat\"]\n";
     let decide = |tier: Tier, text: &str, mode: Mode, line: &str| {
-        let rules = Rulebook::builtin().with(tier, "f", text).unwrap();
+        let rules = Rulebook::builtin().with_file(tier, "f", text).unwrap();
         gate().decide_line(&rules, Actor::Model, mode, line).decision.verdict
     };
     for mode in Mode::ALL {
@@ -337,11 +337,11 @@ fn a_rule_of_the_users_comes_before_it_and_none_of_a_projects() {
         }
     }
     assert_eq!(decide(Tier::User, lathe, Mode::FullAuto, "cat ~/.lathe/config.toml"), Verdict::Deny);
-    let rules = Rulebook::builtin().with(Tier::User, "f", path).unwrap();
+    let rules = Rulebook::builtin().with_file(Tier::User, "f", path).unwrap();
     let view = |path: &str| {
         let effects = Effects::reading(path);
         let call =
-            Call { tool: "view", also: &[], kind: Kind::Read, kinds: &[], effects: &effects, arguments: &[] };
+            GateCall { tool: "view", also: &[], kind: ToolKind::Read, kinds: &[], effects: &effects, arguments: &[] };
         gate().decide_call(&rules, Actor::Model, Mode::FullAuto, &call).verdict
     };
     assert_eq!((view("/home/me/.ssh/config"), view("/home/me/.ssh/x")), (Verdict::Allow, Verdict::Deny));

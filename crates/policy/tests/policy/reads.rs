@@ -1,14 +1,14 @@
-//! Issue 15, A9 and A10: a denied file is not read through git, through a list of names, through a variable that names a
-//! file, through a pattern in other letters, or by another name of the same file.
+//! A denied file is not read through git, through a list of names, through a variable that names a file, through a
+//! pattern in other letters, or by another name of the same file (issue 15).
 
 use std::path::{Path, PathBuf};
 
-use lathe_policy::{Call, Disk, FileId, Gate, OnDisk, Rulebook, Tier};
-use lathe_protocol::{Actor, Effects, Kind, Mode, Verdict};
+use lathe_policy::{GateCall, Disk, FileId, Gate, OnDisk, Rulebook, Tier};
+use lathe_protocol::{Actor, Effects, ToolKind, Mode, Verdict};
 
 use crate::corpus::gate as anywhere;
 
-/// What git makes of a file.
+/// Git's relation to a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Known {
     Tracked,
@@ -25,7 +25,7 @@ impl Files {
     }
 }
 
-/// Whether a pattern of bash fits a name: `*`, `?` and sets.
+/// Tells whether a pattern of bash matches a name: `*`, `?` and sets.
 pub(crate) fn fits(pattern: &[char], name: &[char]) -> bool {
     match pattern.split_first() {
         None => name.is_empty(),
@@ -65,7 +65,7 @@ impl Disk for Files {
         Some(named.map(|(name, _, _)| PathBuf::from(name)).collect())
     }
 
-    fn holds(&self, folder: &Path, test: &mut dyn FnMut(&Path) -> bool) -> bool {
+    fn holds_any(&self, folder: &Path, test: &mut dyn FnMut(&Path) -> bool) -> bool {
         self.0.iter().map(|(name, _, _)| Path::new(name)).filter(|path| path.starts_with(folder)).any(test)
     }
 
@@ -81,7 +81,7 @@ impl Disk for Files {
         folder.starts_with("/w").then(|| "/w".into())
     }
 
-    fn linked(&self, path: &Path) -> Option<FileId> {
+    fn hard_link_id(&self, path: &Path) -> Option<FileId> {
         let (_, _, inode) = self.0.iter().find(|(name, _, _)| path == Path::new(name))?;
         inode.map(|inode| FileId { device: 1, inode })
     }
@@ -92,14 +92,14 @@ pub(crate) fn gate(files: &[(&'static str, Known, Option<u64>)]) -> Gate {
         here: Some("/w".into()),
         user_home: Some("/home/me".into()),
         disk: OnDisk::new(Files(files.to_vec())),
-        switched: lathe_policy::Switched::default(),
+        switched: lathe_policy::ShellSwitches::default(),
         ..anywhere()
     }
 }
 
 pub(crate) fn book(path: &str) -> Rulebook {
     let rule = format!("[[rule]]\ndecision = \"deny\"\npath = [\"{path}\"]\n");
-    Rulebook::builtin().with(Tier::User, "f.toml", &rule).unwrap()
+    Rulebook::builtin().with_file(Tier::User, "f.toml", &rule).unwrap()
 }
 
 /// The lines that are not decided so.
@@ -150,7 +150,7 @@ const TAKE_IN: [&str; 34] = [
     "git ls-files -o | git update-index --add --stdin",
 ];
 
-/// Lines by which git reads whatever lies in the folder.
+/// Lines by which git reads all files of the folder.
 const READ_ANYTHING: [&str; 8] = [
     "git grep --untracked x",
     "git grep --no-index x",
@@ -441,9 +441,9 @@ fn a_hard_link_to_a_denied_file_is_that_file() {
             NONE,
             "{path}"
         );
-        for (tool, kind) in [("view", Kind::Read), ("search", Kind::Search), ("many", Kind::Read)] {
+        for (tool, kind) in [("view", ToolKind::Read), ("search", ToolKind::Search), ("many", ToolKind::Read)] {
             let effects = Effects::reading("/w/sub/hard");
-            let call = Call { tool, also: &[], kind, kinds: &[], effects: &effects, arguments: &[] };
+            let call = GateCall { tool, also: &[], kind, kinds: &[], effects: &effects, arguments: &[] };
             let decided = gate.decide_call(&rules, Actor::Model, Mode::FullAuto, &call);
             assert_eq!(decided.verdict, Verdict::Deny, "{path}: {tool}");
         }

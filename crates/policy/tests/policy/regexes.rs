@@ -1,22 +1,22 @@
-//! Rules by regular expressions of commands and arguments, and leave for redirections (issue 16, point 13).
+//! Rules by regular expressions of commands and arguments, and rules that allow redirections (issue 16).
 
-use lathe_policy::{Call, Gate, Rulebook, Tier};
-use lathe_protocol::{Actor, Effects, Kind, Mode, Verdict};
+use lathe_policy::{GateCall, Gate, Rulebook, Tier};
+use lathe_protocol::{Actor, Effects, ToolKind, Mode, Verdict};
 use serde_json::{Value, json};
 
 use crate::corpus::gate;
 
 fn book(text: &str) -> Rulebook {
-    Rulebook::empty().with(Tier::User, "mine.toml", text).unwrap()
+    Rulebook::empty().with_file(Tier::User, "mine.toml", text).unwrap()
 }
 
 fn line(rules: &Rulebook, mode: Mode, line: &str) -> Verdict {
     gate().decide_line(rules, Actor::Model, mode, line).decision.verdict
 }
 
-fn call(rules: &Rulebook, tool: &str, kind: Kind, effects: &Effects, arguments: Value) -> Verdict {
+fn call(rules: &Rulebook, tool: &str, kind: ToolKind, effects: &Effects, arguments: Value) -> Verdict {
     let given = [arguments];
-    let call = Call { tool, also: &[], kind, kinds: &[], effects, arguments: &given };
+    let call = GateCall { tool, also: &[], kind, kinds: &[], effects, arguments: &given };
     gate().decide_call(rules, Actor::Model, Mode::Default, &call).verdict
 }
 
@@ -58,7 +58,7 @@ fn a_command_is_denied_where_the_expression_is_found() {
     ] {
         assert_eq!(line(&rules, Mode::FullAuto, text), verdict, "{text}");
     }
-    // A line that is no bash is looked at as it is written.
+    // A line that is not bash is matched as it is written.
     let rules = book("[[rule]]\ndecision = \"deny\"\ncommand_regex = 'rm'\n");
     assert_eq!(line(&rules, Mode::FullAuto, "if; rm ((("), Verdict::Deny);
 }
@@ -79,11 +79,11 @@ fn arguments_are_compared_one_by_one() {
         ("password", "text", Verdict::Ask),
     ] {
         let arguments = json!({ "file_path": path, "content": content });
-        assert_eq!(call(&rules, "write", Kind::Edit, &effects, arguments), verdict, "{path} {content}");
+        assert_eq!(call(&rules, "write", ToolKind::Edit, &effects, arguments), verdict, "{path} {content}");
     }
     // No argument reaches into another: each stands for itself.
     let arguments = json!({ "content": "x", "file_path": "password" });
-    assert_eq!(call(&rules, "write", Kind::Edit, &effects, arguments), Verdict::Ask);
+    assert_eq!(call(&rules, "write", ToolKind::Edit, &effects, arguments), Verdict::Ask);
     // The shell has one argument, its line. Leave for it is given by commands only.
     let rules = book(concat!(
         "[[rule]]\ndecision = \"deny\"\ntool = [\"bash\"]\nargs_pattern = 'secret'\n",
@@ -120,7 +120,7 @@ fn a_rule_may_allow_to_redirect_into_the_workspace() {
 #[test]
 fn fields_that_do_not_go_together_are_refused_with_their_place() {
     for (text, words) in [
-        ("command_regex = '('", "is no regular expression"),
+        ("command_regex = '('", "is not a regular expression"),
         ("command_regex = ''", "1 to 2048 characters"),
         ("command = ['ls']\ncommand_regex = 'ls'", "not both"),
         ("args_pattern = 'x'\npath = ['x']", "needs `tool` or `kind`"),
@@ -132,7 +132,7 @@ fn fields_that_do_not_go_together_are_refused_with_their_place() {
         ("priority = 5", "no `priority`"),
     ] {
         let text = format!("[[rule]]\ndecision = \"allow\"\n{text}\n");
-        let error = Rulebook::empty().with(Tier::User, "mine.toml", &text).unwrap_err().to_string();
+        let error = Rulebook::empty().with_file(Tier::User, "mine.toml", &text).unwrap_err().to_string();
         assert!(error.contains(words) && error.contains("mine.toml:"), "{text}: {error}");
     }
 }

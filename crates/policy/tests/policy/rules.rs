@@ -1,7 +1,7 @@
 //! Rule files, tiers, modes and actors.
 
-use lathe_policy::{Call, Gate, Grant, KnownNames, Narrowest, PolicyError, Rulebook, Tier};
-use lathe_protocol::{Actor, Effects, Kind, Mode, Verdict};
+use lathe_policy::{GateCall, Gate, StandingApproval, KnownNames, ApprovableCommand, PolicyError, Rulebook, Tier};
+use lathe_protocol::{Actor, Effects, ToolKind, Mode, Verdict};
 use serde_json::Value;
 
 use crate::corpus::gate;
@@ -20,7 +20,7 @@ fn decide(rules: &Rulebook, line: &str) -> (Verdict, String) {
 fn book(tiers: &[(Tier, &str)]) -> Rulebook {
     tiers
         .iter()
-        .fold(Rulebook::empty(), |book, (tier, text)| book.with(*tier, &format!("{tier:?}"), text).unwrap())
+        .fold(Rulebook::empty(), |book, (tier, text)| book.with_file(*tier, &format!("{tier:?}"), text).unwrap())
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn no_rule_file_of_a_project_makes_any_line_of_the_corpus_weaker() {
         words.dedup();
         let text = format!("{allow}[[rule]]\ndecision = \"{ask}\"\ncommand = [{}]\n", words.join(", "));
         for base in [Rulebook::builtin(), crate::corpus::rules()] {
-            let with = base.clone().with(Tier::Project, ".lathe/policy.toml", &text).unwrap();
+            let with = base.clone().with_file(Tier::Project, ".lathe/policy.toml", &text).unwrap();
             for (line, mode) in lines.iter().flat_map(|line| Mode::ALL.map(|mode| (line, mode))) {
                 let decided = |rules: &Rulebook| gate().decide_line(rules, Actor::Model, mode, line).decision;
                 let (before, after) = (decided(&base), decided(&with));
@@ -147,7 +147,7 @@ fn each_mode_has_the_last_word_on_a_question() {
             here: None,
             outputs: None,
             disk: lathe_policy::OnDisk::default(),
-            switched: lathe_policy::Switched::default(),
+            switched: lathe_policy::ShellSwitches::default(),
             headless,
         };
         assert_eq!(
@@ -186,10 +186,10 @@ fn the_guard_holds_whatever_rules_modes_and_actors_say() {
 fn always_is_as_narrow_as_what_was_asked_about() {
     let there = Gate { here: Some("/w/sub".into()), ..gate() };
     let narrowest =
-        |line: &str| there.decide_line(&Rulebook::builtin(), Actor::Model, Mode::Default, line).narrowest;
+        |line: &str| there.decide_line(&Rulebook::builtin(), Actor::Model, Mode::Default, line).approvable;
     let narrow = |words: &[&str], folder: Option<&str>| {
         let words = words.iter().map(|&word| word.to_owned()).collect();
-        vec![Narrowest { words, folder: folder.map(str::to_owned) }]
+        vec![ApprovableCommand { words, folder: folder.map(str::to_owned) }]
     };
     // A name on a remote is the same everywhere; what a program does depends on where it is.
     assert_eq!(narrowest("git push origin main"), narrow(&["git", "push", "origin", "main"], None));
@@ -197,16 +197,16 @@ fn always_is_as_narrow_as_what_was_asked_about() {
     assert_eq!(narrowest("touch /w/k"), narrow(&["touch", "/w/k"], None));
     assert_eq!(narrowest("touch k"), narrow(&["touch", "k"], Some("/w/sub")));
     assert!(narrowest("cd a && touch k").is_empty());
-    let grant = Grant::Command {
+    let grant = StandingApproval::Command {
         words: vec!["touch".to_owned(), "k".to_owned()],
         workspace: "/w".to_owned(),
         folder: Some("/w/sub".to_owned()),
     };
     assert_eq!(
-        Grant::read("f", &grant.rule(), &KnownNames::default()).unwrap(),
+        StandingApproval::parse_rules("f", &grant.to_rule(), &KnownNames::default()).unwrap(),
         std::slice::from_ref(&grant)
     );
-    let book = book(&[(Tier::User, &grant.rule())]);
+    let book = book(&[(Tier::User, &grant.to_rule())]);
     let said = |here: Option<&str>, line: &str| {
         let gate = Gate { here: here.map(Into::into), ..gate() };
         gate.decide_line(&book, Actor::Model, Mode::Default, line).decision.verdict
@@ -226,13 +226,13 @@ fn always_is_as_narrow_as_what_was_asked_about() {
     }
     assert!(narrowest("cd $x && touch k").is_empty());
     assert!(
-        gate().decide_line(&Rulebook::builtin(), Actor::Model, Mode::Default, "touch k").narrowest.is_empty()
+        gate().decide_line(&Rulebook::builtin(), Actor::Model, Mode::Default, "touch k").approvable.is_empty()
     );
     assert!(narrowest("make > x").is_empty());
     assert!(narrowest("sudo make").is_empty());
     assert!(narrowest("make $x").is_empty());
     let text = rule("allow", "git push origin main");
-    let book = Rulebook::builtin().with(Tier::User, "always", &text).unwrap();
+    let book = Rulebook::builtin().with_file(Tier::User, "always", &text).unwrap();
     assert_eq!(decide(&book, "git push origin main").0, Verdict::Allow);
     assert_eq!(decide(&book, "git push origin other").0, Verdict::Ask);
     assert_eq!(decide(&book, "git push").0, Verdict::Ask);
@@ -257,27 +257,27 @@ host = ["*.example.org"]
 match = ["www.example.org"]
 "#;
     let book = book(&[(Tier::User, text)]);
-    let decide = |tool: &str, kind: Kind, effects: &Effects| {
+    let decide = |tool: &str, kind: ToolKind, effects: &Effects| {
         gate()
             .decide_call(
                 &book,
                 Actor::Model,
                 Mode::Default,
-                &Call { tool, also: &[], kind, kinds: &[], effects, arguments: &[] },
+                &GateCall { tool, also: &[], kind, kinds: &[], effects, arguments: &[] },
             )
             .verdict
     };
-    assert_eq!(decide("write", Kind::Edit, &Effects::writing("/w/docs/a.md")), Verdict::Allow);
-    assert_eq!(decide("edit", Kind::Edit, &Effects::writing("/w/docs/a.md")), Verdict::Ask);
-    assert_eq!(decide("write", Kind::Edit, &Effects::writing("/w/src/a.rs")), Verdict::Ask);
-    assert_eq!(decide("view", Kind::Read, &Effects::reading("/w/secrets/key")), Verdict::Deny);
+    assert_eq!(decide("write", ToolKind::Edit, &Effects::writing("/w/docs/a.md")), Verdict::Allow);
+    assert_eq!(decide("edit", ToolKind::Edit, &Effects::writing("/w/docs/a.md")), Verdict::Ask);
+    assert_eq!(decide("write", ToolKind::Edit, &Effects::writing("/w/src/a.rs")), Verdict::Ask);
+    assert_eq!(decide("view", ToolKind::Read, &Effects::reading("/w/secrets/key")), Verdict::Deny);
     let mut both = Effects::writing("/w/docs/a.md");
     both.writes.push("/w/src/b".to_owned());
-    assert_eq!(decide("write", Kind::Edit, &both), Verdict::Ask);
+    assert_eq!(decide("write", ToolKind::Edit, &both), Verdict::Ask);
     let host = |host: &str| Effects { hosts: vec![host.to_owned()], ..Effects::default() };
-    assert_eq!(decide("fetch", Kind::Fetch, &host("www.example.org")), Verdict::Allow);
-    assert_eq!(decide("fetch", Kind::Fetch, &host("example.com")), Verdict::Ask);
-    assert_eq!(decide("write", Kind::Edit, &Effects::writing("/h/.lathe/x")), Verdict::Deny);
+    assert_eq!(decide("fetch", ToolKind::Fetch, &host("www.example.org")), Verdict::Allow);
+    assert_eq!(decide("fetch", ToolKind::Fetch, &host("example.com")), Verdict::Ask);
+    assert_eq!(decide("write", ToolKind::Edit, &Effects::writing("/h/.lathe/x")), Verdict::Deny);
 }
 
 #[test]
@@ -302,11 +302,11 @@ fn a_wrong_file_is_refused_with_its_place() {
         ),
         ("[[rule]\n", 1, ""),
     ] {
-        let error = Rulebook::empty().with(Tier::User, "f.toml", text).unwrap_err();
+        let error = Rulebook::empty().with_file(Tier::User, "f.toml", text).unwrap_err();
         let told = error.to_string();
         assert!(told.starts_with(&format!("f.toml:{line}: ")) && told.contains(words), "{text:?}: {told}");
     }
-    let error = Rulebook::empty().with(
+    let error = Rulebook::empty().with_file(
         Tier::User,
         "f",
         "[[rule]]\ndecision = \"ask\"\ntool = \"view\"\nmatch = \"edit\"",
@@ -326,7 +326,7 @@ fn the_guards_word_goes_before_another_denial_of_the_same_line() {
 #[test]
 fn commands_of_the_agent_are_left_to_the_moment_they_run() {
     let own = ["view", "write", "read", "field:a:b"].map(str::to_owned);
-    let rules = Rulebook::builtin().knowing(own);
+    let rules = Rulebook::builtin().with_own_commands(own);
     for (line, mode, verdict) in [
         ("view a | head -3", Mode::Default, Verdict::Allow),
         ("view $x *.md \"$(ls)\"", Mode::Plan, Verdict::Allow),
@@ -360,20 +360,20 @@ fn a_rule_of_whole_words_allows_them_and_nothing_after_them() {
     ] {
         let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
         let elsewhere =
-            Grant::Command { words: words.clone(), workspace: "/elsewhere".to_owned(), folder: None };
-        assert_eq!(decide(&book(&[(Tier::User, &elsewhere.rule())]), allowed).0, Verdict::Ask);
-        let here = Grant::Command { words, workspace: "/w".to_owned(), folder: None };
+            StandingApproval::Command { words: words.clone(), workspace: "/elsewhere".to_owned(), folder: None };
+        assert_eq!(decide(&book(&[(Tier::User, &elsewhere.to_rule())]), allowed).0, Verdict::Ask);
+        let here = StandingApproval::Command { words, workspace: "/w".to_owned(), folder: None };
         assert_eq!(
-            Grant::read("f", &here.rule(), &KnownNames::default()).unwrap(),
+            StandingApproval::parse_rules("f", &here.to_rule(), &KnownNames::default()).unwrap(),
             std::slice::from_ref(&here)
         );
-        let rules = book(&[(Tier::User, &here.rule())]);
+        let rules = book(&[(Tier::User, &here.to_rule())]);
         assert_eq!(decide(&rules, allowed).0, Verdict::Allow, "{allowed}");
         for line in asked {
             assert_eq!(decide(&rules, line).0, Verdict::Ask, "{line}");
         }
     }
-    let wrong = Rulebook::empty().with(Tier::User, "f", "[[rule]]\ndecision = \"allow\"\nwords = [\"a\"]\n");
+    let wrong = Rulebook::empty().with_file(Tier::User, "f", "[[rule]]\ndecision = \"allow\"\nwords = [\"a\"]\n");
     assert!(wrong.is_err());
 }
 

@@ -1,5 +1,5 @@
-//! Issue 15, leftovers: what git and others are told to run is decided by that command, and arithmetic on what a command
-//! prints is a text that is evaluated again.
+//! A command that git or another program runs is decided as that command, and arithmetic on the output of a command
+//! is a text that is evaluated again (issue 15).
 
 use lathe_policy::{Gate, Rulebook, Tier};
 use lathe_protocol::{Actor, Mode, Verdict};
@@ -166,7 +166,7 @@ fn verdict(rules: &Rulebook, mode: Mode, line: &str) -> Verdict {
 #[test]
 fn a_command_is_denied_whatever_is_told_to_run_it() {
     let rule = "[[rule]]\ndecision = \"deny\"\ncommand = [\"curl\"]\n";
-    let rules = Rulebook::builtin().with(Tier::User, "f.toml", rule).unwrap();
+    let rules = Rulebook::builtin().with_file(Tier::User, "f.toml", rule).unwrap();
     let ran = |line: &&&str| verdict(&rules, Mode::FullAuto, line) != Verdict::Deny;
     assert_eq!(RUNS.iter().filter(ran).collect::<Vec<_>>(), Vec::<&&str>::new());
     let denied = |line: &&&str| verdict(&rules, Mode::FullAuto, line) == Verdict::Deny;

@@ -12,7 +12,7 @@ fn gate() -> Gate {
         outputs: None,
         headless: false,
         disk: OnDisk::default(),
-        switched: lathe_policy::Switched::default(),
+        switched: lathe_policy::ShellSwitches::default(),
     }
 }
 
@@ -93,7 +93,7 @@ fn the_guard_sees_through_sets_of_characters() {
 #[test]
 fn a_denied_file_is_not_reached_by_a_set_of_characters() {
     let rule = "[[rule]]\ndecision = \"deny\"\npath = [\"secret.txt\"]\n";
-    let rules = Rulebook::builtin().with(Tier::User, "f.toml", rule).unwrap();
+    let rules = Rulebook::builtin().with_file(Tier::User, "f.toml", rule).unwrap();
     for word in [
         "[[:alpha:]]ecret.txt",
         "[[:lower:][:digit:]]ecret.txt",

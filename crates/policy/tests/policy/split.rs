@@ -216,7 +216,7 @@ fn programs_that_an_option_names_are_looked_at() {
 #[test]
 fn everyday_lines_with_a_text_for_env_are_no_harm() {
     let text = "[[rule]]\ndecision = \"deny\"\ncommand = [\"touch\"]\nkind = [\"delete\"]\n";
-    let rules = Rulebook::builtin().with(Tier::User, "m.toml", text).unwrap();
+    let rules = Rulebook::builtin().with_file(Tier::User, "m.toml", text).unwrap();
     for line in [
         "env -S 'python3 -u' x",
         "env -S 'node --test' a.js",

@@ -85,7 +85,7 @@ fn lines(file: &str, absolute: &str) -> impl Iterator<Item = String> {
 fn rules() -> Rulebook {
     let text = "[[rule]]\npath = [\"secret.txt\", \"vault/**\"]\ndecision = \"deny\"\nreason = \"private\"\n\
                 [[rule]]\ncommand = [\"mytool\"]\ndecision = \"allow\"\n";
-    Rulebook::builtin().with(Tier::User, "test.toml", text).unwrap()
+    Rulebook::builtin().with_file(Tier::User, "test.toml", text).unwrap()
 }
 
 #[test]
@@ -187,9 +187,9 @@ fn each_command_is_listed_once_with_its_control_characters() {
             lathe_protocol::Mode::Default,
             line,
         );
-        let listed: Vec<String> = decided.each.iter().map(|each| each.words.join(" ")).collect();
+        let listed: Vec<String> = decided.commands.iter().map(|each| each.words.join(" ")).collect();
         assert_eq!(listed, *expected, "{line:?}");
-        let reads = decided.each.iter().flat_map(|each| each.effects.reads.iter()).count();
+        let reads = decided.commands.iter().flat_map(|each| each.effects.reads.iter()).count();
         assert_eq!(reads, 0, "{line:?}");
     }
 }

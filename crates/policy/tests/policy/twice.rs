@@ -127,7 +127,7 @@ pub(crate) const DENIED: [&str; 11] = [
 pub(crate) fn rules() -> Rulebook {
     let text = "[[rule]]\ndecision = \"deny\"\npath = [\"private\"]\n\
                 [[rule]]\ndecision = \"deny\"\ncommand = [\"git push\", \"touch\"]\n";
-    Rulebook::builtin().with(Tier::User, "m.toml", text).unwrap()
+    Rulebook::builtin().with_file(Tier::User, "m.toml", text).unwrap()
 }
 
 pub(crate) fn verdict(rules: &Rulebook, mode: Mode, line: &str) -> (Verdict, String) {
@@ -189,7 +189,7 @@ fn a_program_that_is_found_is_denied_by_its_name() {
 fn everyday_lines_that_evaluate_are_no_harm() {
     // A denied path would deny them for what they may read, which has nothing to do with this.
     let text = "[[rule]]\ndecision = \"deny\"\ncommand = [\"touch\"]\n";
-    let rules = Rulebook::builtin().with(Tier::User, "m.toml", text).unwrap();
+    let rules = Rulebook::builtin().with_file(Tier::User, "m.toml", text).unwrap();
     let mut wrong = Vec::new();
     for line in [
         "for i in 1 2 3; do echo $((i * 2)); done",
@@ -215,7 +215,7 @@ fn everyday_lines_that_evaluate_are_no_harm() {
 #[test]
 fn programs_that_write_the_file_they_name_edit() {
     let text = "[[rule]]\ndecision = \"deny\"\nkind = [\"edit\"]\n";
-    let rules = Rulebook::builtin().with(Tier::User, "m.toml", text).unwrap();
+    let rules = Rulebook::builtin().with_file(Tier::User, "m.toml", text).unwrap();
     for line in ["history -w PWN", "history -a PWN", "flock PWN true", "logsave PWN true"] {
         assert_eq!(verdict(&rules, Mode::FullAuto, line).0, Verdict::Deny, "{line}");
     }
@@ -237,11 +237,11 @@ fn a_pattern_that_can_match_nothing_is_an_error_with_its_line() {
         ("host", ""),
     ] {
         let text = format!("[[rule]]\ndecision = \"deny\"\n{field} = [\"a\", \"{value}\"]\n");
-        let error = Rulebook::builtin().with(Tier::User, "m.toml", &text).unwrap_err().to_string();
+        let error = Rulebook::builtin().with_file(Tier::User, "m.toml", &text).unwrap_err().to_string();
         assert!(error.contains("m.toml") && error.contains('3'), "{field} {value:?}: {error}");
     }
     for tool in ["Field:DB:Q", "MCP:git:push", "field:db:q"] {
         let text = format!("[[rule]]\ndecision = \"deny\"\ntool = [\"{tool}\"]\n");
-        assert!(Rulebook::builtin().with(Tier::User, "m.toml", &text).is_ok(), "{tool}");
+        assert!(Rulebook::builtin().with_file(Tier::User, "m.toml", &text).is_ok(), "{tool}");
     }
 }

@@ -15,7 +15,7 @@ fn verdict(rules: &Rulebook, mode: Mode, line: &str) -> Verdict {
 
 fn denying(field: &str, value: &str) -> Rulebook {
     let text = format!("[[rule]]\ndecision = \"deny\"\n{field} = [\"{value}\"]\n");
-    Rulebook::builtin().with(Tier::User, "f.toml", &text).unwrap()
+    Rulebook::builtin().with_file(Tier::User, "f.toml", &text).unwrap()
 }
 
 fn all_denied(rules: &Rulebook, mode: Mode, lines: &[String]) {

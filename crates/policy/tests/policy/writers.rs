@@ -1,5 +1,5 @@
-//! Issue 15: files inside of `.git` and of Lathe's own folder are written by none of the ways that hide the file: programs
-//! inside of words, options, variables, other folders, and git itself.
+//! Issue 15: files inside of `.git` and of Lathe's own folder are written by none of the ways that hide the file:
+//! programs inside of words, options, variables, other folders, and git itself.
 
 use lathe_policy::{Gate, Rulebook};
 use lathe_protocol::{Actor, Mode, Verdict};

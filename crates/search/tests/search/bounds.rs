@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
 use lathe_search::{
-    GlobStyle, IgnoreRules, Ignored, NameQuery, Scope, SearchError, TextQuery, find_files, find_text,
+    GlobStyle, IgnoreRules, IgnoreOptions, NameQuery, Scope, SearchError, TextQuery, find_files, find_text,
     glob_matcher, glob_set, ignored_names, is_ignored, is_ignored_by_git, unread_own_file,
 };
 
@@ -90,8 +90,8 @@ fn a_line_without_bound_is_not_a_pattern_and_the_other_lines_count() {
                 let below = Scope::new(tree.root(), tree.root().join("sub/deep"));
                 assert_eq!(found(&tree, &below), ["sub/deep/kept.txt"], "{what}");
                 let out = tree.root().join("sub/deep/out.txt");
-                assert!(is_ignored(&tree.root(), &out, Ignored::RESPECTED), "{what}");
-                let listed = ignored_names(&tree.root(), out.parent().unwrap(), Ignored::RESPECTED);
+                assert!(is_ignored(&tree.root(), &out, IgnoreOptions::RESPECTED), "{what}");
+                let listed = ignored_names(&tree.root(), out.parent().unwrap(), IgnoreOptions::RESPECTED);
                 assert!(listed.contains(out.file_name().unwrap()), "{what}");
                 let _ = is_ignored_by_git(&tree.root(), &out);
             }
@@ -107,7 +107,7 @@ fn a_line_without_bound_in_lathes_own_ignore_file_keeps_its_folder_out() {
         let sub = tree.root().join("sub");
         assert_eq!(found(&tree, &tree.scope()), ["top.txt"]);
         assert_eq!(unread_own_file(&sub), Some("line 1 is not a pattern".to_owned()));
-        assert!(IgnoreRules::new(&tree.root(), Ignored::INCLUDED).leave_out(&sub.join("deep/kept.txt")));
+        assert!(IgnoreRules::new(&tree.root(), IgnoreOptions::INCLUDED).excludes(&sub.join("deep/kept.txt")));
         tree.put(".latheignore", line.as_bytes());
         assert_eq!(found(&tree, &tree.scope()), Vec::<String>::new());
     }

@@ -1,7 +1,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 
-use lathe_search::{Ignored, NameQuery, Scope, SearchError, find_files};
+use lathe_search::{IgnoreOptions, NameQuery, Scope, SearchError, find_files};
 
 use crate::Tree;
 
@@ -45,7 +45,7 @@ fn ignored_files_are_counted_and_hidden_ones_found_when_asked() {
     let tree = Tree::new(&[(".gitignore", "out/\n"), ("out/a.txt", ""), ("b.txt", ""), (".c.txt", "")]);
     let found = find_files(&tree.scope(), &query("**/*.txt"), &AtomicBool::new(false)).unwrap();
     assert_eq!((found.total, found.ignored), (1, 1));
-    let all = Scope { hidden: true, ignored: Ignored::INCLUDED, ..tree.scope() };
+    let all = Scope { hidden: true, ignored: IgnoreOptions::INCLUDED, ..tree.scope() };
     let mut all = names(&tree, &all, &query("**/*.txt"));
     all.sort();
     assert_eq!(all, [".c.txt", "b.txt", "out/a.txt"]);
@@ -69,7 +69,7 @@ fn a_closed_folder_is_neither_found_nor_counted() {
     ]);
     std::os::unix::fs::symlink("data/lathe", tree.root().join("lnk")).unwrap();
     let closed = Some(tree.root().join("data/lathe"));
-    let scope = Scope { closed, hidden: true, ignored: lathe_search::Ignored::INCLUDED, ..tree.scope() };
+    let scope = Scope { excluded_folder: closed, hidden: true, ignored: lathe_search::IgnoreOptions::INCLUDED, ..tree.scope() };
     let stop = std::sync::atomic::AtomicBool::new(false);
     let query = NameQuery { count_ignored: true, ..query("**/*.json") };
     let found = find_files(&scope, &query, &stop).unwrap();

@@ -1,6 +1,6 @@
 use std::sync::atomic::AtomicBool;
 
-use lathe_search::{Case, Found, Ignored, LineKind, Scope, SearchError, TextQuery, find_text};
+use lathe_search::{CaseMode, TextFindings, IgnoreOptions, LineKind, Scope, SearchError, TextQuery, find_text};
 
 use crate::Tree;
 
@@ -8,12 +8,12 @@ fn query(pattern: &str) -> TextQuery {
     TextQuery { pattern: pattern.to_owned(), most: 100, ..TextQuery::default() }
 }
 
-fn find(scope: &Scope, query: &TextQuery) -> Found {
+fn find(scope: &Scope, query: &TextQuery) -> TextFindings {
     find_text(scope, query, &AtomicBool::new(false)).unwrap()
 }
 
 /// `file:line:text`, with `-` for lines around.
-fn told(tree: &Tree, found: &Found) -> Vec<String> {
+fn told(tree: &Tree, found: &TextFindings) -> Vec<String> {
     let mut out = Vec::new();
     for file in &found.files {
         for line in &file.lines {
@@ -44,15 +44,15 @@ fn patterns_case_words_and_globs_do_what_they_say() {
     let python = Scope { include: vec!["*.py".into()], ..scope.clone() };
     let no_text = Scope { exclude: vec!["*.txt".into()], ..scope.clone() };
     let hidden = Scope { hidden: true, ..scope.clone() };
-    let all = Scope { hidden: true, ignored: Ignored::INCLUDED, ..scope.clone() };
+    let all = Scope { hidden: true, ignored: IgnoreOptions::INCLUDED, ..scope.clone() };
     let below = Scope::new(tree.root(), tree.root().join("b"));
     let one_file = Scope::new(tree.root(), tree.root().join("b/c.py"));
     for (scope, query, expected) in [
         (&scope, query("fn o"), vec!["a.rs:1:fn one() {}"]),
         (&scope, query("two"), vec![]),
-        (&scope, TextQuery { case: Case::Insensitive, ..query("two") }, vec!["a.rs:2:let Two = 2;"]),
-        (&scope, TextQuery { case: Case::Smart, ..query("two") }, vec!["a.rs:2:let Two = 2;"]),
-        (&scope, TextQuery { case: Case::Smart, ..query("TWO") }, vec![]),
+        (&scope, TextQuery { case: CaseMode::Insensitive, ..query("two") }, vec!["a.rs:2:let Two = 2;"]),
+        (&scope, TextQuery { case: CaseMode::Smart, ..query("two") }, vec!["a.rs:2:let Two = 2;"]),
+        (&scope, TextQuery { case: CaseMode::Smart, ..query("TWO") }, vec![]),
         (&scope, query("a.b"), vec!["b/c.py:2:    return 'a.b'", "b/d.txt:1:axb"]),
         (&scope, TextQuery { literal: true, ..query("a.b") }, vec!["b/c.py:2:    return 'a.b'"]),
         (&scope, TextQuery { literal: true, ..query("$& (") }, vec!["b/d.txt:3:$& (x"]),

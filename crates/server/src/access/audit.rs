@@ -26,7 +26,7 @@ impl Audit {
         Self { file: Mutex::new(file), path }
     }
 
-    /// Writes a line down. A log that cannot be written stops nobody, but the server says so once at its start.
+    /// Writes a line. A log that cannot be written stops no request; the server reports it once at its start.
     pub fn note(&self, identity: Option<&Identity>, did: &str, on: &str, outcome: &str) {
         let at = jiff::Timestamp::now().to_string();
         let (who, role) =

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use super::tokens::{digest, random};
 
-/// How long a code can be used.
+/// The lifetime of a code.
 const CODE_LIFE: Duration = Duration::from_secs(60);
 
 /// The code that was given out last, as its digest. A new one takes the place of the old one.

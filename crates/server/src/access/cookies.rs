@@ -13,15 +13,15 @@ use parking_lot::Mutex;
 use super::Identity;
 use super::tokens::{digest, random};
 
-/// How long a browser stays signed in.
+/// The time for which a browser stays signed in.
 pub(super) const COOKIE_LIFE: Duration = Duration::from_secs(12 * 3600);
 /// Browsers that are signed in with one token. The oldest is signed out by the next.
 const PER_TOKEN: usize = 16;
 
-/// What a browser is given when it signs in.
+/// The two halves that a browser gets when it signs in.
 pub(crate) struct SignedIn {
     pub cookie: String,
-    /// What the page keeps.
+    /// The page's half.
     pub half: String,
 }
 
@@ -57,7 +57,7 @@ impl Cookies {
         Ok(signed_in)
     }
 
-    /// Who has both halves.
+    /// The identity that has both halves.
     pub fn find(&self, cookie: &str, half: &str) -> Option<Identity> {
         let (cookie, half, now) = (digest(cookie), digest(half), Instant::now());
         let all = self.0.lock();

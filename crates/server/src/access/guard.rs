@@ -17,7 +17,7 @@ use crate::error::ApiError;
 
 /// The names this server answers to.
 #[derive(Debug, Clone)]
-pub(crate) struct Names {
+pub(crate) struct ServerNames {
     hosts: Vec<String>,
     /// It listens on every address of this machine, so it is known by the one a connection came in on.
     everywhere: bool,
@@ -25,7 +25,7 @@ pub(crate) struct Names {
     scheme: &'static str,
 }
 
-impl Names {
+impl ServerNames {
     pub fn new(address: SocketAddr, given: &[String], tls: bool) -> Self {
         let mut hosts: Vec<String> = given.iter().map(|name| name.to_ascii_lowercase()).collect();
         let everywhere = address.ip().is_unspecified();
@@ -37,8 +37,8 @@ impl Names {
         Self { hosts, everywhere, port: address.port(), scheme: if tls { "https" } else { "http" } }
     }
 
-    /// Whether this is us, as `Host` names a server. `local` is the address of ours that the connection came in on. Only as an
-    /// address does it count: a name that somebody else lets point here is not ours.
+    /// Tells whether a `Host` header names this server. `local` is the address of ours that the connection came in
+    /// on. It counts only as an address: a name that its owner points at this machine is not ours.
     pub fn is_host(&self, host: &str, local: Option<IpAddr>) -> bool {
         let host = host.to_ascii_lowercase();
         let bare = if self.scheme == "https" { 443 } else { 80 };
@@ -54,7 +54,7 @@ impl Names {
         port == self.port && (self.hosts.contains(&name) || came_in())
     }
 
-    /// Whether this is one of our own pages.
+    /// Tells whether an origin is one of our own pages.
     pub fn is_origin(&self, origin: &str, local: Option<IpAddr>) -> bool {
         origin
             .strip_prefix(self.scheme)
@@ -88,7 +88,7 @@ pub(crate) fn cookie_name(port: u16) -> String {
 
 /// The header that holds the page's half of a cookie.
 const PAGE_HEADER: &str = "x-lathe-page";
-/// What the page's half follows in the name of a WebSocket protocol.
+/// The prefix of the page's half in the name of a WebSocket protocol.
 const PAGE_PROTOCOL: &str = "lathe.page.";
 
 const CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
@@ -180,17 +180,17 @@ fn judge(
     }
     let open = app.table.is_open(method, uri.path());
     let asked = token(app, headers)?;
-    // A right token is let in whatever came from its address before: others may share that address.
+    // A right token is accepted even if wrong ones came from its address before: clients may share an address.
     let identity = match asked {
-        Asked::Nothing => None,
-        Asked::Token(token) => match app.access.identify(token)? {
+        Credential::Nothing => None,
+        Credential::Token(token) => match app.access.identify(token)? {
             Some(found) => Some(found),
             None => {
                 wrong_token(app, from, method.as_str(), uri.path())?;
                 None
             }
         },
-        Asked::Cookie(cookie) => app.access.by_cookie(cookie, page_half(headers)?)?,
+        Credential::Cookie(cookie) => app.access.by_cookie(cookie, page_half(headers)?)?,
     };
     match identity {
         None if open => Ok(None),
@@ -200,7 +200,7 @@ fn judge(
     }
 }
 
-/// Counts a token that is nobody's. Whoever sends too many of them has to wait, and is not written down any more.
+/// Counts an unknown token. An address that sends too many of them has to wait, and is no longer logged.
 pub(crate) fn wrong_token(app: &App, from: IpAddr, did: &str, on: &str) -> Result<(), ApiError> {
     app.rates.was_wrong(from);
     if app.rates.is_guessing(from) {
@@ -210,19 +210,19 @@ pub(crate) fn wrong_token(app: &App, from: IpAddr, did: &str, on: &str) -> Resul
     Ok(())
 }
 
-enum Asked<'a> {
+enum Credential<'a> {
     Nothing,
     Token(&'a str),
     Cookie(&'a str),
 }
 
 /// The token or the cookie of a request. A wrong token is not made good by a right cookie.
-fn token<'a>(app: &App, headers: &'a HeaderMap) -> Result<Asked<'a>, ApiError> {
+fn token<'a>(app: &App, headers: &'a HeaderMap) -> Result<Credential<'a>, ApiError> {
     if let Some(given) = one(headers, &header::AUTHORIZATION)? {
         let token = given.strip_prefix("Bearer ").or_else(|| given.strip_prefix("bearer "));
-        return Ok(Asked::Token(token.unwrap_or(given).trim()));
+        return Ok(Credential::Token(token.unwrap_or(given).trim()));
     }
-    Ok(cookie_of(app, headers).map_or(Asked::Nothing, Asked::Cookie))
+    Ok(cookie_of(app, headers).map_or(Credential::Nothing, Credential::Cookie))
 }
 
 /// Our cookie among those of a request.
@@ -243,7 +243,7 @@ fn page_half(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
     Ok(offered.split(',').find_map(|name| name.trim().strip_prefix(PAGE_PROTOCOL)))
 }
 
-/// The only value of a header. Two are one too many: whoever sends them hopes that we read another than we check.
+/// The only value of a header. Two are refused: the second may be meant to be read by code other than the check.
 fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, ApiError> {
     let mut values = headers.get_all(name).iter();
     let wrong = || ApiError::bad(format!("The header {name} cannot be read."));
@@ -254,7 +254,7 @@ fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>,
     }
 }
 
-/// What every answer carries.
+/// The headers of every response.
 fn dressed(mut response: Response) -> Response {
     let headers = response.headers_mut();
     for (name, value) in [
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn a_server_on_loopback_answers_to_its_own_names_and_port_only() {
-        let names = Names::new("127.0.0.1:8090".parse().unwrap(), &["box.lan".to_owned()], false);
+        let names = ServerNames::new("127.0.0.1:8090".parse().unwrap(), &["box.lan".to_owned()], false);
         for host in ["127.0.0.1:8090", "localhost:8090", "LOCALHOST:8090", "[::1]:8090", "box.lan:8090"] {
             assert!(names.is_host(host, None), "{host}");
             assert!(names.is_origin(&format!("http://{host}"), None), "{host}");
@@ -313,7 +313,7 @@ mod tests {
             ("[::]:8090", "2001:db8::7", "[2001:db8::7]:8090", "[2001:db8::8]:8090"),
             ("[::]:8090", "::ffff:192.0.2.7", "192.0.2.7:8090", "192.0.2.8:8090"),
         ] {
-            let (names, local) = (Names::new(listens.parse().unwrap(), &given, true), local.parse().ok());
+            let (names, local) = (ServerNames::new(listens.parse().unwrap(), &given, true), local.parse().ok());
             for host in [known, "127.0.0.1:8090", "localhost:8090", "[::1]:8090", "box.lan:8090"] {
                 assert!(names.is_host(host, local), "{listens} {host}");
                 assert!(names.is_origin(&format!("https://{host}"), local), "{listens} {host}");
@@ -330,7 +330,7 @@ mod tests {
             }
         }
         // On one address only that one counts.
-        let one = Names::new("192.0.2.7:8090".parse().unwrap(), &[], true);
+        let one = ServerNames::new("192.0.2.7:8090".parse().unwrap(), &[], true);
         assert!(
             one.is_host("192.0.2.7:8090", None) && !one.is_host("127.0.0.1:8090", "127.0.0.1".parse().ok())
         );

@@ -1,11 +1,11 @@
-//! Who may come in.
+//! Access: the checks that decide which requests are served.
 //!
-//! A request is looked at in this order: the `Host` it names (a page elsewhere may point a name of its own at this machine),
-//! the `Origin` it comes from (a page elsewhere may send requests here), then its token, then the rate of that token. Only
-//! what is open to everybody passes without one, and that is little.
+//! A request is checked in this order: the `Host` it names (a page elsewhere may point a name of its own at this
+//! machine), the `Origin` it comes from (a page elsewhere may send requests here), then its token, then the rate of
+//! that token. Only the few public routes need no token.
 //!
-//! An [`Identity`] is that of a token, not of a name: it is known by the token's digest. A token that is removed takes
-//! everything with it that was opened with it, in the middle of an answer too: see [`Access::removed`].
+//! An [`Identity`] is that of a token, not of a name: it is known by the token's digest. Removing a token ends
+//! everything that was opened with it, even in the middle of a response: see [`Access::removed`].
 
 mod audit;
 mod codes;
@@ -23,13 +23,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use audit::Audit;
-pub(crate) use guard::{Names, check, cookie_name, cookie_of, literal, wrong_token};
+pub(crate) use guard::{ServerNames, check, cookie_name, cookie_of, literal, wrong_token};
 pub(crate) use rate::Rates;
 pub(crate) use shares::{Share, Shares, WATCHES};
 pub(crate) use tokens::{Access, Standing, follow_tokens, random};
 pub use tokens::{TokenRow, Tokens};
 
-/// What a token may do; each role may do what those before it may.
+/// The rights of a token; each role includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -71,7 +71,7 @@ impl TokenKey {
 
     /// A digest that ties a text to this token. It tells nothing about either to who does not know both.
     pub fn binding(self, text: &[u8]) -> Digest {
-        Digest::of(&self.0).then(&Digest::of(text))
+        Digest::of(&self.0).chained(&Digest::of(text))
     }
 
     /// Enough of it to tell tokens apart in a log.

@@ -1,7 +1,7 @@
-//! How often a token may ask, and how many wrong tokens an address may send.
+//! The request rate of a token, and the number of wrong tokens an address may send.
 //!
-//! What is open to everybody has no rate: it costs no more than the refusal would, and a rate for an address lets one client
-//! of it shut the others out.
+//! Public routes have no rate: serving them costs no more than refusing them, and a rate for an address would let one
+//! client of it shut the others out.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -27,7 +27,7 @@ pub(crate) struct Rates {
 }
 
 impl Rates {
-    /// Whether this token may ask now.
+    /// Tells whether this token may send a request now.
     pub fn may(&self, key: TokenKey) -> bool {
         let now = Instant::now();
         let mut buckets = self.buckets.lock();
@@ -44,7 +44,7 @@ impl Rates {
         may
     }
 
-    /// A token that is nobody's came from here.
+    /// Counts an unknown token from this address.
     pub fn was_wrong(&self, from: IpAddr) {
         let now = Instant::now();
         let mut wrong = self.wrong.lock();
@@ -58,7 +58,7 @@ impl Rates {
         *count += 1;
     }
 
-    /// Whether too many wrong tokens came from here lately.
+    /// Tells whether too many wrong tokens came from this address lately.
     pub fn is_guessing(&self, from: IpAddr) -> bool {
         let wrong = self.wrong.lock();
         wrong.get(&from).is_some_and(|(count, since)| *count > WRONG_MAX && since.elapsed() <= WINDOW)

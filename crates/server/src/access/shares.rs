@@ -1,4 +1,4 @@
-//! What one token may have at once of what all share: searches and git runs, and folders that are watched.
+//! One token's share of what all tokens share: searches and git runs at a time, and watched folders.
 
 use std::collections::HashMap;
 use std::sync::Arc;

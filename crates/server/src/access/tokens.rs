@@ -18,9 +18,9 @@ use crate::error::{ApiError, ServerError};
 
 /// Between two looks at the file of tokens.
 const LOOK: Duration = Duration::from_millis(200);
-/// What whoever started the server is called.
+/// The name of the user who started the server.
 const OWNER: &str = "owner";
-/// What a client without a token is called.
+/// The name of a client without a token.
 const NOBODY: &str = "nobody";
 
 /// The tokens that were given names.
@@ -38,7 +38,7 @@ struct Stored {
     digest: String,
 }
 
-/// What a list of tokens says about one.
+/// The row of one token in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TokenRow {
     pub name: String,
@@ -127,9 +127,9 @@ pub(crate) enum Standing {
     Unreadable,
 }
 
-/// Who is known to a running server.
+/// The tokens and cookies that a running server accepts.
 pub(crate) struct Access {
-    /// The token of this start, for whoever started it.
+    /// The token of this start, for the user who started it.
     own: TokenKey,
     home: PathBuf,
     cookies: Cookies,
@@ -150,14 +150,14 @@ impl Access {
         }
     }
 
-    /// The identity of whoever started the server.
+    /// The identity of the user who started the server.
     pub fn owner(&self) -> Identity {
         Identity { name: OWNER.into(), role: Role::Admin, key: self.own }
     }
 
-    /// Whose token this is. The file is read each time, so that a removed token is worth nothing at once. Digests are
-    /// compared, so the time it takes says nothing about a token. While the file cannot be read, nobody is told that a token
-    /// is not there.
+    /// The identity of a token. The file is read each time, so that a removed token is worth nothing at once. Digests
+    /// are compared, so the time it takes says nothing about a token. While the file cannot be read, no client is
+    /// told that its token is unknown.
     pub fn identify(&self, token: &str) -> Result<Option<Identity>, ApiError> {
         let key = TokenKey::of(token);
         if key == self.own {
@@ -214,8 +214,8 @@ impl Access {
         }
     }
 
-    /// A cookie and the page's half for a token. Neither is the token: they end with the server, with the token, or after
-    /// some hours. None if the token is nobody's.
+    /// A cookie and the page's half for a token. Neither is the token: they end with the server, with the token, or
+    /// after some hours. None if the token is unknown.
     pub fn sign_in(&self, token: &str) -> Result<Option<(SignedIn, Identity)>, ApiError> {
         let Some(identity) = self.identify(token)? else { return Ok(None) };
         Ok(Some((self.cookies.add(&identity).map_err(ApiError::no_random)?, identity)))
@@ -235,7 +235,7 @@ impl Access {
         Ok(Some((self.cookies.add(&owner).map_err(ApiError::no_random)?, owner)))
     }
 
-    /// Who has this cookie and its other half. One of them alone is worth nothing.
+    /// The identity of this cookie and its other half. One of them alone is worth nothing.
     pub fn by_cookie(&self, cookie: &str, half: Option<&str>) -> Result<Option<Identity>, ApiError> {
         let Some(identity) = half.and_then(|half| self.cookies.find(cookie, half)) else { return Ok(None) };
         match self.standing(&identity) {
@@ -275,8 +275,8 @@ pub(crate) async fn follow_tokens(access: Arc<Access>) {
 const RESERVED: [&str; 9] =
     [OWNER, NOBODY, "admin", "operator", "viewer", "anonymous", "root", "system", "localhost"];
 
-/// Checks the name of a new token. What stands for something else in the log, or only looks like it, is not a name: reserved
-/// words however they are spelled, numbers and addresses.
+/// Checks the name of a new token. A word that means something else in the log, or looks like it, is not a name:
+/// reserved words in any spelling, numbers and addresses.
 fn good_token_name(name: &str) -> Result<(), ServerError> {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if name.is_empty() || name.len() > 32 || name.starts_with('-') || !name.chars().all(fits) {

@@ -39,7 +39,7 @@ impl Claims {
     /// The ids that a journal holds.
     pub fn of(events: &[Event]) -> Self {
         let used = events.iter().filter_map(|event| event.fact.command());
-        let bindings = used.map(|id| (id.spoken().to_owned(), id.binding())).collect();
+        let bindings = used.map(|id| (id.as_sent().to_owned(), id.binding())).collect();
         Self { bindings, ..Self::default() }
     }
 
@@ -62,13 +62,13 @@ impl Claims {
                 self.bindings.insert(id.to_string(), Some(binding.clone()));
             }
         }
-        Ok(id.bound(&binding))
+        Ok(id.bound_to(&binding))
     }
 
     /// Keeps the id of a command that was accepted: the journal holds it from now on, so it is never forgotten.
     pub fn keep(&mut self, id: &CommandId) {
-        self.recent.retain(|recent| recent != id.spoken());
-        self.bindings.insert(id.spoken().to_owned(), id.binding());
+        self.recent.retain(|recent| recent != id.as_sent());
+        self.bindings.insert(id.as_sent().to_owned(), id.binding());
     }
 }
 
@@ -85,13 +85,13 @@ impl Claimed {
         match (number, self.id.binding()) {
             (0, _) | (_, None) => self.id.clone(),
             (number, Some(binding)) => {
-                CommandId::new(format!("{}#{number}", self.id.spoken())).bound(&binding)
+                CommandId::new(format!("{}#{number}", self.id.as_sent())).bound_to(&binding)
             }
         }
     }
 }
 
-/// An id for a command of the server's own, which nobody has used before.
+/// An unused id for a command of the server's own.
 pub(crate) fn new_command_id() -> Result<CommandId, ApiError> {
     let id = random().map_err(|error| {
         ApiError::unavailable(format!("The command was not given: there are no random numbers ({error})."))

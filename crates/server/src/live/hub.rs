@@ -1,7 +1,7 @@
-//! The frames of one session, made once and given to everybody who listens.
+//! The frames of one session, made once and given to every client that listens.
 //!
-//! Nobody is waited for: a listener that falls behind is told so, and reads the journal again from its cursor. So a client
-//! that is stuck costs the agent nothing.
+//! The hub waits for no client: one that falls behind gets a notice and reads the journal again from its cursor. So a
+//! client that is stuck costs the agent nothing.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use parking_lot::Mutex;
 use tokio::sync::{broadcast, watch};
 use tokio::task::JoinHandle;
 
-/// Frames a listener may fall behind before it reads the journal again.
+/// Frames a listener may lag before it reads the journal again.
 const BEHIND: usize = 1024;
-/// How long a client that has come is kept waiting for frames of what is in the journal already.
+/// The longest wait of a new client for frames of events that are in the journal already.
 const REACH: Duration = Duration::from_secs(1);
-/// Bytes of frames that are kept for those who fall behind; what is older is read from the journal.
+/// Bytes of frames that are kept for listeners that lag; older frames are read from the journal.
 const RECENT_MAX: usize = 2 << 20;
 /// Events between two places where the projection is kept, at first; doubled whenever there are too many.
 const KEEP_EVERY: u64 = 256;
@@ -37,14 +37,15 @@ pub(crate) enum Sent {
         /// The frame for clients that may answer the question in it, where that shows more.
         exact: Option<Utf8Bytes>,
     },
-    /// What is happening; it is in no journal.
+    /// A live frame; it is in no journal.
     Live { after: Seq, text: Utf8Bytes },
 }
 
 pub(crate) struct Hub {
-    /// The task that follows the session holds the only strong one: when the session is closed, listeners are told.
+    /// The task that follows the session holds the only strong reference: when the session is closed, listeners
+    /// notice.
     sender: broadcast::WeakSender<Sent>,
-    kept: Arc<Mutex<Kept>>,
+    kept: Arc<Mutex<KeptProjections>>,
     recent: Arc<Mutex<Recent>>,
     running: Arc<AtomicBool>,
     /// The last event whose frames went out.
@@ -52,7 +53,7 @@ pub(crate) struct Hub {
     task: JoinHandle<()>,
 }
 
-/// The last frames, for those who fell behind a little: making a frame again costs more than keeping it.
+/// The last frames, for listeners that lag a little: making a frame again costs more than keeping it.
 #[derive(Default)]
 struct Recent {
     frames: VecDeque<(Cursor, Sent)>,
@@ -92,12 +93,12 @@ impl Sent {
 }
 
 /// Projections of the session as it was at some places, so that a client that comes back need not wait for all of it.
-struct Kept {
+struct KeptProjections {
     every: u64,
     places: Vec<Projector>,
 }
 
-impl Kept {
+impl KeptProjections {
     fn keep(&mut self, projector: &Projector) {
         let last = self.places.last().map_or(0, |place| place.last().0);
         if projector.last().0 < last + self.every {
@@ -124,7 +125,7 @@ impl Hub {
         ended: impl Fn(&Event) + Send + 'static,
     ) -> Self {
         let (sender, _) = broadcast::channel(BEHIND);
-        let kept = Arc::new(Mutex::new(Kept { every: KEEP_EVERY, places: vec![frames.projector().clone()] }));
+        let kept = Arc::new(Mutex::new(KeptProjections { every: KEEP_EVERY, places: vec![frames.projector().clone()] }));
         let recent = Arc::new(Mutex::new(Recent {
             whole_after: Some(Cursor::after(frames.last())),
             ..Recent::default()
@@ -168,7 +169,7 @@ impl Hub {
                         places.lock().keep(frames.projector());
                         sees.send_replace(event.seq);
                     }
-                    // Nobody is there to see it.
+                    // No client listens.
                     Update::Frame(_) if out.receiver_count() == 0 => {}
                     Update::Frame(frame) => {
                         let after = frame.after;

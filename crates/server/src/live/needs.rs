@@ -1,8 +1,8 @@
-//! What working in a session needs.
+//! The role that work in a session needs.
 //!
-//! A session goes on as it was begun: with its mode, and with the model and key it was given. So whoever works in it needs the
-//! role that beginning it so would need, whoever began it and by whatever way the command comes. Every command of a client
-//! passes [`Needs::check`]: see `Live::submit`.
+//! A session continues as it was begun: with its mode, and with the model and key it was given. So a client that
+//! works in it needs the role that beginning it would need, no matter who began it and by which route the command
+//! arrives. Every command of a client passes [`Needs::check`]: see `Live::submit`.
 
 use lathe_protocol::{CommandBody, Mode, SessionOptions};
 
@@ -12,7 +12,7 @@ use crate::error::ApiError;
 /// Kinds of work in a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SessionWork {
-    /// The agent does something because of it, or what it did, and is called, becomes something else.
+    /// Work that makes the agent act, or that undoes, names or changes what it did.
     Drive,
     /// Only the session's model is asked something.
     AskModel,
@@ -37,7 +37,7 @@ impl SessionWork {
     }
 }
 
-/// What a session was begun with that not every role may choose.
+/// Options of a session that not every role may choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Needs {
     pub mode: Mode,
@@ -53,7 +53,7 @@ impl Needs {
         Self { mode: options.mode, own_model: options.own_model }
     }
 
-    /// Refuses whoever has not the role for this work.
+    /// Refuses an identity without the role for this work.
     pub fn check(self, identity: &Identity, work: SessionWork) -> Result<(), ApiError> {
         let mode_needs = match self.mode {
             Mode::Plan | Mode::Default | Mode::AutoEdit => Role::Operator,

@@ -1,7 +1,7 @@
-//! Seats: the leave to have a session open. There are so many for all, and half of them for one token.
+//! Seats: the right to have a session open. There is a fixed number for all, and half of them for one token.
 //!
-//! A seat is taken before a session is started and goes when the session was closed, so starts at the same time cannot be more
-//! than there are seats: a count of the sessions that are open does not know those that are being opened.
+//! A seat is taken before a session is started and freed when the session was closed, so sessions started at the same
+//! time cannot exceed the number of seats: a count of open sessions does not know those that are being opened.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ pub(crate) struct Seats {
     taken: Arc<Mutex<HashMap<TokenKey, usize>>>,
 }
 
-/// The leave to have one session open.
+/// The right to have one session open.
 #[derive(Debug)]
 pub(crate) struct Seat {
     pub key: TokenKey,
     taken: Arc<Mutex<HashMap<TokenKey, usize>>>,
 }
 
-/// The reason why there is no seat.
+/// The reason why a seat was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoSeat {
     /// The token has its share.

@@ -1,4 +1,4 @@
-//! Which sessions are open here, and how they are opened and let go.
+//! The sessions that are open here, and how they are opened and closed.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use lathe_host::{
-    Host, HostError, Overrides, Session, SessionPlan, Summariser, SummingProgress, blocking, own_folder,
+    Host, HostError, Overrides, OpenSession, SessionPlan, Summariser, SummingProgress, blocking, own_folder,
 };
 use lathe_protocol::{
     Actor, Command, CommandBody, CommandId, Event, EventStream, Receipt, ReceiptAnswer, SESSION_ENDED, Seq,
@@ -23,7 +23,7 @@ use super::{Claims, Hub, Needs, SessionWork};
 use crate::access::{Access, Identity, TokenKey};
 use crate::error::ApiError;
 
-/// How long a session nobody uses stays open.
+/// The time for which an unused session stays open.
 const IDLE: Duration = Duration::from_secs(600);
 
 /// Descriptors that are counted for each open session. It has about thirteen, and connections need some too.
@@ -43,10 +43,10 @@ pub(crate) struct Live {
     access: Arc<Access>,
     handle: Arc<dyn SessionHandle>,
     lakeview: Result<Summariser, String>,
-    /// How far its steps were summed up, where each is.
+    /// The progress of its step summaries.
     summing: Option<SummingProgress>,
     /// With its seat, which is free when the session was closed.
-    session: Mutex<Option<(Session, Seat)>>,
+    session: Mutex<Option<(OpenSession, Seat)>>,
     /// Seconds since the server began.
     used: AtomicU64,
     /// Ids of commands that were given.
@@ -114,12 +114,12 @@ impl Live {
         &*self.handle
     }
 
-    /// Who sums up its steps.
+    /// The summariser of its steps.
     pub fn lakeview(&self) -> Result<Summariser, String> {
         self.lakeview.clone()
     }
 
-    /// How far its steps were summed up; none if they are not.
+    /// The progress of its step summaries; none if steps are not summarised.
     pub fn summing(&self) -> Option<&SummingProgress> {
         self.summing.as_ref()
     }
@@ -129,7 +129,7 @@ impl Live {
         self.handle.subscribe(from)
     }
 
-    /// Whether nothing runs in it and nobody watches it.
+    /// Tells whether it neither runs nor has a client.
     fn is_free(&self) -> bool {
         self.has_ended() || (!self.hub.is_running() && self.hub.listeners() == 0)
     }
@@ -151,9 +151,9 @@ pub(crate) struct Sessions {
     live: Mutex<HashMap<SessionId, Arc<Live>>>,
     /// One at a time is opened or closed.
     opening: tokio::sync::Mutex<()>,
-    /// Somebody waits for a session to be opened.
+    /// A request waits for a session to be opened.
     opened: Notify,
-    /// A file for each session that is open here: what a killed server leaves behind.
+    /// A file for each session that is open here: the next server reads it after a kill.
     marks: PathBuf,
     seats: Seats,
     /// Sessions that were opened so far.
@@ -192,7 +192,7 @@ impl Sessions {
         let folder = plan.folder.clone();
         // All of it reads, writes and prepares what is secret: no worker of the runtime waits for that.
         let session = blocking(|| Handle::current().block_on(self.host.start(plan)))?;
-        // The folder was looked at before: one that is behind a link by now may lead out of what is served.
+        // The folder was checked before: one that has become a link may lead out of the served folders.
         if session.workspace != folder.to_string_lossy() {
             session.close().await?;
             let reason = "a link was put in its place".to_owned();
@@ -201,8 +201,8 @@ impl Sessions {
         self.keep(session, folder, seat)
     }
 
-    /// Makes room for one more session of this identity: what it has not used for the longest is closed, it is opened again
-    /// when somebody wants it. Refused where all are at work, watched or being opened.
+    /// Makes room for one more session of this identity: its least recently used session is closed, and opened again
+    /// on demand. Refused if all are working, watched or being opened.
     pub async fn make_room(&self, identity: &Identity) -> Result<Seat, ApiError> {
         let (each, most) = (self.seats.each(), self.seats.most());
         loop {
@@ -226,7 +226,7 @@ impl Sessions {
         }
     }
 
-    /// Closes the one of these that was not used for the longest and that nobody needs; false if there is none.
+    /// Closes the least recently used of these that is not needed; false if there is none.
     async fn close_oldest(&self, of: impl Fn(&Arc<Live>) -> bool) -> bool {
         let all = self.list();
         let free = all.iter().filter(|live| live.is_free() && of(live));
@@ -253,7 +253,7 @@ impl Sessions {
         })
     }
 
-    fn keep(&self, session: Session, folder: PathBuf, seat: Seat) -> Result<Arc<Live>, HostError> {
+    fn keep(&self, session: OpenSession, folder: PathBuf, seat: Seat) -> Result<Arc<Live>, HostError> {
         let id = session.id.clone();
         let handle = session.shared_handle();
         let last = self.host.archive().last_seq(&id)?;
@@ -311,7 +311,7 @@ impl Sessions {
         closed.map(|()| true)
     }
 
-    /// Closes what nobody has used for a while. It is opened again when somebody wants it.
+    /// Closes sessions that were not used for a while. They are opened again on demand.
     pub async fn close_idle(&self) {
         let idle = |live: &Arc<Live>| {
             live.is_free() && now().saturating_sub(live.used.load(Ordering::Relaxed)) > IDLE.as_secs()
@@ -323,7 +323,7 @@ impl Sessions {
         }
     }
 
-    /// Closes everything, at the end of the server. Runs stay as they are, to be gone on with.
+    /// Closes everything, at the end of the server. Runs stay as they are and can be resumed.
     pub async fn close_all(&self) {
         let all: Vec<SessionId> = self.live.lock().keys().cloned().collect();
         for id in all {

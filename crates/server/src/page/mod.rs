@@ -1,7 +1,7 @@
 //! The status page: sessions and their bubbles, made here and kept fresh by a small script.
 //!
-//! A browser that opens an address sends the cookie and nothing else, and a cookie alone is worth nothing. So what it gets first
-//! is an empty page, whose script asks for the same address again with its half of the cookie.
+//! A browser that opens an address sends only the cookie, and a cookie alone is worth nothing. So the first response
+//! is an empty page, whose script requests the same address again with its half of the cookie.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::access::Identity;
-use crate::api::{Api, Asked, Endpoint, Named};
+use crate::api::{Api, QueryOf, Endpoint, PathOf};
 use crate::app::App;
 use crate::error::ApiError;
 
@@ -27,18 +27,18 @@ const SHOWN: usize = 100;
 const BUBBLES: usize = 500;
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-struct Look {
+struct PageQuery {
     /// The session to look at.
     #[serde(default)]
     session: Option<String>,
 }
 
 pub(crate) fn add(api: &mut Api) {
-    api.add(Endpoint::get("/", "The status page").open().query::<Look>().gives("text/html"), page)
+    api.add(Endpoint::get("/", "The status page").open().query::<PageQuery>().gives("text/html"), page)
         .add(Endpoint::get("/assets/{name}", "What the page needs").open().gives("text/plain"), asset);
 }
 
-async fn asset(Named(name): Named<String>) -> Result<Response, ApiError> {
+async fn asset(PathOf(name): PathOf<String>) -> Result<Response, ApiError> {
     let (kind, content) = match name.as_str() {
         "page.js" => ("text/javascript; charset=utf-8", include_str!("page.js")),
         "page.css" => ("text/css; charset=utf-8", include_str!("page.css")),
@@ -50,7 +50,7 @@ async fn asset(Named(name): Named<String>) -> Result<Response, ApiError> {
 async fn page(
     State(app): State<App>,
     identity: Option<Extension<Identity>>,
-    Asked(look): Asked<Look>,
+    QueryOf(look): QueryOf<PageQuery>,
     headers: HeaderMap,
 ) -> Response {
     let accepted = headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok());
@@ -168,7 +168,7 @@ const KINDS: [&str; 6] = ["approval", "rewound", "rewind_undone", "start", "inpu
 pub(crate) fn bubbles(app: &App, id: &SessionId) -> Result<(Vec<Value>, Cursor), ApiError> {
     let (frames, end) = app.host.archive().live_frames(id, &KINDS)?;
     let (mut found, mut places, mut cursor) = (Vec::<Value>::new(), HashMap::new(), Cursor::START);
-    // The place before each question that nobody has answered.
+    // The position before each open question.
     let mut open: BTreeMap<u64, Cursor> = BTreeMap::new();
     for frame in frames {
         let before = std::mem::replace(&mut cursor, frame.cursor);
@@ -210,7 +210,7 @@ pub(crate) fn bubbles(app: &App, id: &SessionId) -> Result<(Vec<Value>, Cursor),
             _ => {}
         }
     }
-    // A question that is open is told again: the page shows bubbles only.
+    // An open question is sent again: the page shows bubbles only.
     Ok((found, open.values().min().copied().unwrap_or(end)))
 }
 

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::api::{Answer, Api, Asked, Endpoint, Json};
+use crate::api::{ApiResult, Api, QueryOf, Endpoint, Json};
 use crate::app::App;
 use crate::error::ApiError;
 
@@ -21,7 +21,7 @@ struct Where {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Row {
+struct ConfigRow {
     key: String,
     value: String,
     source: String,
@@ -29,7 +29,7 @@ struct Row {
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct Rows {
-    settings: Vec<Row>,
+    settings: Vec<ConfigRow>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -79,7 +79,7 @@ pub(crate) fn add(api: &mut Api) {
     );
 }
 
-fn rows(app: &App, asked: &Where) -> Result<Vec<Row>, ApiError> {
+fn rows(app: &App, asked: &Where) -> Result<Vec<ConfigRow>, ApiError> {
     let folder = app.folder(std::path::Path::new(asked.working_dir.as_deref().unwrap_or_default()))?;
     let settings = blocking(|| app.plans.settings(&folder)).map_err(ApiError::bad)?;
     let text = |row: &Value, name: &str| match row.get(name) {
@@ -91,16 +91,16 @@ fn rows(app: &App, asked: &Where) -> Result<Vec<Row>, ApiError> {
         let (key, value) = (text(row, "key"), text(row, "value"));
         // Not even the end of a key.
         let value = if value.starts_with("set (") { "set".to_owned() } else { shown_setting(&value) };
-        Row { key, value, source: text(row, "source") }
+        ConfigRow { key, value, source: text(row, "source") }
     };
     Ok(settings.as_array().map(|rows| rows.iter().map(row).collect()).unwrap_or_default())
 }
 
-async fn all(State(app): State<App>, Asked(asked): Asked<Where>) -> Answer<Rows> {
+async fn all(State(app): State<App>, QueryOf(asked): QueryOf<Where>) -> ApiResult<Rows> {
     Ok(Json(Rows { settings: rows(&app, &asked)? }))
 }
 
-async fn trae(State(app): State<App>, Asked(asked): Asked<Where>) -> Answer<AgentConfig> {
+async fn trae(State(app): State<App>, QueryOf(asked): QueryOf<Where>) -> ApiResult<AgentConfig> {
     let values: BTreeMap<String, String> =
         rows(&app, &asked)?.into_iter().map(|row| (row.key, row.value)).collect();
     let text = |key: &str| values.get(key).cloned();

@@ -1,15 +1,15 @@
-//! Members of a request that mean nothing here.
+//! Members of a request that have no meaning here.
 //!
-//! A name that is misspelled would else be taken in silence, and the run would be another than the one that was wanted. What
-//! Trae's server knows and this one leaves out on purpose is no mistake; `docs/server.md` lists it.
+//! A misspelled name would otherwise be accepted in silence, and the run would differ from the one that was wanted. A
+//! member that Trae's server knows and this one leaves out on purpose is not a mistake; `docs/server.md` lists those.
 
-use lathe_protocol::listed;
+use lathe_protocol::list_warnings;
 use schemars::JsonSchema;
 use serde_json::Value;
 
 /// Left out, and nothing is lost by it: sessions have a trajectory and a patch anyway, and there is one agent and no console.
 const DROPPED: [&str; 5] = ["trajectory_file", "patch_path", "agent_type", "console_type", "docker_keep"];
-/// Left out, and whoever asks should know: the run is not where they think it is.
+/// Left out, and the client should know: the run is not where it expects.
 const CONTAINERS: [&str; 4] = ["docker_image", "docker_container_id", "dockerfile_path", "docker_image_file"];
 /// Of an agent mode: the configuration says these.
 const OF_MODES: [&str; 2] = ["reflection_max_rounds", "review_model_config_name"];
@@ -25,27 +25,27 @@ const OF_SESSIONS: [&str; 8] = [
     "quality_review_rules",
 ];
 
-/// What is wrong with the members of a request for a run, in words.
+/// Describes what is wrong with the members of a request for a run.
 pub(crate) fn unknown_of_run<Request: JsonSchema, Mode: JsonSchema>(request: &Value) -> Vec<String> {
     let of_run = unknown::<Request>(request, "", &DROPPED);
     let of_mode = unknown::<Mode>(&request["agent_mode_config"], "agent_mode_config.", &OF_MODES);
-    listed(of_run.chain(of_mode))
+    list_warnings(of_run.chain(of_mode))
 }
 
 /// The same of a task for a session.
 pub(crate) fn unknown_of_task<Request: JsonSchema>(request: &Value) -> Vec<String> {
     let dropped: Vec<&str> = DROPPED.into_iter().chain(OF_SESSIONS).collect();
-    listed(unknown::<Request>(request, "", &dropped))
+    list_warnings(unknown::<Request>(request, "", &dropped))
 }
 
 /// The same of an agent mode that is to be kept.
 pub(crate) fn unknown_of_mode<Mode: JsonSchema>(mode: &Value) -> Vec<String> {
-    listed(unknown::<Mode>(mode, "", &OF_MODES))
+    list_warnings(unknown::<Mode>(mode, "", &OF_MODES))
 }
 
-/// The same of something else that is to be kept.
+/// The same for another kind of request.
 pub(crate) fn unknown_of_kept<Kept: JsonSchema>(kept: &Value) -> Vec<String> {
-    listed(unknown::<Kept>(kept, "", &[]))
+    list_warnings(unknown::<Kept>(kept, "", &[]))
 }
 
 fn unknown<'a, T: JsonSchema>(
@@ -69,7 +69,7 @@ fn unknown<'a, T: JsonSchema>(
     })
 }
 
-/// A name that somebody made up, for people to read.
+/// A name chosen by a user, for people to read.
 fn shown(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(64).collect()
 }

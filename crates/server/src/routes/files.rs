@@ -1,7 +1,7 @@
-//! Files: looked at, saved, moved, removed and brought back, sent and received, watched, searched.
+//! Files: read, saved, moved, removed and restored, uploaded and downloaded, watched, searched.
 //!
-//! A client names a folder below the roots of the server, or a session, and paths inside it. The folder is the wall: every
-//! path goes through the guard that the tools have.
+//! A client names a folder below the roots of the server, or a session, and paths inside it. The folder is the wall:
+//! every path goes through the guard that the tools have.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::{Stream, StreamExt};
-use lathe_host::{Removed, blocking};
+use lathe_host::{RemovedItem, blocking};
 use lathe_workbench::{Browser, Download, FileContent, Listing, Saved, SearchFound, SearchWish, UPLOAD_MAX};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,14 +21,14 @@ use serde::{Deserialize, Serialize};
 use super::multipart::{Parts, Pieces};
 use super::workplace::Workplace;
 use crate::access::{Identity, Share, WATCHES};
-use crate::api::{Api, Asked, Endpoint, Exact, ExactAnswer, Input, Named};
+use crate::api::{Api, QueryOf, Endpoint, Exact, ExactAnswer, Input, PathOf};
 use crate::app::App;
 use crate::error::ApiError;
 
-/// How long an upload may stand still.
+/// The time for which an upload may stall.
 const PIECE_TIME: Duration = Duration::from_secs(30);
 
-/// Where a client looks.
+/// The place of a request.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 struct InFolder {
     #[serde(flatten)]
@@ -41,7 +41,7 @@ struct InFolder {
     depth: Option<u32>,
 }
 
-/// A file, and nothing else.
+/// A file; folders are refused.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct WholeFile {
     #[serde(flatten)]
@@ -106,7 +106,7 @@ struct UploadTo {
     /// The path of the new file. With a form it may be left out: then it is the name the form gives, in the workspace.
     #[serde(default)]
     relative_path: Option<String>,
-    /// What is there goes where it can be brought back from. Else nothing may be there.
+    /// An existing file is moved to where it can be restored from. Without this nothing may exist there.
     #[serde(default)]
     overwrite: Option<bool>,
 }
@@ -136,7 +136,7 @@ struct Inside {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Done {
+struct FileDone {
     success: bool,
     path: String,
 }
@@ -195,18 +195,18 @@ pub(crate) fn add(api: &mut Api) {
         .add(
             Endpoint::post("/api/file/restore", "Bring back what was removed")
                 .body::<Restore>()
-                .answer::<Removed>(),
+                .answer::<RemovedItem>(),
             restore,
         )
         .add(
             Endpoint::get("/api/files/removed", "What was removed and can be brought back")
                 .costly()
                 .query::<InFolder>()
-                .answer::<Vec<Removed>>(),
+                .answer::<Vec<RemovedItem>>(),
             removed,
         )
-        .add(Endpoint::post("/api/file/rename", "Rename or move").body::<Move>().answer::<Done>(), rename)
-        .add(Endpoint::post("/api/folder", "Make a folder").body::<NewFolder>().answer::<Done>(), make_folder)
+        .add(Endpoint::post("/api/file/rename", "Rename or move").body::<Move>().answer::<FileDone>(), rename)
+        .add(Endpoint::post("/api/folder", "Make a folder").body::<NewFolder>().answer::<FileDone>(), make_folder)
         .add(
             Endpoint::post("/files/upload", "Send a file, as it is or in a form")
                 .query::<UploadTo>()
@@ -250,7 +250,7 @@ async fn workspaces(State(app): State<App>) -> Exact<Vec<String>> {
     Exact(app.roots.iter().map(|root| root.display().to_string()).collect())
 }
 
-async fn list(State(app): State<App>, Asked(asked): Asked<InFolder>) -> ExactAnswer<Listing> {
+async fn list(State(app): State<App>, QueryOf(asked): QueryOf<InFolder>) -> ExactAnswer<Listing> {
     let browser = browser(&app, &asked.place)?;
     let inside = asked.relative_dir.unwrap_or_default();
     let listing = match asked.depth {
@@ -262,8 +262,8 @@ async fn list(State(app): State<App>, Asked(asked): Asked<InFolder>) -> ExactAns
 
 async fn session_files(
     State(app): State<App>,
-    Named(id): Named<String>,
-    Asked(asked): Asked<Inside>,
+    PathOf(id): PathOf<String>,
+    QueryOf(asked): QueryOf<Inside>,
 ) -> ExactAnswer<SessionFiles> {
     let browser = browser(&app, &Workplace::of_session(id))?;
     let listing = browser.list(asked.path.as_deref().unwrap_or_default()).await?;
@@ -271,7 +271,7 @@ async fn session_files(
     Ok(Exact(SessionFiles { files: files.collect(), path: listing.directory }))
 }
 
-async fn read(State(app): State<App>, Asked(asked): Asked<OfFile>) -> ExactAnswer<FileContent> {
+async fn read(State(app): State<App>, QueryOf(asked): QueryOf<OfFile>) -> ExactAnswer<FileContent> {
     let browser = browser(&app, &asked.place)?;
     Ok(Exact(browser.read(&asked.file, asked.offset, asked.length).await?))
 }
@@ -281,35 +281,35 @@ async fn save(State(app): State<App>, Input(save): Input<Save>) -> ExactAnswer<S
     Ok(Exact(browser.write(&save.file, save.content, save.version.as_deref()).await?))
 }
 
-async fn remove(State(app): State<App>, Asked(asked): Asked<WholeFile>) -> ExactAnswer<Deleted> {
+async fn remove(State(app): State<App>, QueryOf(asked): QueryOf<WholeFile>) -> ExactAnswer<Deleted> {
     let browser = browser(&app, &asked.place)?;
     let kept = browser.remove(&asked.file).await?;
     Ok(Exact(Deleted { success: true, path: kept.path, quarantine: kept.id }))
 }
 
-async fn removed(State(app): State<App>, Asked(asked): Asked<InFolder>) -> ExactAnswer<Vec<Removed>> {
+async fn removed(State(app): State<App>, QueryOf(asked): QueryOf<InFolder>) -> ExactAnswer<Vec<RemovedItem>> {
     let browser = browser(&app, &asked.place)?;
     Ok(Exact(browser.removed().await?))
 }
 
-async fn restore(State(app): State<App>, Input(restore): Input<Restore>) -> ExactAnswer<Removed> {
+async fn restore(State(app): State<App>, Input(restore): Input<Restore>) -> ExactAnswer<RemovedItem> {
     let browser = browser(&app, &restore.place)?;
     Ok(Exact(browser.restore(&restore.id).await?))
 }
 
-async fn rename(State(app): State<App>, Input(asked): Input<Move>) -> ExactAnswer<Done> {
+async fn rename(State(app): State<App>, Input(asked): Input<Move>) -> ExactAnswer<FileDone> {
     let browser = browser(&app, &asked.place)?;
     browser.rename(&asked.file, &asked.to).await?;
-    Ok(Exact(Done { success: true, path: asked.to }))
+    Ok(Exact(FileDone { success: true, path: asked.to }))
 }
 
-async fn make_folder(State(app): State<App>, Input(asked): Input<NewFolder>) -> ExactAnswer<Done> {
+async fn make_folder(State(app): State<App>, Input(asked): Input<NewFolder>) -> ExactAnswer<FileDone> {
     let browser = browser(&app, &asked.place)?;
     browser.make_folder(&asked.folder).await?;
-    Ok(Exact(Done { success: true, path: asked.folder }))
+    Ok(Exact(FileDone { success: true, path: asked.folder }))
 }
 
-async fn search(State(app): State<App>, Asked(asked): Asked<Search>) -> ExactAnswer<SearchFound> {
+async fn search(State(app): State<App>, QueryOf(asked): QueryOf<Search>) -> ExactAnswer<SearchFound> {
     let browser = browser(&app, &asked.place)?;
     let wish = SearchWish {
         pattern: asked.q,
@@ -324,13 +324,13 @@ async fn search(State(app): State<App>, Asked(asked): Asked<Search>) -> ExactAns
 
 async fn download(
     State(app): State<App>,
-    Asked(asked): Asked<OfFile>,
+    QueryOf(asked): QueryOf<OfFile>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let browser = browser(&app, &asked.place)?;
     let (name, size, mut sent) = browser.send(&asked.file).await?;
     let ranged = headers.get(header::RANGE).and_then(|range| range.to_str().ok());
-    // The query says which bytes; else the header does, where it names one range.
+    // The query says which bytes; without it the header does, if it names one range.
     let (bytes, status) = match (asked.offset, asked.length, ranged.and_then(|range| byte_range(range, size)))
     {
         (None, None, None) => (0..size, StatusCode::OK),
@@ -350,7 +350,7 @@ async fn download(
         }
     };
     sent.only(bytes.clone()).map_err(|error| ApiError::own_file("The file cannot be read", &error))?;
-    // Never shown in the page's own place, whatever it is.
+    // Never shown as a page of this origin, for any type of content.
     let disposition = format!("attachment; filename*=UTF-8''{}", encoded(&name));
     let disposition = HeaderValue::from_str(&disposition).unwrap_or(HeaderValue::from_static("attachment"));
     let mut headers = HeaderMap::from_iter([
@@ -412,7 +412,7 @@ fn value(request: &Request, name: header::HeaderName) -> Option<String> {
 async fn upload(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
-    Asked(asked): Asked<UploadTo>,
+    QueryOf(asked): QueryOf<UploadTo>,
     request: Request,
 ) -> ExactAnswer<Uploaded> {
     let browser = browser(&app, &asked.place)?;
@@ -468,7 +468,7 @@ fn broken(piece: Result<Bytes, axum::Error>) -> Result<Bytes, ApiError> {
 async fn watch(
     State(app): State<App>,
     Extension(share): Extension<Share>,
-    Asked(asked): Asked<InFolder>,
+    QueryOf(asked): QueryOf<InFolder>,
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ApiError> {
     // An answer without an end is for those only who know that it has none.
@@ -481,7 +481,7 @@ async fn watch(
         ApiError::too_many(format!("A token watches {WATCHES} folders at once; end another watch first."))
     })?;
     let watching = blocking(|| app.watches.watch(&browser))?;
-    // Whoever listens knows from the first word on that nothing is missed any more.
+    // From the first message on, the listener misses nothing.
     let first = futures::stream::once(async { Ok(Event::default().event("ready").data("{}")) });
     let rest = futures::stream::unfold((watching, permit), |(mut watching, permit)| async {
         let data = watching.next().await?;

@@ -1,8 +1,8 @@
-//! Git of a folder, with ai-ide's names and shapes. Nothing is staged or committed that nobody asked for.
+//! Git of a folder, with ai-ide's names and shapes. Nothing is staged or committed unless a request says so.
 
 use axum::Extension;
 use axum::extract::State;
-use lathe_host::Removed;
+use lathe_host::RemovedItem;
 use lathe_workbench::{CommitWish, GitCommit, GitPlace, GitStatus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ struct DiffOf {
     path: Option<String>,
     #[serde(default)]
     context_lines: Option<u32>,
-    /// What is staged, not what the files are.
+    /// The staged content instead of the files.
     #[serde(default)]
     staged: Option<bool>,
     /// Given back as it is.
@@ -47,7 +47,7 @@ struct ShowOf {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Shown {
+struct FileAtRevision {
     content: String,
 }
 
@@ -59,15 +59,15 @@ struct FilesOf {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Done {
+struct GitDone {
     success: bool,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct CheckedOut {
     success: bool,
-    /// What the files were; each can be brought back.
-    removed: Vec<Removed>,
+    /// The files before; each can be restored.
+    removed: Vec<RemovedItem>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -115,10 +115,10 @@ pub(crate) fn add(api: &mut Api) {
         status,
     )
     .add(look("/api/git/diff", "The difference to the last commit").body::<DiffOf>().answer::<Diff>(), diff)
-    .add(look("/api/git/show", "A file as it is in a commit").body::<ShowOf>().answer::<Shown>(), show)
+    .add(look("/api/git/show", "A file as it is in a commit").body::<ShowOf>().answer::<FileAtRevision>(), show)
     .add(look("/api/git/log", "Commits, newest first").body::<LogOf>().answer::<Log>(), log)
-    .add(act("/api/git/add", "Stage files").body::<FilesOf>().answer::<Done>(), stage)
-    .add(act("/api/git/reset", "Take files out of what is staged").body::<FilesOf>().answer::<Done>(), reset)
+    .add(act("/api/git/add", "Stage files").body::<FilesOf>().answer::<GitDone>(), stage)
+    .add(act("/api/git/reset", "Take files out of what is staged").body::<FilesOf>().answer::<GitDone>(), reset)
     .add(
         act("/api/git/checkout", "Bring files back to what git has; what they were is kept")
             .body::<FilesOf>()
@@ -126,7 +126,7 @@ pub(crate) fn add(api: &mut Api) {
         checkout,
     )
     .add(act("/api/git/commit", "Commit what is staged").body::<CommitOf>().answer::<Committed>(), commit)
-    .add(act("/api/git/init", "Make a folder a repository").body::<Workplace>().answer::<Done>(), init);
+    .add(act("/api/git/init", "Make a folder a repository").body::<Workplace>().answer::<GitDone>(), init);
 }
 
 async fn place(app: &App, asked: &Workplace) -> Result<GitPlace, ApiError> {
@@ -145,10 +145,10 @@ async fn diff(State(app): State<App>, Input(asked): Input<DiffOf>) -> ExactAnswe
     Ok(Exact(Diff { diff, request_id: asked.request_id }))
 }
 
-async fn show(State(app): State<App>, Input(asked): Input<ShowOf>) -> ExactAnswer<Shown> {
+async fn show(State(app): State<App>, Input(asked): Input<ShowOf>) -> ExactAnswer<FileAtRevision> {
     let git = place(&app, &asked.place).await?;
     let content = git.show(&asked.path, asked.revision.as_deref().unwrap_or("HEAD")).await?;
-    Ok(Exact(Shown { content }))
+    Ok(Exact(FileAtRevision { content }))
 }
 
 async fn log(State(app): State<App>, Input(asked): Input<LogOf>) -> ExactAnswer<Log> {
@@ -156,14 +156,14 @@ async fn log(State(app): State<App>, Input(asked): Input<LogOf>) -> ExactAnswer<
     Ok(Exact(Log { commits: git.log(asked.limit.unwrap_or(10), asked.offset.unwrap_or(0)).await? }))
 }
 
-async fn stage(State(app): State<App>, Input(asked): Input<FilesOf>) -> ExactAnswer<Done> {
+async fn stage(State(app): State<App>, Input(asked): Input<FilesOf>) -> ExactAnswer<GitDone> {
     place(&app, &asked.place).await?.add(&asked.files).await?;
-    Ok(Exact(Done { success: true }))
+    Ok(Exact(GitDone { success: true }))
 }
 
-async fn reset(State(app): State<App>, Input(asked): Input<FilesOf>) -> ExactAnswer<Done> {
+async fn reset(State(app): State<App>, Input(asked): Input<FilesOf>) -> ExactAnswer<GitDone> {
     place(&app, &asked.place).await?.reset(&asked.files).await?;
-    Ok(Exact(Done { success: true }))
+    Ok(Exact(GitDone { success: true }))
 }
 
 async fn checkout(State(app): State<App>, Input(asked): Input<FilesOf>) -> ExactAnswer<CheckedOut> {
@@ -190,7 +190,7 @@ async fn commit(
     Ok(Exact(Committed { success: true, hash }))
 }
 
-async fn init(State(app): State<App>, Input(asked): Input<Workplace>) -> ExactAnswer<Done> {
+async fn init(State(app): State<App>, Input(asked): Input<Workplace>) -> ExactAnswer<GitDone> {
     app.workbench.git_init(&asked.folder(&app)?, &app.roots).await?;
-    Ok(Exact(Done { success: true }))
+    Ok(Exact(GitDone { success: true }))
 }

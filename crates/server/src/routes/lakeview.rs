@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::runs::admin;
 use crate::access::Identity;
-use crate::api::{Answer, Api, Endpoint, Input, Json};
+use crate::api::{ApiResult, Api, Endpoint, Input, Json};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::live::{Live, SessionWork};
@@ -29,15 +29,16 @@ use crate::live::{Live, SessionWork};
 /// Steps that one request may name.
 const STEPS_MAX: usize = 1_000;
 
-/// Which steps are to be summed up.
+/// The steps to summarise.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct SummaryRequest {
     #[serde(default)]
     session_id: Option<String>,
-    /// Steps of the last run, made anew; at most 1,000. All that have ended if left out; what was said of them before is kept.
+    /// Steps of the last run, summarised again; at most 1,000. Without a list all steps that have ended; their
+    /// earlier summaries are kept.
     #[serde(default)]
     step_numbers: Option<Vec<u32>>,
-    /// Whether the summaries are kept in the session, and so reach whoever watches it.
+    /// Store the summaries in the session, so that every client that watches it gets them.
     #[serde(default = "yes")]
     update_trajectory: bool,
     /// A trajectory file of this server, instead of the session (admin).
@@ -86,7 +87,7 @@ pub(crate) fn add(api: &mut Api) {
     );
 }
 
-/// What a request comes to.
+/// The result of a request.
 struct Work {
     app: App,
     id: SessionId,
@@ -99,8 +100,8 @@ struct Work {
     keep: bool,
 }
 
-/// Turns in sessions that are not open here: each step is summed up and written down before the next of the same session is,
-/// whoever asks for it. Sessions do not wait for each other, and a list of steps is waited for one step at a time.
+/// Turns in sessions that are not open here: each step is summarised and stored before the next of the same session,
+/// for all clients. Sessions do not wait for each other, and a list of steps waits for one step at a time.
 #[derive(Default)]
 pub(crate) struct Turns(Mutex<HashMap<SessionId, Arc<tokio::sync::Mutex<()>>>>);
 
@@ -108,7 +109,7 @@ impl Turns {
     async fn of(&self, id: &SessionId) -> tokio::sync::OwnedMutexGuard<()> {
         let turn = {
             let mut all = self.0.lock();
-            // Only these of sessions that somebody waits in are kept.
+            // Only the turns of sessions with a waiting request are kept.
             all.retain(|_, turn| Arc::strong_count(turn) > 1);
             Arc::clone(all.entry(id.clone()).or_default())
         };
@@ -135,7 +136,7 @@ impl Work {
         let ended: HashSet<u32> = all.iter().copied().collect();
         let (steps, anew) = match request.step_numbers {
             Some(steps) => {
-                // One that is named twice is made anew once.
+                // A step that is named twice is summarised once.
                 let mut named = HashSet::new();
                 (steps.into_iter().filter(|step| named.insert(*step)).collect(), true)
             }
@@ -207,7 +208,7 @@ fn of_file(app: &App, file: &Path) -> Result<SessionId, ApiError> {
     if file.parent() != Some(&ours) {
         return Err(wrong());
     }
-    // The file of a later run has its number behind the id.
+    // The file of a later run has its number after the id.
     app.session(stem).or_else(|_| app.session(stem.rsplit_once('-').map_or(stem, |(id, _)| id)))
 }
 
@@ -215,7 +216,7 @@ async fn summary(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
     Input(request): Input<SummaryRequest>,
-) -> Answer<Summaries> {
+) -> ApiResult<Summaries> {
     let work = blocking(|| Work::of(&app, &identity, request))?;
     // If the client goes away this future is dropped, and the question with it.
     let cancel = CancellationToken::new();
@@ -241,7 +242,7 @@ async fn stream(
         let cancel = CancellationToken::new();
         tokio::select! {
             () = tell(&work, &sender, &cancel) => {}
-            // Nobody listens any more.
+            // The client is gone.
             () = sender.closed() => {}
         }
     });

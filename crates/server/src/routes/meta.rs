@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::access::{Identity, Role, cookie_name, cookie_of, wrong_token};
-use crate::api::{Answer, Api, Endpoint, Exact, Input, Json};
+use crate::api::{ApiResult, Api, Endpoint, Exact, Input, Json};
 use crate::app::App;
 use crate::connections::Peer;
 use crate::error::ApiError;
@@ -25,7 +25,8 @@ struct Health {
 struct SignIn {
     #[serde(default)]
     token: Option<String>,
-    /// What `lathe serve --open` hands to a browser instead of a token. It works once, within a minute, from this machine.
+    /// The code that `lathe serve --open` hands to a browser instead of a token. It works once, within a minute, from
+    /// this machine.
     #[serde(default)]
     code: Option<String>,
 }
@@ -40,8 +41,8 @@ struct Who {
 struct SignedInAs {
     name: String,
     role: Role,
-    /// The other half of the cookie: sent as `X-Lathe-Page`, or on a WebSocket as the protocol `lathe.page.HALF` beside
-    /// `lathe`. The cookie is worth nothing without it.
+    /// The other half of the cookie: sent as `X-Lathe-Page`, or on a WebSocket as the protocol `lathe.page.HALF` next
+    /// to `lathe`. The cookie is worth nothing without it.
     page: String,
 }
 
@@ -118,7 +119,7 @@ async fn sign_out(State(app): State<App>, headers: HeaderMap) -> Json<Value> {
     Json(json!({ "signed_out": true }))
 }
 
-async fn who(Extension(identity): Extension<Identity>) -> Answer<Who> {
+async fn who(Extension(identity): Extension<Identity>) -> ApiResult<Who> {
     Ok(Json(Who { name: identity.name.to_string(), role: identity.role }))
 }
 

@@ -1,4 +1,4 @@
-//! What there is to ask.
+//! The routes, one file for each group.
 
 pub(crate) mod config;
 mod fields;
@@ -18,11 +18,11 @@ mod workplace;
 
 use axum::Router;
 
-use crate::api::{Api, Table};
+use crate::api::{Api, RouteTable};
 use crate::app::App;
 
 /// The whole table.
-pub(crate) fn all() -> (Router<App>, Table) {
+pub(crate) fn all() -> (Router<App>, RouteTable) {
     let mut api = Api::new();
     add(&mut api);
     api.finish()

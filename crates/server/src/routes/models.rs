@@ -1,22 +1,23 @@
-//! Models under names of one's own. A key goes in and never comes out: it is in the key store of the host, and what is kept
-//! here says only that there is one.
+//! Models under names of the user's own. A key goes in and never comes out: it is in the key store of the host, and
+//! the file here says only that there is one.
 //!
-//! A key is stored under a name made of the model's and of the address it is for, and all of a change happens under one
-//! lock. So whatever two admins do at the same time, a key is found only with the address it was given for.
+//! A key is stored under a name made of the model's name and of the address it is for, and all of a change happens
+//! under one lock. So a key is found only with the address it was given for, even if two admins write at the same
+//! time.
 
 use std::collections::BTreeMap;
 
 use axum::extract::State;
 use lathe_host::{ModelRequest, ModelSource, Overrides, address_refusal, blocking, kept_as};
-use lathe_plan::Given;
-use lathe_protocol::{Digest, ModelChoice, Reach, plain_address};
+use lathe_plan::GivenOptions;
+use lathe_protocol::{Digest, ModelChoice, NetworkReach, plain_address};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::fields;
 use crate::access::Role;
-use crate::api::{Answer, Api, Endpoint, Input, Json, Named, parse};
+use crate::api::{ApiResult, Api, Endpoint, Input, Json, PathOf, parse};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::settings::{good_name, unknown_setting};
@@ -25,14 +26,14 @@ const FILE: &str = "models.json";
 const MODELS_MAX: usize = 200;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Kept {
+struct StoredModel {
     provider: String,
     model: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     base_url: Option<String>,
 }
 
-type AllKept = BTreeMap<String, Kept>;
+type AllKept = BTreeMap<String, StoredModel>;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct ModelInput {
@@ -57,14 +58,14 @@ struct ModelRow {
 #[derive(Debug, Serialize, JsonSchema)]
 struct ProviderRow {
     name: &'static str,
-    /// Where its key is: `environment`, `stored`, `not_needed`, `missing`.
+    /// The place of its key: `environment`, `stored`, `not_needed`, `missing`.
     key: &'static str,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct Models {
     models: Vec<ModelRow>,
-    /// What Lathe knows by itself.
+    /// The built-in entries.
     providers: Vec<ProviderRow>,
 }
 
@@ -105,8 +106,8 @@ pub(crate) fn add(api: &mut Api) {
 
 /// The name of a model's key in the key store. It holds the provider and the address: a key belongs to the place it was
 /// given for.
-fn key_name(name: &str, kept: &Kept) -> String {
-    // Two names never share a key: what is no letter or digit is written by its number.
+fn key_name(name: &str, kept: &StoredModel) -> String {
+    // Two names never share a key: a character that is not a letter or digit is written by its number.
     let word: String = name
         .chars()
         .map(|c| {
@@ -121,7 +122,7 @@ fn key_name(name: &str, kept: &Kept) -> String {
     format!("server_model_{word}_at_{}", Digest::of(place.as_bytes()).short())
 }
 
-fn row(app: &App, name: &str, kept: &Kept) -> Result<ModelRow, ApiError> {
+fn row(app: &App, name: &str, kept: &StoredModel) -> Result<ModelRow, ApiError> {
     Ok(ModelRow {
         name: name.to_owned(),
         provider: kept.provider.clone(),
@@ -131,13 +132,13 @@ fn row(app: &App, name: &str, kept: &Kept) -> Result<ModelRow, ApiError> {
     })
 }
 
-fn named(app: &App, name: &str) -> Result<Kept, ApiError> {
+fn named(app: &App, name: &str) -> Result<StoredModel, ApiError> {
     let kept: AllKept = app.settings.read(FILE)?;
     kept.get(name).cloned().ok_or_else(|| ApiError::not_found("There is no model of that name."))
 }
 
 /// Chooses the model of this name. An admin has put its address and key there, so every client that may run may use it.
-pub(crate) fn choose(app: &App, name: &str, given: &mut Given) -> Result<(), ApiError> {
+pub(crate) fn choose(app: &App, name: &str, given: &mut GivenOptions) -> Result<(), ApiError> {
     let all: AllKept = app.settings.read(FILE)?;
     let kept =
         all.get(name).cloned().ok_or_else(|| unknown_setting("model_config_name", name, all.keys()))?;
@@ -185,21 +186,21 @@ fn gone(name: &str) -> ApiError {
     ))
 }
 
-fn is_it(kept: &Kept, choice: &ModelChoice) -> bool {
+fn is_it(kept: &StoredModel, choice: &ModelChoice) -> bool {
     kept.provider.to_lowercase() == choice.provider
         && kept.model == choice.model
         && kept.base_url.as_deref().map(plain_address) == choice.base_url
 }
 
-/// Makes the model of a new session the kept one of this name: without an address of its own it is at its provider's, whatever
-/// the settings say of others.
+/// Makes the kept model of this name the model of a new session: without an address of its own it is at its
+/// provider's, regardless of settings for other models.
 pub(crate) fn ask_named(app: &App, name: &str, request: &mut ModelRequest) -> Result<(), ApiError> {
     let kept = named(app, name)?;
     ask_kept(app, name, &kept, request)
 }
 
 /// Makes a request one for a kept model: its address, and the key that was given for it.
-fn ask_kept(app: &App, name: &str, kept: &Kept, request: &mut ModelRequest) -> Result<(), ApiError> {
+fn ask_kept(app: &App, name: &str, kept: &StoredModel, request: &mut ModelRequest) -> Result<(), ApiError> {
     request.provider = Some(kept.provider.clone());
     request.model = Some(kept.model.clone());
     request.base_url.clone_from(&kept.base_url);
@@ -211,8 +212,8 @@ fn ask_kept(app: &App, name: &str, kept: &Kept, request: &mut ModelRequest) -> R
     Ok(())
 }
 
-/// Refuses an address that whoever asks over the wire may not make this server speak to.
-pub(crate) fn allowed(app: &App, base_url: &str) -> Result<Reach, ApiError> {
+/// Refuses an address that a client over the wire may not make this server connect to.
+pub(crate) fn allowed(app: &App, base_url: &str) -> Result<NetworkReach, ApiError> {
     let reach = app.plans.reach(base_url);
     match address_refusal(reach, base_url) {
         None => Ok(reach),
@@ -222,7 +223,7 @@ pub(crate) fn allowed(app: &App, base_url: &str) -> Result<Reach, ApiError> {
     }
 }
 
-async fn list(State(app): State<App>) -> Answer<Models> {
+async fn list(State(app): State<App>) -> ApiResult<Models> {
     blocking(|| {
         let kept: AllKept = app.settings.read(FILE)?;
         let providers =
@@ -234,18 +235,18 @@ async fn list(State(app): State<App>) -> Answer<Models> {
     })
 }
 
-async fn get(State(app): State<App>, Named(name): Named<String>) -> Answer<ModelRow> {
+async fn get(State(app): State<App>, PathOf(name): PathOf<String>) -> ApiResult<ModelRow> {
     blocking(|| Ok(Json(row(&app, &name, &named(&app, &name)?)?)))
 }
 
 async fn put(
     State(app): State<App>,
-    Named(name): Named<String>,
+    PathOf(name): PathOf<String>,
     Input(given): Input<Map<String, Value>>,
-) -> Answer<ModelRow> {
+) -> ApiResult<ModelRow> {
     good_name(&name)?;
     let given = Value::Object(given);
-    // What is kept is used later, when nobody reads warnings.
+    // A stored entry is used later, where no one reads warnings.
     if let Some(unknown) = fields::unknown_of_kept::<ModelInput>(&given).into_iter().next() {
         return Err(ApiError::unprocessable(unknown));
     }
@@ -264,7 +265,7 @@ async fn put(
         allowed(&app, url)?;
     }
     blocking(|| {
-        let kept = Kept { provider, model, base_url };
+        let kept = StoredModel { provider, model, base_url };
         // Reading, the key and writing are one change: two writers cannot mix.
         app.settings.change(FILE, |all: &mut AllKept| {
             if all.len() >= MODELS_MAX && !all.contains_key(&name) {
@@ -296,9 +297,9 @@ pub(crate) fn no_secret_inside(base_url: &str) -> Result<(), ApiError> {
     ))
 }
 
-async fn test(State(app): State<App>, Named(name): Named<String>) -> Answer<Tested> {
+async fn test(State(app): State<App>, PathOf(name): PathOf<String>) -> ApiResult<Tested> {
     let kept = blocking(|| named(&app, &name))?;
-    let reach = kept.base_url.as_ref().map_or(Ok(Reach::Anywhere), |url| allowed(&app, url));
+    let reach = kept.base_url.as_ref().map_or(Ok(NetworkReach::Anywhere), |url| allowed(&app, url));
     let reach = match reach {
         Ok(reach) => reach,
         Err(error) => return Ok(Json(Tested { ok: false, detail: error.detail })),
@@ -309,7 +310,7 @@ async fn test(State(app): State<App>, Named(name): Named<String>) -> Answer<Test
     Ok(Json(Tested { ok, detail }))
 }
 
-async fn delete(State(app): State<App>, Named(name): Named<String>) -> Answer<Deleted> {
+async fn delete(State(app): State<App>, PathOf(name): PathOf<String>) -> ApiResult<Deleted> {
     blocking(|| {
         app.settings.change(FILE, |all: &mut AllKept| {
             let Some(kept) = all.remove(&name) else {

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::fields;
 use super::runs::client_wish;
-use crate::api::{Api, Asked, Endpoint, Exact, ExactAnswer, Input, Named, parse};
+use crate::api::{Api, QueryOf, Endpoint, Exact, ExactAnswer, Input, PathOf, parse};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::settings::{good_name, unknown_setting};
@@ -22,7 +22,7 @@ const FILE: &str = "modes.json";
 const MODES_MAX: usize = 500;
 /// Characters of a system prompt.
 const PROMPT_MAX: usize = 100_000;
-/// Characters of instructions: they are told with the first task, which they must not drown.
+/// Characters of instructions: they go with the first task, which they must not drown.
 const INSTRUCTIONS_MAX: usize = 8_000;
 /// Characters of rules for reviews.
 pub(crate) const RULES_MAX: usize = 20_000;
@@ -53,7 +53,7 @@ pub(crate) struct AgentMode {
     pub enable_quality_review: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quality_review_rules: Option<String>,
-    /// Whether a failing verdict keeps the task from ending.
+    /// A failing verdict keeps the task from ending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quality_review_gate: Option<bool>,
     /// Only these tools, and the one that ends the task.
@@ -82,7 +82,7 @@ struct Prompt {
     prompt: String,
 }
 
-type Kept = BTreeMap<String, AgentMode>;
+type StoredModes = BTreeMap<String, AgentMode>;
 
 pub(crate) fn add(api: &mut Api) {
     api.add(Endpoint::get("/api/modes", "The agent modes").answer::<Modes>(), list)
@@ -117,7 +117,7 @@ impl AgentMode {
         few_tools("tool_whitelist", self.tool_whitelist.as_deref())
     }
 
-    /// Who the agent is told to be; none if that is Lathe's own.
+    /// The persona of the agent; none for Lathe's own.
     pub fn persona(&self) -> Option<Persona> {
         let given = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
         let system = given(&self.system_prompt).and_then(|text| match text.trim() {
@@ -152,7 +152,8 @@ pub(crate) fn few_tools(name: &str, tools: Option<&[String]>) -> Result<(), ApiE
     }
 }
 
-/// The agent mode of a run: the one it brings along, or the one it names; a prompt beside it counts where the mode has none.
+/// The agent mode of a run: the one it contains, or the one it names; a prompt given with it counts where the mode
+/// has none.
 pub(crate) fn chosen(
     app: &App,
     name: Option<&str>,
@@ -162,7 +163,7 @@ pub(crate) fn chosen(
     let mut mode = match (given, name) {
         (Some(given), _) => given.clone(),
         (None, Some(name)) => {
-            let all: Kept = blocking(|| app.settings.read(FILE))?;
+            let all: StoredModes = blocking(|| app.settings.read(FILE))?;
             all.get(name).cloned().ok_or_else(|| unknown_setting("agent_mode", name, all.keys()))?
         }
         (None, None) => AgentMode::default(),
@@ -175,27 +176,27 @@ pub(crate) fn chosen(
 }
 
 fn kept(app: &App, name: &str) -> Result<AgentMode, ApiError> {
-    let kept: Kept = app.settings.read(FILE)?;
+    let kept: StoredModes = app.settings.read(FILE)?;
     kept.get(name).cloned().ok_or_else(|| ApiError::not_found("There is no such agent mode."))
 }
 
 async fn list(State(app): State<App>) -> ExactAnswer<Modes> {
-    let kept: Kept = blocking(|| app.settings.read(FILE))?;
+    let kept: StoredModes = blocking(|| app.settings.read(FILE))?;
     Ok(Exact(Modes { modes: kept.into_values().collect() }))
 }
 
-async fn get(State(app): State<App>, Named(name): Named<String>) -> ExactAnswer<AgentMode> {
+async fn get(State(app): State<App>, PathOf(name): PathOf<String>) -> ExactAnswer<AgentMode> {
     Ok(Exact(blocking(|| kept(&app, &name))?))
 }
 
 async fn put(
     State(app): State<App>,
-    Named(name): Named<String>,
+    PathOf(name): PathOf<String>,
     Input(given): Input<Map<String, Value>>,
 ) -> ExactAnswer<AgentMode> {
     good_name(&name)?;
     let given = Value::Object(given);
-    // What is kept is used later, when nobody reads warnings.
+    // A stored entry is used later, where no one reads warnings.
     if let Some(unknown) = fields::unknown_of_mode::<AgentMode>(&given).into_iter().next() {
         return Err(ApiError::unprocessable(unknown));
     }
@@ -205,7 +206,7 @@ async fn put(
     mode.mode_name.clone_from(&name);
     let done = mode.clone();
     blocking(|| {
-        app.settings.change(FILE, |kept: &mut Kept| {
+        app.settings.change(FILE, |kept: &mut StoredModes| {
             if kept.len() >= MODES_MAX && !kept.contains_key(&name) {
                 return Err(ApiError::conflict(format!("There are {MODES_MAX} agent modes already.")));
             }
@@ -246,8 +247,8 @@ async fn check_tools(app: &App, names: &[String]) -> Result<(), ApiError> {
     Ok(())
 }
 
-async fn delete(State(app): State<App>, Named(name): Named<String>) -> ExactAnswer<Deleted> {
-    let deleted = blocking(|| app.settings.change(FILE, |kept: &mut Kept| Ok(kept.remove(&name).is_some())))?;
+async fn delete(State(app): State<App>, PathOf(name): PathOf<String>) -> ExactAnswer<Deleted> {
+    let deleted = blocking(|| app.settings.change(FILE, |kept: &mut StoredModes| Ok(kept.remove(&name).is_some())))?;
     if deleted {
         Ok(Exact(Deleted { deleted }))
     } else {
@@ -255,7 +256,7 @@ async fn delete(State(app): State<App>, Named(name): Named<String>) -> ExactAnsw
     }
 }
 
-async fn prompt(State(app): State<App>, Asked(asked): Asked<WhichPrompt>) -> ExactAnswer<Prompt> {
+async fn prompt(State(app): State<App>, QueryOf(asked): QueryOf<WhichPrompt>) -> ExactAnswer<Prompt> {
     let folder = app.folder(Path::new(""))?;
     let built_in = |toolset: Toolset| app.host.archive().system_text(toolset, &folder);
     let of_toolset = || Toolset::ALL.into_iter().find(|toolset| toolset.as_str() == asked.name);

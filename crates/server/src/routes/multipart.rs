@@ -28,7 +28,7 @@ pub(super) fn boundary(kind: &str) -> Option<String> {
 
 pub(super) struct Parts {
     body: Pieces,
-    /// What was read and not given yet.
+    /// Bytes that were read and not given yet.
     held: Vec<u8>,
     /// The end of a part: a line break and the boundary.
     end: Vec<u8>,

@@ -1,5 +1,4 @@
-//! Documents beside the workspace, with the names of the server fork. Who asks here reaches the same shelf as the tool of a
-//! session.
+//! Online documents, with the names of the server fork. A request reaches the same shelf as the tool of a session.
 
 use axum::extract::State;
 use lathe_host::{Shelf, ShelfError, blocking};
@@ -8,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::access::Role;
-use crate::api::{Api, Asked, Endpoint, Exact, ExactAnswer, Input, Named};
+use crate::api::{Api, QueryOf, Endpoint, Exact, ExactAnswer, Input, PathOf};
 use crate::app::App;
 use crate::error::ApiError;
 
@@ -59,7 +58,7 @@ struct WhichVersion {
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Shown {
+struct DocumentView {
     document_id: String,
     version: u32,
     title: String,
@@ -71,7 +70,7 @@ struct Shown {
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct Items {
-    items: Vec<Shown>,
+    items: Vec<DocumentView>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -89,7 +88,7 @@ struct Versions {
     versions: Vec<VersionRow>,
     /// The document as it was, if a version was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    document: Option<Shown>,
+    document: Option<DocumentView>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -113,12 +112,12 @@ pub(crate) fn add(api: &mut Api) {
         Endpoint::post("/online/docs/detail", "One document")
             .role(Role::Viewer)
             .body::<Which>()
-            .answer::<Shown>(),
+            .answer::<DocumentView>(),
         detail,
     )
-    .add(Endpoint::post("/online/docs/create", "Make a document").body::<Create>().answer::<Shown>(), create)
+    .add(Endpoint::post("/online/docs/create", "Make a document").body::<Create>().answer::<DocumentView>(), create)
     .add(
-        Endpoint::post("/online/report/create", "Make a document").body::<Create>().answer::<Shown>(),
+        Endpoint::post("/online/report/create", "Make a document").body::<Create>().answer::<DocumentView>(),
         create,
     )
     .add(
@@ -140,7 +139,7 @@ fn shelf(app: &App) -> Result<Shelf, ApiError> {
     Ok(blocking(|| app.host.archive().shelf(&plan))?)
 }
 
-/// What the store or the service says of a failure.
+/// The message of the store or the service about a failure.
 fn failed(error: ShelfError) -> ApiError {
     match error {
         ShelfError { words, disk_full: true } => ApiError::disk_full(words),
@@ -149,16 +148,16 @@ fn failed(error: ShelfError) -> ApiError {
     }
 }
 
-fn shown(document: Document) -> Shown {
+fn shown(document: Document) -> DocumentView {
     let Document { document_id, version, title, description, content, updated_at } = document;
-    Shown { document_id, version, title, description, content: Some(content), updated_at }
+    DocumentView { document_id, version, title, description, content: Some(content), updated_at }
 }
 
 async fn search(State(app): State<App>, Input(asked): Input<Search>) -> ExactAnswer<Items> {
     let size = asked.page_size.unwrap_or(20).clamp(1, PAGE_MAX);
     let page = asked.page_num.unwrap_or(1).max(1);
     let found = shelf(&app)?.search(asked.keyword.unwrap_or_default(), page, size).await.map_err(failed)?;
-    let row = |DocumentRow { document_id, version, title, description, updated_at }| Shown {
+    let row = |DocumentRow { document_id, version, title, description, updated_at }| DocumentView {
         document_id,
         version,
         title,
@@ -169,11 +168,11 @@ async fn search(State(app): State<App>, Input(asked): Input<Search>) -> ExactAns
     Ok(Exact(Items { items: found.into_iter().map(row).collect() }))
 }
 
-async fn detail(State(app): State<App>, Input(asked): Input<Which>) -> ExactAnswer<Shown> {
+async fn detail(State(app): State<App>, Input(asked): Input<Which>) -> ExactAnswer<DocumentView> {
     Ok(Exact(shown(shelf(&app)?.detail(asked.document_id).await.map_err(failed)?)))
 }
 
-async fn create(State(app): State<App>, Input(asked): Input<Create>) -> ExactAnswer<Shown> {
+async fn create(State(app): State<App>, Input(asked): Input<Create>) -> ExactAnswer<DocumentView> {
     if asked.title.trim().is_empty() {
         return Err(ApiError::unprocessable("`title` is empty."));
     }
@@ -195,8 +194,8 @@ async fn edit(State(app): State<App>, Input(asked): Input<Edit>) -> ExactAnswer<
 
 async fn versions(
     State(app): State<App>,
-    Named(id): Named<String>,
-    Asked(asked): Asked<WhichVersion>,
+    PathOf(id): PathOf<String>,
+    QueryOf(asked): QueryOf<WhichVersion>,
 ) -> ExactAnswer<Versions> {
     let shelf = shelf(&app)?;
     let missing = || ApiError::not_found("There is no such document or version.");

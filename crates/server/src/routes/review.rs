@@ -2,13 +2,13 @@
 
 use axum::Extension;
 use axum::extract::State;
-use lathe_host::{FileReview, HostError, ReviewWish, Reviewed, blocking, blocking_in_turn};
+use lathe_host::{FileReview, HostError, ReviewWish, ReviewOutcome, blocking, blocking_in_turn};
 use lathe_protocol::{CommandBody, Event, Fact, ReceiptAnswer, RunNo, SessionId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::access::Identity;
-use crate::api::{Api, Asked, Endpoint, Exact, ExactAnswer, Input, Named};
+use crate::api::{Api, QueryOf, Endpoint, Exact, ExactAnswer, Input, PathOf};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::live::{Claimed, SessionWork};
@@ -23,7 +23,7 @@ struct OfRun {
     run: Option<u32>,
 }
 
-/// Which edits are meant: hunks by their ids, those of a file, or all.
+/// The edits: hunks by their ids, those of a file, or all.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 struct Chosen {
     #[serde(default)]
@@ -41,7 +41,7 @@ struct Chosen {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Done {
+struct ReviewDone {
     success: bool,
     /// The edits as they are now.
     files: Vec<FileReview>,
@@ -55,21 +55,21 @@ pub(crate) fn add(api: &mut Api) {
         changes,
     )
     .add(
-        Endpoint::post("/api/sessions/{id}/changes/accept", "Accept edits").body::<Chosen>().answer::<Done>(),
+        Endpoint::post("/api/sessions/{id}/changes/accept", "Accept edits").body::<Chosen>().answer::<ReviewDone>(),
         accept,
     )
     .add(
         Endpoint::post("/api/sessions/{id}/changes/reject", "Take edits out of their files")
             .body::<Chosen>()
-            .answer::<Done>(),
+            .answer::<ReviewDone>(),
         reject,
     );
 }
 
 async fn changes(
     State(app): State<App>,
-    Named(id): Named<String>,
-    Asked(asked): Asked<OfRun>,
+    PathOf(id): PathOf<String>,
+    QueryOf(asked): QueryOf<OfRun>,
 ) -> ExactAnswer<Vec<FileReview>> {
     let id = app.session(&id)?;
     Ok(Exact(blocking(|| edits(&app, &id, asked.run.map(RunNo)))?))
@@ -90,9 +90,9 @@ fn edits(app: &App, id: &SessionId, run: Option<RunNo>) -> Result<Vec<FileReview
 async fn accept(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
-    Named(id): Named<String>,
+    PathOf(id): PathOf<String>,
     Input(chosen): Input<Chosen>,
-) -> ExactAnswer<Done> {
+) -> ExactAnswer<ReviewDone> {
     let (id, named, wish) = (app.session(&id)?, chosen.id.clone(), wish(chosen)?);
     let (claimed, reviewed) = blocking(|| {
         app.may(&identity, &id, SessionWork::Drive)?;
@@ -109,9 +109,9 @@ async fn accept(
 async fn reject(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
-    Named(id): Named<String>,
+    PathOf(id): PathOf<String>,
     Input(chosen): Input<Chosen>,
-) -> ExactAnswer<Done> {
+) -> ExactAnswer<ReviewDone> {
     let (id, named, wish) = (app.session(&id)?, chosen.id.clone(), wish(chosen)?);
     // A session that another process works on cannot be written: then its files are not touched either.
     if app.sessions.get(&id).is_none() && app.host.archive().is_running(&id) {
@@ -138,21 +138,21 @@ fn wish(chosen: Chosen) -> Result<ReviewWish, ApiError> {
     match said.into_iter().filter(|said| *said).count() {
         0 => return Err(ApiError::bad("Say which edits: `hunks`, `path` or `all`.")),
         1 => {}
-        // Whoever names a file does not mean all of them.
+        // A request that names a file does not mean all files.
         _ => return Err(ApiError::unprocessable("Say only one of `hunks`, `path` and `all`.")),
     }
     Ok(ReviewWish { hunks: chosen.hunks, path: chosen.path, all: chosen.all, run: chosen.run.map(RunNo) })
 }
 
-/// Through the session where it is open, so that all who watch see it at once; else into its journal.
+/// Through the session if it is open, so that all clients see it at once; otherwise into its journal.
 async fn record(
     app: &App,
     identity: &Identity,
     id: &SessionId,
     claimed: &Claimed,
-    mut reviewed: Vec<Reviewed>,
+    mut reviewed: Vec<ReviewOutcome>,
     run: Option<RunNo>,
-) -> ExactAnswer<Done> {
+) -> ExactAnswer<ReviewDone> {
     for (number, (word, _)) in reviewed.iter_mut().enumerate() {
         word.command = Some(claimed.part(number));
     }
@@ -170,5 +170,5 @@ async fn record(
         None => blocking(|| app.host.archive().record_review(id, reviewed))?,
     }
     let files = blocking(|| app.host.archive().edits(id, run))?;
-    Ok(Exact(Done { success: true, files }))
+    Ok(Exact(ReviewDone { success: true, files }))
 }

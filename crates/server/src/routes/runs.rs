@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::extract::State;
 use lathe_host::{Attended, HostError, ModelSource, PROVIDERS, blocking};
-use lathe_plan::{ConfigText, Given, ReviewRules, Wish, options};
+use lathe_plan::{ConfigText, GivenOptions, ReviewRules, Wish, options};
 use lathe_protocol::{
     CommandBody, CommandId, EventStream, Fact, Mode, ReceiptAnswer, Seq, TaskFinished, Update,
 };
@@ -18,7 +18,7 @@ use serde_json::Value;
 use super::modes::{self, AgentMode, RULES_MAX};
 use super::{fields, models, tools};
 use crate::access::{Identity, Role};
-use crate::api::{Answer, Api, Asked, Endpoint, Input, Json, parse};
+use crate::api::{ApiResult, Api, QueryOf, Endpoint, Input, Json, parse};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::live::{Live, Needs, SessionWork, client_id, new_command_id};
@@ -30,13 +30,13 @@ const NAMED_FILE_MAX: u64 = 1 << 20;
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[schemars(transform = describe_options)]
 pub(crate) struct RunRequest {
-    /// What is to be done.
+    /// The task.
     #[serde(default)]
     task: Option<String>,
     /// A file of the server that holds the task (admin).
     #[serde(default)]
     file_path: Option<String>,
-    /// Where to work: one of the roots of the server or a folder inside.
+    /// The folder to work in: one of the roots of the server or a folder inside.
     #[serde(default)]
     working_dir: Option<String>,
     /// Admin.
@@ -54,12 +54,12 @@ pub(crate) struct RunRequest {
     /// An agent mode of this run's own.
     #[serde(default)]
     agent_mode_config: Option<AgentMode>,
-    /// Whether edits are judged by rules: `quality_review_rules`, or those of the agent mode or the configuration.
+    /// Judge edits by rules: `quality_review_rules`, or those of the agent mode or the configuration.
     #[serde(default)]
     enable_quality_review: Option<bool>,
     #[serde(default)]
     quality_review_rules: Option<String>,
-    /// Whether a failing verdict keeps the task from ending.
+    /// A failing verdict keeps the task from ending.
     #[serde(default)]
     quality_review_gate: Option<bool>,
     /// The options, by the names that the rows of the settings give them.
@@ -79,7 +79,7 @@ fn describe_options(schema: &mut schemars::Schema) {
 impl RunRequest {
     /// The options that were given. A member of the wrong type is refused; a value that does not fit is refused when the
     /// settings are loaded.
-    fn given(&self) -> Result<Given, ApiError> {
+    fn given(&self) -> Result<GivenOptions, ApiError> {
         let mut given = Vec::new();
         for (row, member) in options().iter().filter_map(|row| Some((row, row.member.as_ref()?))) {
             let Some(value) = self.options.get(&member.name).filter(|value| !value.is_null()) else {
@@ -110,7 +110,7 @@ pub(crate) struct TaskRequest {
     /// A repeated request with the same id does not give the task again, and is answered with the same run.
     #[serde(default)]
     id: Option<String>,
-    /// What is to be done.
+    /// The task.
     #[serde(default)]
     task: Option<String>,
     /// A file of the server that holds the task (admin).
@@ -123,7 +123,7 @@ struct OfSession {
     session_id: String,
 }
 
-/// What became of a run.
+/// The result of a run.
 #[derive(Debug, Serialize, JsonSchema)]
 struct RunResult {
     session_id: String,
@@ -135,7 +135,7 @@ struct RunResult {
     agent_state: &'static str,
     execution_time: f64,
     steps_count: u32,
-    /// What of the request meant nothing here.
+    /// Members of the request that were ignored.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
@@ -145,7 +145,7 @@ struct Started {
     session_id: String,
     trajectory_file: String,
     working_dir: String,
-    /// What of the request meant nothing here.
+    /// Members of the request that were ignored.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
@@ -155,7 +155,7 @@ pub(crate) struct Begun {
     pub live: Arc<Live>,
     /// The event that gave it.
     pub given: Seq,
-    /// What of the request meant nothing here.
+    /// Members of the request that were ignored.
     pub warnings: Vec<String>,
 }
 
@@ -216,7 +216,7 @@ async fn run(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
     Input(request): Input<Value>,
-) -> Answer<RunResult> {
+) -> ApiResult<RunResult> {
     result(&app, start_run(&app, &identity, request).await?).await
 }
 
@@ -224,7 +224,7 @@ async fn start(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
     Input(request): Input<Value>,
-) -> Answer<Started> {
+) -> ApiResult<Started> {
     let warnings = fields::unknown_of_run::<RunRequest, AgentMode>(&request);
     let request: RunRequest = of_value(request)?;
     if request.task.is_some() || request.file_path.is_some() {
@@ -241,11 +241,11 @@ async fn task(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
     Input(request): Input<Value>,
-) -> Answer<RunResult> {
+) -> ApiResult<RunResult> {
     result(&app, session_task(&app, &identity, request).await?).await
 }
 
-async fn status(State(app): State<App>, Asked(asked): Asked<OfSession>) -> Answer<Status> {
+async fn status(State(app): State<App>, QueryOf(asked): QueryOf<OfSession>) -> ApiResult<Status> {
     let id = app.session(&asked.session_id)?;
     let live = app.sessions.get(&id).ok_or_else(|| ApiError::not_found("The session is not open here."))?;
     let options = &live.options;
@@ -266,8 +266,8 @@ async fn status(State(app): State<App>, Asked(asked): Asked<OfSession>) -> Answe
 async fn close(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
-    Asked(asked): Asked<OfSession>,
-) -> Answer<Closed> {
+    QueryOf(asked): QueryOf<OfSession>,
+) -> ApiResult<Closed> {
     let id = app.session(&asked.session_id)?;
     // A run is cancelled first, so that it has an end and is not taken for one that was cut off.
     if let Some(live) = app.sessions.get(&id).filter(|live| live.hub.is_running()) {
@@ -430,7 +430,7 @@ pub(super) fn client_wish(folder: PathBuf) -> Wish {
     Wish { attended: Attended::Person, ..Wish::task(folder) }
 }
 
-/// Names that nobody knows are refused with those that are known.
+/// Unknown names are refused with a list of those that are known.
 fn unknown_name(error: HostError) -> ApiError {
     match error {
         HostError::NoSuchTool { .. } => ApiError::unprocessable(format!("`tools`: {error}")),
@@ -445,7 +445,7 @@ fn unknown_name(error: HostError) -> ApiError {
     }
 }
 
-/// The rules edits are judged by where nobody names others: to the point, with substance, and sound.
+/// The rules edits are judged by if none are given: to the point, with substance, and sound.
 const USUAL_RULES: &str = "The edit serves the task it was made for. It is complete: no placeholder, no part that only promises. It is sound: nothing in it contradicts itself or what stands around it.";
 
 fn review_rules(request: &RunRequest, mode: &AgentMode) -> Result<Option<ReviewRules>, ApiError> {
@@ -465,7 +465,7 @@ fn review_rules(request: &RunRequest, mode: &AgentMode) -> Result<Option<ReviewR
 }
 
 /// Waits for the end of the run that began with event `given`.
-async fn result(app: &App, begun: Begun) -> Answer<RunResult> {
+async fn result(app: &App, begun: Begun) -> ApiResult<RunResult> {
     let Begun { live, given, warnings } = begun;
     let mut updates = live.subscribe(Seq(given.0.saturating_sub(1)));
     let Some((finished, began, ended, run, steps)) = end_of_run(&mut *updates).await else {
@@ -497,7 +497,7 @@ async fn result(app: &App, begun: Begun) -> Answer<RunResult> {
     }))
 }
 
-/// How the run ended, when it began and ended in microseconds, its number, and how many steps it took.
+/// The ending of the run, its start and end in microseconds, its number, and its number of steps.
 async fn end_of_run(updates: &mut dyn EventStream) -> Option<(TaskFinished, i64, i64, u32, u32)> {
     let mut began = None;
     let mut steps = std::collections::BTreeSet::new();

@@ -4,7 +4,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use lathe_host::{Really, Removed, Undone, What, blocking, blocking_in_turn};
+use lathe_host::{Really, RemovedItem, Undone, What, blocking, blocking_in_turn};
 use lathe_protocol::{
     CommandBody, CommandId, Digest, Forked, ReceiptAnswer, RunNo, SessionId, SessionSummary, StepNo,
 };
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::access::Identity;
-use crate::api::{Answer, Api, Asked, Endpoint, Exact, ExactAnswer, Input, Json, Named};
+use crate::api::{ApiResult, Api, QueryOf, Endpoint, Exact, ExactAnswer, Input, Json, PathOf};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::live::SessionWork;
@@ -31,7 +31,7 @@ struct Search {
 
 /// One session, as a list shows it.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Row {
+struct SessionRow {
     id: String,
     title: String,
     created_at: String,
@@ -42,10 +42,10 @@ struct Row {
     steps: u32,
     input_tokens: u64,
     output_tokens: u64,
-    /// Whether it is open in this server, and how many clients are attached.
+    /// True if it is open in this server; and the number of attached clients.
     open: bool,
     clients: usize,
-    /// Why the journal cannot be read, if a cheap look finds that it is damaged.
+    /// The reason why the journal cannot be read, if a cheap check finds that it is damaged.
     #[serde(skip_serializing_if = "Option::is_none")]
     damaged: Option<String>,
     /// The origin of a fork.
@@ -114,13 +114,13 @@ struct UndoHow {
     id: Option<String>,
 }
 
-/// What going back did, or would do.
+/// The result of going back, or of its preview.
 #[derive(Debug, Serialize, JsonSchema)]
 struct WentBack {
     about: String,
     restored: Vec<PathAct>,
     conflicts: Vec<PathAct>,
-    /// Paths that somebody else wrote while a line ran: there was nothing to take back.
+    /// Paths that another program or user wrote while a line ran: there was nothing to undo.
     others: Vec<String>,
     not_undoable: Vec<String>,
     steps: u32,
@@ -170,13 +170,13 @@ struct OfRun {
 
 pub(crate) fn add(api: &mut Api) {
     api.add(
-        Endpoint::get("/api/sessions", "The sessions, newest first").query::<Search>().answer::<Vec<Row>>(),
+        Endpoint::get("/api/sessions", "The sessions, newest first").query::<Search>().answer::<Vec<SessionRow>>(),
         list,
     )
-    .add(Endpoint::get("/api/sessions/{id}", "One session").answer::<Row>(), get)
+    .add(Endpoint::get("/api/sessions/{id}", "One session").answer::<SessionRow>(), get)
     .add(
         Endpoint::delete("/api/sessions/{id}", "Remove a session; it can be brought back")
-            .answer::<Removed>(),
+            .answer::<RemovedItem>(),
         remove,
     )
     .add(
@@ -186,7 +186,7 @@ pub(crate) fn add(api: &mut Api) {
     .add(
         Endpoint::post("/api/sessions/{id}/rename", "Give a session a title")
             .body::<NewTitle>()
-            .answer::<Row>(),
+            .answer::<SessionRow>(),
         rename,
     )
     .add(
@@ -230,9 +230,9 @@ pub(crate) fn add(api: &mut Api) {
     );
 }
 
-fn row(app: &App, summary: SessionSummary) -> Row {
+fn row(app: &App, summary: SessionSummary) -> SessionRow {
     let live = app.sessions.get(&summary.id);
-    Row {
+    SessionRow {
         damaged: app.host.archive().damage(&summary.id),
         id: summary.id.to_string(),
         title: Projector::shown(&summary.title).into_owned(),
@@ -266,7 +266,7 @@ fn served(app: &App) -> Result<Vec<SessionSummary>, ApiError> {
     Ok(found.into_iter().filter(inside).collect())
 }
 
-async fn list(State(app): State<App>, Asked(search): Asked<Search>) -> Answer<Vec<Row>> {
+async fn list(State(app): State<App>, QueryOf(search): QueryOf<Search>) -> ApiResult<Vec<SessionRow>> {
     let words: Vec<String> =
         search.q.unwrap_or_default().to_lowercase().split_whitespace().map(str::to_owned).collect();
     let most = search.limit.unwrap_or(1000) as usize;
@@ -281,7 +281,7 @@ async fn list(State(app): State<App>, Asked(search): Asked<Search>) -> Answer<Ve
     Ok(Json(blocking(|| fitting.into_iter().map(|summary| row(&app, summary)).collect())))
 }
 
-async fn get(State(app): State<App>, Named(id): Named<String>) -> Answer<Row> {
+async fn get(State(app): State<App>, PathOf(id): PathOf<String>) -> ApiResult<SessionRow> {
     let id = app.session(&id)?;
     let found = blocking(|| served(&app))?.into_iter().find(|summary| summary.id == id);
     // It was found a moment ago: what is not in the list cannot be read.
@@ -307,9 +307,9 @@ async fn let_go(app: &App, id: &SessionId) -> Result<(), ApiError> {
 async fn rename(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
-    Named(id): Named<String>,
+    PathOf(id): PathOf<String>,
     Input(asked): Input<NewTitle>,
-) -> Answer<Row> {
+) -> ApiResult<SessionRow> {
     let id = app.session(&id)?;
     let title: String = asked.title.split_whitespace().collect::<Vec<_>>().join(" ");
     if title.is_empty() || title.chars().count() > 200 {
@@ -332,15 +332,15 @@ async fn rename(
         None => blocking(|| app.host.archive().rename(&id, &title, claimed.id))?,
     }
     blocking(|| app.host.archive().note(&id));
-    get(State(app), Named(id.to_string())).await
+    get(State(app), PathOf(id.to_string())).await
 }
 
 async fn fork(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
-    Named(id): Named<String>,
+    PathOf(id): PathOf<String>,
     Input(asked): Input<ForkAt>,
-) -> Answer<Made> {
+) -> ApiResult<Made> {
     let id = app.session(&id)?;
     // A fork has the mode and the model of what it is made from.
     let made = blocking(|| -> Result<SessionId, ApiError> {
@@ -359,9 +359,9 @@ async fn fork(
 async fn rewind(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
-    Named(id): Named<String>,
+    PathOf(id): PathOf<String>,
     Input(asked): Input<RewindTo>,
-) -> Answer<WentBack> {
+) -> ApiResult<WentBack> {
     let id = app.session(&id)?;
     let what = if asked.files { What::Both } else { What::Conversation };
     let named = TakeBack { id: asked.id.as_deref(), what: format!("rewind {} {what:?}", asked.to) };
@@ -374,9 +374,9 @@ async fn rewind(
 async fn undo(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
-    Named(id): Named<String>,
+    PathOf(id): PathOf<String>,
     Input(asked): Input<UndoHow>,
-) -> Answer<WentBack> {
+) -> ApiResult<WentBack> {
     let id = app.session(&id)?;
     let named = TakeBack { id: asked.id.as_deref(), what: "undo".to_owned() };
     let (really, command) = really(&app, &identity, &id, asked.preview, named).await?;
@@ -390,7 +390,7 @@ struct TakeBack<'a> {
     what: String,
 }
 
-/// Whether it is done or only shown, and the id of the command. What a session did is taken back by whoever may have it done.
+/// Done or only shown, and the id of the command. Undoing a session's work needs the role that the work needs.
 async fn really(
     app: &App,
     identity: &Identity,
@@ -429,8 +429,8 @@ fn went_back(undone: Undone) -> WentBack {
 async fn remove(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
-    Named(id): Named<String>,
-) -> Answer<Removed> {
+    PathOf(id): PathOf<String>,
+) -> ApiResult<RemovedItem> {
     let id = app.session(&id)?;
     blocking(|| app.may(&identity, &id, SessionWork::Drive))?;
     let_go(&app, &id).await?;
@@ -440,10 +440,10 @@ async fn remove(
 async fn restore(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
-    Named(id): Named<String>,
-) -> Answer<Made> {
+    PathOf(id): PathOf<String>,
+) -> ApiResult<Made> {
     let removed = blocking(|| app.host.archive().removed_sessions());
-    let is_served = |kept: &&Removed| {
+    let is_served = |kept: &&RemovedItem| {
         app.roots.iter().any(|root| std::path::Path::new(&kept.workspace).starts_with(root))
     };
     let kept = removed.iter().filter(is_served).find(|kept| kept.path == id);
@@ -457,7 +457,7 @@ async fn restore(
 }
 
 /// The frames that bubbles are made from are masked already.
-async fn messages(State(app): State<App>, Named(id): Named<String>) -> ExactAnswer<Vec<Message>> {
+async fn messages(State(app): State<App>, PathOf(id): PathOf<String>) -> ExactAnswer<Vec<Message>> {
     let id = app.session(&id)?;
     let (bubbles, _) = blocking(|| crate::page::bubbles(&app, &id))?;
     let text = |bubble: &Value, key: &str| bubble[key].as_str().unwrap_or_default().to_owned();
@@ -475,8 +475,8 @@ async fn messages(State(app): State<App>, Named(id): Named<String>) -> ExactAnsw
 
 async fn export(
     State(app): State<App>,
-    Named(id): Named<String>,
-    Asked(asked): Asked<ExportAs>,
+    PathOf(id): PathOf<String>,
+    QueryOf(asked): QueryOf<ExportAs>,
 ) -> Result<Response, ApiError> {
     let id = app.session(&id)?;
     let (ending, text) = blocking(|| -> Result<_, ApiError> {
@@ -487,7 +487,7 @@ async fn export(
             Format::Text => {
                 let (bubbles, _) = crate::page::bubbles(&app, &id)?;
                 let lines = bubbles.iter().map(|bubble| bubble["content"].as_str().unwrap_or_default());
-                // As a terminal may show it: whoever prints the file runs nothing that a model wrote.
+                // Safe for a terminal: printing the file runs nothing that a model wrote.
                 ("txt", lines.fold(String::new(), |text, line| text + &lathe_protocol::clean(line) + "\n"))
             }
         })
@@ -507,8 +507,8 @@ fn attachment(name: &str, bytes: Vec<u8>) -> Response {
 
 async fn trajectory(
     State(app): State<App>,
-    Named(id): Named<String>,
-    Asked(asked): Asked<OfRun>,
+    PathOf(id): PathOf<String>,
+    QueryOf(asked): QueryOf<OfRun>,
 ) -> Result<Response, ApiError> {
     let id = app.session(&id)?;
     let text = blocking(|| -> Result<_, ApiError> {
@@ -519,7 +519,7 @@ async fn trajectory(
 
 async fn blob(
     State(app): State<App>,
-    Named((id, digest)): Named<(String, String)>,
+    PathOf((id, digest)): PathOf<(String, String)>,
 ) -> Result<Response, ApiError> {
     let id = app.session(&id)?;
     let digest = Digest::parse(&digest).ok_or_else(|| ApiError::bad("A digest has 64 hex digits."))?;

@@ -8,7 +8,7 @@ use lathe_protocol::Toolset;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::{Answer, Api, Asked, Endpoint, Input, Json};
+use crate::api::{ApiResult, Api, QueryOf, Endpoint, Input, Json};
 use crate::app::App;
 use crate::error::ApiError;
 
@@ -16,7 +16,7 @@ const FILE: &str = "tools.json";
 /// Characters of a name of one's own.
 const NAME_MAX: usize = 64;
 
-/// What people call the tools in Chinese; the first nine are the server fork's.
+/// The Chinese names of the tools; the first nine are the server fork's.
 const CHINESE: [(&str, &str); 30] = [
     ("bash", "终端"),
     ("str_replace_based_edit_tool", "文本编辑"),
@@ -51,14 +51,14 @@ const CHINESE: [(&str, &str); 30] = [
 ];
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-struct Kept {
+struct StoredTool {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     custom_name: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     enabled: Option<bool>,
 }
 
-type AllKept = BTreeMap<String, Kept>;
+type AllKept = BTreeMap<String, StoredTool>;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct WhichTools {
@@ -74,7 +74,7 @@ struct ToolRow {
     custom_name: Option<String>,
     initial_name_zh: Option<&'static str>,
     is_custom: bool,
-    /// Whether new sessions have it.
+    /// True if new sessions have it.
     enabled: bool,
 }
 
@@ -129,11 +129,11 @@ fn rows(app: &App, toolset: Option<Toolset>) -> Result<Vec<ToolRow>, ApiError> {
     Ok(rows)
 }
 
-async fn list(State(app): State<App>, Asked(asked): Asked<WhichTools>) -> Answer<Tools> {
+async fn list(State(app): State<App>, QueryOf(asked): QueryOf<WhichTools>) -> ApiResult<Tools> {
     Ok(Json(Tools { tools: blocking(|| rows(&app, asked.toolset))? }))
 }
 
-async fn config(State(app): State<App>, Input(asked): Input<ToolConfig>) -> Answer<ToolRow> {
+async fn config(State(app): State<App>, Input(asked): Input<ToolConfig>) -> ApiResult<ToolRow> {
     let ToolConfig { name, custom_name, enabled } = asked;
     if custom_name
         .as_ref()

@@ -1,4 +1,4 @@
-//! Which folder a request means.
+//! The folder of a request.
 
 use std::path::{Path, PathBuf};
 

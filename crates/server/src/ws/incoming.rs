@@ -1,4 +1,4 @@
-//! What a client says, message by message, each within its size and its time.
+//! A client's messages, each within its size and its time.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -14,13 +14,13 @@ use super::MESSAGE_MAX;
 use super::pump::Goodbye;
 use crate::metered::Meter;
 
-/// How long one message may take from its first byte to its last, whatever comes between its fragments.
+/// The time of one message from its first byte to its last, including anything between its fragments.
 const MESSAGE_TIME: Duration = Duration::from_secs(10);
 /// The head and the mask of a ping or a pong.
 const CONTROL_HEAD: u64 = 6;
 
-/// What was heard.
-pub(super) enum Heard {
+/// A received message.
+pub(super) enum ClientInput {
     Text(Utf8Bytes),
     /// A ping or a pong.
     Life,
@@ -31,7 +31,7 @@ pub(super) struct Incoming {
     meter: Meter,
     /// Bytes of the connection that belong to messages that are whole.
     taken: u64,
-    /// When the message that has begun must be whole.
+    /// The time at which the message that has begun must be complete.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
@@ -41,13 +41,13 @@ impl Incoming {
     }
 
     /// The next that is whole. It may be dropped and asked again: the time of a message goes on.
-    pub async fn next(&mut self) -> Result<Heard, Goodbye> {
+    pub async fn next(&mut self) -> Result<ClientInput, Goodbye> {
         let heard = poll_fn(|cx| {
             if let Poll::Ready(next) = self.stream.poll_next_unpin(cx) {
                 self.account(&next);
                 return Poll::Ready(Ok(next));
             }
-            // All that was read is in whole messages: nobody is being slow.
+            // All bytes that were read are in whole messages: the client is not slow.
             if self.meter.read() <= self.taken {
                 self.deadline = None;
                 return Poll::Pending;
@@ -57,11 +57,11 @@ impl Incoming {
         });
         match heard.await {
             Ok(None | Some(Ok(Message::Close(_)))) => Err(Goodbye::gone()),
-            Ok(Some(Ok(Message::Text(text)))) => Ok(Heard::Text(text)),
+            Ok(Some(Ok(Message::Text(text)))) => Ok(ClientInput::Text(text)),
             Ok(Some(Ok(Message::Binary(_)))) => {
                 Err(Goodbye::new(close_code::UNSUPPORTED, "messages are text, not binary"))
             }
-            Ok(Some(Ok(Message::Ping(_) | Message::Pong(_)))) => Ok(Heard::Life),
+            Ok(Some(Ok(Message::Ping(_) | Message::Pong(_)))) => Ok(ClientInput::Life),
             Ok(Some(Err(error))) => Err(broken(&error)),
             Err(()) => {
                 let seconds = MESSAGE_TIME.as_secs();

@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::access::Identity;
-use crate::api::Asked;
+use crate::api::QueryOf;
 use crate::app::App;
 use crate::connections::Peer;
 use crate::error::ApiError;
@@ -29,7 +29,7 @@ const MESSAGE_MAX: usize = 1 << 20;
 /// The protocol that is spoken here, for clients that name one.
 const PROTOCOL: &str = "lathe";
 
-/// What the address of a connection may say.
+/// The query of a connection's address.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 pub(crate) struct Attach {
     /// A session to attach to. Without it, the first message starts or continues one.
@@ -55,7 +55,7 @@ enum Content {
     Events,
 }
 
-/// What a connection is for.
+/// The purpose of a connection.
 enum Purpose {
     /// The first message is a request for a new session.
     Run,
@@ -73,7 +73,7 @@ pub(crate) async fn run_stream(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
     ConnectInfo(Peer { meter, .. }): ConnectInfo<Peer>,
-    Asked(attach): Asked<Attach>,
+    QueryOf(attach): QueryOf<Attach>,
 ) -> Response {
     connect((upgrade, meter), app, identity, &attach, Purpose::Run)
 }
@@ -83,7 +83,7 @@ pub(crate) async fn interactive(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
     ConnectInfo(Peer { meter, .. }): ConnectInfo<Peer>,
-    Asked(attach): Asked<Attach>,
+    QueryOf(attach): QueryOf<Attach>,
 ) -> Response {
     connect((upgrade, meter), app, identity, &attach, Purpose::Task)
 }

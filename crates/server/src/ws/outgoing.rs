@@ -1,4 +1,4 @@
-//! What goes to a client: the frames of its session, and the answers to what it said.
+//! Messages to a client: the frames of its session, and the receipts of its commands.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::live::{Live, Sent, SessionWork};
 
 /// Between two pings.
 const PING: Duration = Duration::from_secs(15);
-/// How long one frame may take to be taken.
+/// The time within which a client must accept one frame.
 const STUCK: Duration = Duration::from_secs(30);
 /// Between two looks at a journal that another process writes.
 const TAIL: Duration = Duration::from_millis(200);
@@ -36,41 +36,41 @@ pub(super) struct Sending {
     cursor: Cursor,
     until_end: bool,
     content: Content,
-    /// The last event that was read ahead of the hub. What happened up to it is told by events alone: of a text or an output
-    /// that had begun, this client would see the end only.
+    /// The last event that was read ahead of the hub. Up to it only events are sent: of a text or an output that had
+    /// begun, this client would see only the end.
     ahead: Seq,
     view: View,
 }
 
 /// A reader of the journal, by what the client is sent.
-enum Reading {
+enum JournalReader {
     Frames(Box<FrameReader>),
     Events(Box<EventReader>),
 }
 
-impl Reading {
+impl JournalReader {
     /// Reads on, events not beyond the last one that is named.
     fn read(&mut self, host: &Host, up_to: Option<Seq>) -> Result<(Vec<WireFrame>, bool), HostError> {
         blocking(|| match self {
-            Reading::Frames(frames) => frames.read(),
-            Reading::Events(events) => events.read(host.archive(), up_to),
+            JournalReader::Frames(frames) => frames.read(),
+            JournalReader::Events(events) => events.read(host.archive(), up_to),
         })
     }
 
     fn last(&self) -> Seq {
         match self {
-            Reading::Frames(frames) => frames.last(),
-            Reading::Events(events) => events.last(),
+            JournalReader::Frames(frames) => frames.last(),
+            JournalReader::Events(events) => events.last(),
         }
     }
 }
 
-/// How much this client sees of questions.
+/// The detail in which this client sees questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum View {
     /// The client may answer: it sees what will run, byte for byte.
     Exact,
-    /// The client may only watch: questions are masked by shape like everything else.
+    /// The client may only watch: questions are masked by shape like every other frame.
     Masked,
     /// The session is not open here, so that its questions are masked and cannot be answered.
     Unopened,
@@ -86,7 +86,7 @@ impl View {
     }
 }
 
-/// What to do after something was sent.
+/// The next action after a frame was sent.
 enum Then {
     GoOn,
     /// The run has ended, and with it the connection.
@@ -175,7 +175,7 @@ impl Sending {
         }
     }
 
-    /// A session that is open here, until this client has fallen behind or the session is closed.
+    /// A session that is open here, until this client lags or the session is closed.
     async fn follow(
         &mut self,
         sink: &mut Sink,
@@ -218,7 +218,7 @@ impl Sending {
         self.listen(sink, hub, answers, pings).await
     }
 
-    /// A session that is not open here, until it is: its journal is read, and looked at again now and then.
+    /// A session that is not open here, until it is: its journal is read again now and then.
     async fn tail(
         &mut self,
         sink: &mut Sink,
@@ -261,16 +261,16 @@ impl Sending {
         push(sink, note("status", &status)).await
     }
 
-    async fn reader(&self, live: Option<&Live>) -> Result<Reading, Goodbye> {
+    async fn reader(&self, live: Option<&Live>) -> Result<JournalReader, Goodbye> {
         let near = live.and_then(|live| live.hub.near(Seq(self.cursor.seq.0.saturating_sub(1))));
         let (host, id, cursor, content) =
             (Arc::clone(&self.app.host), self.id.clone(), self.cursor, self.content);
         let opened = tokio::task::spawn_blocking(move || match content {
             Content::Frames => {
-                host.archive().frames(&id, cursor, near).map(|frames| Reading::Frames(Box::new(frames)))
+                host.archive().frames(&id, cursor, near).map(|frames| JournalReader::Frames(Box::new(frames)))
             }
             Content::Events => {
-                host.archive().event_reader(&id, cursor.seq).map(|events| Reading::Events(Box::new(events)))
+                host.archive().event_reader(&id, cursor.seq).map(|events| JournalReader::Events(Box::new(events)))
             }
         })
         .await;
@@ -285,7 +285,7 @@ impl Sending {
     async fn catch_up(
         &mut self,
         sink: &mut Sink,
-        frames: &mut Reading,
+        frames: &mut JournalReader,
         up_to: Option<Seq>,
     ) -> Result<(Then, bool), Goodbye> {
         let mut any = false;
@@ -323,7 +323,7 @@ impl Sending {
         }
     }
 
-    /// Sends what the hub tells, until this client has fallen behind or the session is closed.
+    /// Sends the hub's frames until this client lags or the session is closed.
     async fn listen(
         &mut self,
         sink: &mut Sink,
@@ -361,7 +361,7 @@ impl Sending {
         &mut self,
         sink: &mut Sink,
         sent: Sent,
-        events: &mut Option<Reading>,
+        events: &mut Option<JournalReader>,
     ) -> Result<Then, Goodbye> {
         match sent {
             Sent::Frame { cursor, .. } if cursor <= self.cursor => Ok(Then::GoOn),
@@ -394,10 +394,10 @@ impl Sending {
         }
     }
 
-    /// How the session stands, for one who has just caught up; of one that is open here, with the last event that was
-    /// shown. It never tells the end of a run whose frames are still to come.
+    /// The state of the session for a client that has caught up; of an open session, with the last event that was
+    /// shown. It never reports the end of a run whose frames are still to come.
     async fn status(&self, shown: Option<Seq>) -> Value {
-        // Before the journal is looked at: a run that ends meanwhile would look like one that stands still.
+        // Before the journal is read: a run that ends meanwhile would look like one that stands still.
         let is_at_work = self.is_at_work();
         let (host, id) = (Arc::clone(&self.app.host), self.id.clone());
         let looked = tokio::task::spawn_blocking(move || {

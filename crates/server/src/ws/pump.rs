@@ -1,7 +1,7 @@
 //! One connection: two tasks, one for each direction.
 //!
-//! Frames go out as fast as this client takes them. A client that falls behind what the hub keeps reads the journal again
-//! from its cursor, by the same code that serves one who has just come.
+//! Frames go out as fast as this client accepts them. A client that falls behind the hub's buffer reads the journal
+//! again from its cursor, by the same code that serves a new client.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,9 +14,9 @@ use lathe_views::{Cursor, Projector};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::incoming::{Heard, Incoming};
+use super::incoming::{ClientInput, Incoming};
 use super::outgoing::{Sending, Sink, note, push};
-use super::said::{Said, understand};
+use super::said::{ClientMessage, understand};
 use super::{Content, Purpose};
 use crate::access::{Identity, Role, Standing};
 use crate::app::App;
@@ -25,14 +25,14 @@ use crate::live::{SessionWork, new_command_id};
 use crate::metered::Meter;
 use crate::routes::runs;
 
-/// How long the first message may take.
+/// The time for the first message.
 const FIRST: Duration = Duration::from_secs(10);
 /// A client that is not heard for so long is gone.
 const SILENCE: Duration = Duration::from_secs(60);
 /// Answers to a client that wait to be sent.
 const REPLIES: usize = 64;
 
-/// Why a connection ends.
+/// The reasons for which a connection ends.
 pub(super) struct Goodbye {
     code: u16,
     reason: String,
@@ -109,12 +109,12 @@ pub(super) async fn serve(
     let _ = tokio::time::timeout(Duration::from_secs(2), farewell).await;
 }
 
-/// What is looked at, and from where.
+/// The session to show, and the cursor.
 struct Watched {
     id: SessionId,
     from: Cursor,
     until_end: bool,
-    /// What of the request meant nothing here.
+    /// Members of the request that were ignored.
     warnings: Vec<String>,
 }
 
@@ -137,8 +137,8 @@ async fn begin(
     let request = async {
         loop {
             match stream.next().await {
-                Ok(Heard::Text(text)) => return Ok(text),
-                Ok(Heard::Life) => {}
+                Ok(ClientInput::Text(text)) => return Ok(text),
+                Ok(ClientInput::Life) => {}
                 Err(goodbye) => return Err(goodbye),
             }
         }
@@ -236,7 +236,7 @@ impl Listening {
             };
             let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
             self.heard.store(now, Ordering::Relaxed);
-            let Heard::Text(text) = heard else { continue };
+            let ClientInput::Text(text) = heard else { continue };
             // Messages count as requests do; who sends more of them is read more slowly.
             while !self.app.rates.may(self.identity.key) {
                 tokio::time::sleep(TOO_OFTEN).await;
@@ -280,7 +280,7 @@ impl Listening {
     }
 
     /// Does what was said; none if there is nothing to answer.
-    async fn obey(&self, id: CommandId, said: Said) -> Option<Value> {
+    async fn obey(&self, id: CommandId, said: ClientMessage) -> Option<Value> {
         let (opens, word) = (said.opens(), said.word());
         let refused =
             |reason: String| Some(json!({ "id": id, "command": word, "accepted": false, "reason": reason }));

@@ -1,4 +1,4 @@
-//! What a client says on a connection.
+//! A client's messages on a connection.
 
 use lathe_protocol::{ApprovalAnswer, CallId, CommandBody, CommandId, Raw, Seq};
 use serde::Deserialize;
@@ -8,10 +8,10 @@ use crate::api;
 use crate::error::ApiError;
 use crate::live::client_id;
 
-/// One message of a client. Members may stand beside `type` or inside `data`.
+/// One message of a client. Members may stand next to `type` or inside `data`.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Said {
+pub(super) enum ClientMessage {
     Cancel {
         /// Only this call; the run if left out.
         #[serde(default)]
@@ -57,12 +57,12 @@ const NO_QUESTION_NUMBER: &str =
     "`question` is missing: send the number `question` of the `question` frame that is answered";
 
 /// A message that was understood, with the id the client gave it.
-pub(super) struct Heard {
+pub(super) struct IdentifiedMessage {
     pub id: Option<CommandId>,
-    pub said: Said,
+    pub said: ClientMessage,
 }
 
-pub(super) fn understand(text: &str) -> Result<Heard, ApiError> {
+pub(super) fn understand(text: &str) -> Result<IdentifiedMessage, ApiError> {
     let mut message: Map<String, Value> = api::parse(text.as_bytes())?;
     if let Some(Value::Object(data)) = message.remove("data") {
         data.into_iter().for_each(|(key, value)| {
@@ -72,61 +72,61 @@ pub(super) fn understand(text: &str) -> Result<Heard, ApiError> {
     let id = match message.remove("id") {
         None | Some(Value::Null) => None,
         Some(Value::String(id)) => Some(client_id(id)?),
-        // Whoever counts means the digits.
+        // A client that counts means the digits.
         Some(Value::Number(id)) if id.is_u64() || id.is_i64() => Some(client_id(id.to_string())?),
         Some(_) => return Err(ApiError::unprocessable("`id` is a text or a whole number.")),
     };
     let said = serde_path_to_error::deserialize(Value::Object(message))
         .map_err(|error| ApiError::unprocessable(error.to_string()))?;
-    Ok(Heard { id, said })
+    Ok(IdentifiedMessage { id, said })
 }
 
-impl Said {
+impl ClientMessage {
     /// The word of the message, for its receipt and the audit log.
     pub fn word(&self) -> &'static str {
         match self {
-            Said::Cancel { .. } => "cancel",
-            Said::Input { .. } => "input",
-            Said::Approve { .. } => "approve",
-            Said::Answer { .. } => "answer",
-            Said::Task { .. } => "task",
-            Said::Resume {} => "resume",
-            Said::Ack {} => "ack",
-            Said::Pong {} => "pong",
+            ClientMessage::Cancel { .. } => "cancel",
+            ClientMessage::Input { .. } => "input",
+            ClientMessage::Approve { .. } => "approve",
+            ClientMessage::Answer { .. } => "answer",
+            ClientMessage::Task { .. } => "task",
+            ClientMessage::Resume {} => "resume",
+            ClientMessage::Ack {} => "ack",
+            ClientMessage::Pong {} => "pong",
         }
     }
 
-    /// Whether it concerns the connection only and is not answered.
+    /// Tells whether it concerns the connection only and is not answered.
     pub fn is_silent(&self) -> bool {
-        matches!(self, Said::Ack {} | Said::Pong {})
+        matches!(self, ClientMessage::Ack {} | ClientMessage::Pong {})
     }
 
-    /// The command to a session, or why there is none, whatever the session is at.
+    /// The command to a session, or the reason why there is none, in any state of the session.
     pub fn command(self) -> Result<CommandBody, &'static str> {
         Ok(match self {
-            Said::Cancel { call_id: None } => CommandBody::Cancel,
-            Said::Cancel { call_id: Some(call) } => CommandBody::CancelCall { call },
-            Said::Input { text } if text.trim().is_empty() => return Err("`text` is empty"),
-            Said::Task { task } if task.trim().is_empty() => return Err("`task` is empty"),
-            Said::Input { text } => CommandBody::Steer { text },
-            Said::Approve { question: None, .. } => return Err(NO_APPROVAL_NUMBER),
-            Said::Answer { question: None, .. } => return Err(NO_QUESTION_NUMBER),
-            Said::Approve { call_id, question: Some(question), answer, reason, edited } => {
+            ClientMessage::Cancel { call_id: None } => CommandBody::Cancel,
+            ClientMessage::Cancel { call_id: Some(call) } => CommandBody::CancelCall { call },
+            ClientMessage::Input { text } if text.trim().is_empty() => return Err("`text` is empty"),
+            ClientMessage::Task { task } if task.trim().is_empty() => return Err("`task` is empty"),
+            ClientMessage::Input { text } => CommandBody::Steer { text },
+            ClientMessage::Approve { question: None, .. } => return Err(NO_APPROVAL_NUMBER),
+            ClientMessage::Answer { question: None, .. } => return Err(NO_QUESTION_NUMBER),
+            ClientMessage::Approve { call_id, question: Some(question), answer, reason, edited } => {
                 let edited = edited.and_then(|edited| Raw::from_serialize(&edited).ok());
                 CommandBody::Approve { call: call_id, question, answer, reason, edited }
             }
-            Said::Answer { call_id, question: Some(question), answers } => {
+            ClientMessage::Answer { call_id, question: Some(question), answers } => {
                 CommandBody::Answer { call: call_id, question, answers }
             }
-            Said::Task { task } => CommandBody::GiveTask { text: task, images: Vec::new() },
-            Said::Resume {} => CommandBody::GoOn,
-            Said::Ack {} | Said::Pong {} => return Err("it is not a command"),
+            ClientMessage::Task { task } => CommandBody::GiveTask { text: task, images: Vec::new() },
+            ClientMessage::Resume {} => CommandBody::GoOn,
+            ClientMessage::Ack {} | ClientMessage::Pong {} => return Err("it is not a command"),
         })
     }
 
-    /// Whether the session must be open for it, and may be opened.
+    /// Tells whether the session must be open for it, and may be opened.
     pub fn opens(&self) -> bool {
-        matches!(self, Said::Resume {} | Said::Task { .. })
+        matches!(self, ClientMessage::Resume {} | ClientMessage::Task { .. })
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use lathe_host::{AddressFrom, ModelRequest, ModelSource, Overrides, SessionPlan};
 use lathe_plan::{Plans, Wish};
-use lathe_protocol::{Mode, Reach, SessionOptions};
+use lathe_protocol::{Mode, NetworkReach, SessionOptions};
 use serde_json::{Value, json};
 
 use crate::kit::{Recorded, Server};
@@ -21,7 +21,7 @@ impl Asking {
     }
 
     fn request() -> ModelRequest {
-        let mut request = ModelRequest { reach: Reach::Anywhere, ..ModelRequest::default() };
+        let mut request = ModelRequest { reach: NetworkReach::Anywhere, ..ModelRequest::default() };
         request.patience.attempts = 1;
         request
     }
@@ -46,8 +46,8 @@ impl Plans for Asking {
         Ok(Overrides { source, ..self.0.overrides(folder, before)? })
     }
 
-    fn reach(&self, _: &str) -> Reach {
-        Reach::Anywhere
+    fn reach(&self, _: &str) -> NetworkReach {
+        NetworkReach::Anywhere
     }
 
     fn settings(&self, _: &Path) -> Result<Value, String> {

@@ -11,7 +11,7 @@ use lathe_host::{
 };
 use lathe_plan::{Plans, Wish};
 use lathe_protocol::{
-    EndingRule, LimitChanges, Limits, Mode, PatchRule, Reach, ReviewRule, SessionOptions, Strictness,
+    EndingRule, LimitChanges, Limits, Mode, PatchRule, NetworkReach, ReviewRule, SessionOptions, ReplayStrictness,
     ToolChoice,
 };
 use lathe_server::{OnRestart, ServerOptions, bind};
@@ -41,7 +41,7 @@ pub struct Recorded {
 
 impl Recorded {
     fn source(&self) -> ModelSource {
-        ModelSource::Given { cassette: self.cassette.clone(), strictness: Strictness::Lenient }
+        ModelSource::Given { cassette: self.cassette.clone(), strictness: ReplayStrictness::Lenient }
     }
 }
 
@@ -98,10 +98,10 @@ impl Plans for Recorded {
     }
 
     /// Nobody listens on the two ports that tests name.
-    fn reach(&self, base_url: &str) -> Reach {
+    fn reach(&self, base_url: &str) -> NetworkReach {
         match base_url.starts_with("http://127.0.0.1:1/") || base_url.starts_with("http://127.0.0.1:2/") {
-            true => Reach::Anywhere,
-            false => Reach::Outside,
+            true => NetworkReach::Anywhere,
+            false => NetworkReach::Outside,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lathe_host::{Home, Host};
-use lathe_plan::{Configured, Given};
+use lathe_plan::{Configured, GivenOptions};
 use lathe_protocol::Mode;
 use serde_json::json;
 
@@ -103,7 +103,7 @@ async fn the_key_of_a_kept_model_goes_to_no_address_of_the_settings() {
     std::fs::write(home.join("config.toml"), settings).unwrap();
     let plans = Configured {
         host: Arc::new(Host::new(Home::at(home))),
-        flags: Given::default(),
+        flags: GivenOptions::default(),
         cassette: None,
         model_hosts: Vec::new(),
     };

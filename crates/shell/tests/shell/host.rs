@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use lathe_protocol::Boxed;
+use lathe_protocol::BoxFuture;
 use lathe_shell::{CallerGone, CommandCall, CommandHost, CommandIo, Shell};
 use lathe_workspace::LocalProcesses;
 
 use crate::harness::{TestShell, options};
 
-/// What a host has seen.
+/// The calls that a host has received.
 #[derive(Default)]
 pub struct Seen {
     pub begun: AtomicUsize,
@@ -34,7 +34,7 @@ impl CommandHost for TestHost {
         NAMES.map(str::to_owned).to_vec()
     }
 
-    fn run(&self, call: CommandCall, mut io: CommandIo) -> Boxed<'static, u8> {
+    fn run(&self, call: CommandCall, mut io: CommandIo) -> BoxFuture<'static, u8> {
         self.seen.begun.fetch_add(1, Ordering::SeqCst);
         self.seen.lines.lock().unwrap().push(call.line);
         let seen = Arc::clone(&self.seen);

@@ -1,8 +1,8 @@
-//! What lines leave running: listed, read and ended.
+//! Processes that lines leave running: listed, read and ended.
 
 use std::time::Duration;
 
-use lathe_shell::{Job, Jobs};
+use lathe_shell::{BackgroundJob, Jobs};
 
 use crate::harness::{TestShell, eventually, shell, text, with_argument};
 
@@ -10,7 +10,7 @@ async fn ids(jobs: &Jobs) -> Vec<(u64, usize)> {
     jobs.list().await.iter().map(|job| (job.id, job.pids.len())).collect()
 }
 
-async fn job(jobs: &Jobs, id: u64) -> Job {
+async fn job(jobs: &Jobs, id: u64) -> BackgroundJob {
     jobs.list().await.into_iter().find(|job| job.id == id).unwrap()
 }
 

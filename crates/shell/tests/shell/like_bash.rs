@@ -1,4 +1,4 @@
-//! Issue 16, point 12: a line behaves as it would in bash alone, and says so where it cannot.
+//! A line behaves as it would in bash alone, and says so where it cannot (issue 16).
 
 use std::process::Command;
 

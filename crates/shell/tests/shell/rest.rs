@@ -54,7 +54,7 @@ async fn stopped(sh: &mut TestShell, folder: &Path, line: &str, how: How) -> Lin
     end
 }
 
-/// Whether a line has got too far: all lines here do that by making a file whose name begins with `x`.
+/// Tells whether a line has got too far: all lines here do that by making a file whose name begins with `x`.
 fn is_marked(folder: &Path) -> bool {
     let files = std::fs::read_dir(folder).unwrap().flatten();
     files.into_iter().any(|file| file.file_name().as_encoded_bytes().starts_with(b"x"))

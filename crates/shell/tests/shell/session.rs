@@ -214,7 +214,7 @@ async fn nonsense_on_the_socket_hurts_nobody() {
         let said = say(bytes).await.unwrap();
         assert!(said.ends_with(&[b'X', 1, 0, 0, 0, 125]), "{said:?}");
     }
-    // One that says nothing keeps nobody from being served.
+    // A silent one does not prevent others from being served.
     let _silent: Vec<UnixStream> = (0..100).map(|_| UnixStream::connect(&socket).unwrap()).collect();
     assert_eq!(sh.out("args 1").await, "<args> <1>\n");
     assert_eq!(seen.begun.load(Ordering::SeqCst), 1);

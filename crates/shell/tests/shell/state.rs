@@ -1,4 +1,4 @@
-//! What lasts from line to line.
+//! State that lasts from line to line.
 
 use crate::harness::{all, shell, text};
 

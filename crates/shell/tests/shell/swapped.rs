@@ -103,7 +103,7 @@ async fn a_folder_that_was_swapped_later_runs_no_line_of_a_new_bash() {
                 run(&mut shell, "touch mark").await
             }
             _ => {
-                // The line itself does it, so that bash begins anew after the swap.
+                // The line itself does it, so that bash starts again after the swap.
                 let aside = place.folder.path().join("aside");
                 let chosen = place.folder.path().join("chosen");
                 let line =

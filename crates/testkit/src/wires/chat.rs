@@ -3,10 +3,10 @@
 use lathe_protocol::{Block, StopReason, ToolCall, calls_of};
 use serde_json::{Map, Value, json};
 
-use super::{Asked, Event, Shape, half, pieces};
-use crate::script::Answer;
+use super::{RequestEcho, StreamEvent, AnswerShape, half, pieces};
+use crate::script::FakeAnswer;
 
-pub(super) fn events(answer: &Answer, asked: &Asked<'_>, shape: Shape) -> Vec<Event> {
+pub(super) fn events(answer: &FakeAnswer, asked: &RequestEcho<'_>, shape: AnswerShape) -> Vec<StreamEvent> {
     let chunk = |choices: Value, usage: Option<Value>| {
         let mut chunk = json!({
             "id": format!("chatcmpl-fake-{}", asked.answer),
@@ -18,29 +18,29 @@ pub(super) fn events(answer: &Answer, asked: &Asked<'_>, shape: Shape) -> Vec<Ev
         if asked.include_usage {
             chunk["usage"] = usage.unwrap_or(Value::Null);
         }
-        Event::of(chunk)
+        StreamEvent::of(chunk)
     };
     let delta = |delta: Value| chunk(json!([{"index": 0, "delta": delta, "finish_reason": null}]), None);
     let mut events = vec![delta(json!({"role": "assistant", "content": ""}))];
-    if shape != Shape::Empty {
+    if shape != AnswerShape::Empty {
         events.extend(deltas(&answer.blocks, shape).into_iter().map(delta));
     }
-    if shape == Shape::WithoutEnd {
+    if shape == AnswerShape::WithoutEnd {
         return events;
     }
     let finish = match shape {
-        Shape::Empty => "stop",
-        Shape::Whole | Shape::WithoutEnd | Shape::MalformedArguments => finish_reason(answer),
+        AnswerShape::Empty => "stop",
+        AnswerShape::Whole | AnswerShape::WithoutEnd | AnswerShape::MalformedArguments => finish_reason(answer),
     };
     events.push(chunk(json!([{"index": 0, "delta": {}, "finish_reason": finish}]), None));
     if asked.include_usage {
         events.push(chunk(json!([]), Some(usage(answer))));
     }
-    events.push(Event { name: None, data: "[DONE]".to_owned() });
+    events.push(StreamEvent { name: None, data: "[DONE]".to_owned() });
     events
 }
 
-fn deltas(blocks: &[Block], shape: Shape) -> Vec<Value> {
+fn deltas(blocks: &[Block], shape: AnswerShape) -> Vec<Value> {
     let mut deltas = Vec::new();
     let mut index = 0;
     for block in blocks {
@@ -64,7 +64,7 @@ fn deltas(blocks: &[Block], shape: Shape) -> Vec<Value> {
 }
 
 /// The start of a call with its id and name, and every other member it was recorded with; then its arguments.
-fn call_deltas(call: &ToolCall, index: usize, shape: Shape) -> Vec<Value> {
+fn call_deltas(call: &ToolCall, index: usize, shape: AnswerShape) -> Vec<Value> {
     let raw = call.raw.as_ref().and_then(|raw| raw.to_value().ok()).filter(|raw| raw["function"].is_object());
     let Value::Object(recorded) = raw.unwrap_or_else(|| json!({"id": call.id.as_str(), "type": "function"}))
     else {
@@ -82,8 +82,8 @@ fn call_deltas(call: &ToolCall, index: usize, shape: Shape) -> Vec<Value> {
     start.extend(recorded);
     start.insert("function".to_owned(), Value::Object(function));
     let arguments = match shape {
-        Shape::MalformedArguments => half(&arguments),
-        Shape::Whole | Shape::WithoutEnd | Shape::Empty => arguments,
+        AnswerShape::MalformedArguments => half(&arguments),
+        AnswerShape::Whole | AnswerShape::WithoutEnd | AnswerShape::Empty => arguments,
     };
     let mut deltas = vec![json!({"tool_calls": [start]})];
     deltas.extend(
@@ -94,7 +94,7 @@ fn call_deltas(call: &ToolCall, index: usize, shape: Shape) -> Vec<Value> {
     deltas
 }
 
-fn finish_reason(answer: &Answer) -> &str {
+fn finish_reason(answer: &FakeAnswer) -> &str {
     match &answer.stop {
         Some(StopReason::EndTurn) => "stop",
         Some(StopReason::ToolCalls) => "tool_calls",
@@ -106,7 +106,7 @@ fn finish_reason(answer: &Answer) -> &str {
     }
 }
 
-fn usage(answer: &Answer) -> Value {
+fn usage(answer: &FakeAnswer) -> Value {
     if let Some(said) = &answer.said_usage {
         return said.clone();
     }
@@ -127,9 +127,9 @@ mod tests {
     use super::*;
     use crate::script::{call, say};
 
-    const ASKED: Asked<'_> = Asked { answer: 3, model: "fake", include_usage: true };
+    const ASKED: RequestEcho<'_> = RequestEcho { answer: 3, model: "fake", include_usage: true };
 
-    fn datas(answer: &Answer, shape: Shape) -> Vec<Value> {
+    fn datas(answer: &FakeAnswer, shape: AnswerShape) -> Vec<Value> {
         events(answer, &ASKED, shape)
             .iter()
             .filter(|event| event.data != "[DONE]")
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn texts_and_arguments_come_in_pieces_that_join_to_the_whole() {
         let answer = say("Grüße, 世界!").call("c1", "bash", json!({"command": "echo 世界"}));
-        let datas = datas(&answer, Shape::Whole);
+        let datas = datas(&answer, AnswerShape::Whole);
         assert_eq!(joined(&datas, "/choices/0/delta/content"), "Grüße, 世界!");
         assert_eq!(joined(&datas, ARGUMENTS), r#"{"command":"echo 世界"}"#);
         assert_eq!(joined(&datas, "/choices/0/finish_reason"), "tool_calls");
@@ -157,13 +157,13 @@ mod tests {
     #[test]
     fn members_a_call_was_recorded_with_are_sent_with_its_start() {
         let raw = r#"{"id":"c1","type":"function","sig":"s==","function":{"name":"bash","arguments":"{ }"}}"#;
-        let answer = Answer::new(vec![Block::Call(ToolCall {
+        let answer = FakeAnswer::new(vec![Block::Call(ToolCall {
             id: CallId::new("c1"),
             name: "bash".into(),
             arguments: Arguments::from_text("{}"),
             raw: Some(Raw::parse(raw).unwrap()),
         })]);
-        let datas = datas(&answer, Shape::Whole);
+        let datas = datas(&answer, AnswerShape::Whole);
         assert_eq!(
             datas[1].pointer("/choices/0/delta/tool_calls/0").unwrap(),
             &json!({"index": 0, "id": "c1", "type": "function", "sig": "s==",
@@ -175,13 +175,13 @@ mod tests {
     #[test]
     fn each_shape_lacks_what_it_says() {
         let answer = call("c1", "bash", json!({"command": "ls"}));
-        let without_end = datas(&answer, Shape::WithoutEnd);
+        let without_end = datas(&answer, AnswerShape::WithoutEnd);
         assert_eq!(joined(&without_end, ARGUMENTS), r#"{"command":"ls"}"#);
         assert_eq!(joined(&without_end, "/choices/0/finish_reason"), "");
-        let empty = datas(&answer, Shape::Empty);
+        let empty = datas(&answer, AnswerShape::Empty);
         assert_eq!(joined(&empty, "/choices/0/finish_reason"), "stop");
         assert_eq!(joined(&empty, ARGUMENTS), "");
-        let malformed = joined(&datas(&answer, Shape::MalformedArguments), ARGUMENTS);
+        let malformed = joined(&datas(&answer, AnswerShape::MalformedArguments), ARGUMENTS);
         assert_eq!(malformed, "{\"comman");
     }
 }

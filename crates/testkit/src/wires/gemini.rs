@@ -3,11 +3,11 @@
 use lathe_protocol::{Block, StopReason};
 use serde_json::{Value, json};
 
-use super::{Asked, Event, Shape, exact, pieces, signature, stop, wrong};
-use crate::script::Answer;
+use super::{RequestEcho, StreamEvent, AnswerShape, exact, pieces, signature, stop, wrong};
+use crate::script::FakeAnswer;
 
 /// The parts of an answer, as they must come back. What follows a thought is signed.
-pub(super) fn parts(answer: &Answer, number: usize) -> Vec<Value> {
+pub(super) fn parts(answer: &FakeAnswer, number: usize) -> Vec<Value> {
     let mut parts = Vec::new();
     let mut thought_at = None;
     for (at, block) in answer.blocks.iter().enumerate() {
@@ -36,7 +36,7 @@ pub(super) fn signed(parts: &[Value]) -> Vec<String> {
     exact(parts.iter().filter(|part| part.get("thoughtSignature").is_some()).cloned())
 }
 
-pub(super) fn events(answer: &Answer, asked: &Asked<'_>, shape: Shape) -> Vec<Event> {
+pub(super) fn events(answer: &FakeAnswer, asked: &RequestEcho<'_>, shape: AnswerShape) -> Vec<StreamEvent> {
     let chunk = |parts: Value, finish: Option<&str>| {
         let mut chunk = json!({
             "candidates": [{"content": {"parts": parts, "role": "model"}, "index": 0}],
@@ -47,12 +47,12 @@ pub(super) fn events(answer: &Answer, asked: &Asked<'_>, shape: Shape) -> Vec<Ev
         if let Some(finish) = finish {
             chunk["candidates"][0]["finishReason"] = json!(finish);
         }
-        Event::of(chunk)
+        StreamEvent::of(chunk)
     };
     let mut events = Vec::new();
     // Arguments come parsed on this wire: a model that fails at them has made no call at all.
-    let broken = shape == Shape::MalformedArguments;
-    if shape != Shape::Empty {
+    let broken = shape == AnswerShape::MalformedArguments;
+    if shape != AnswerShape::Empty {
         for part in parts(answer, asked.answer) {
             match part["text"].as_str() {
                 Some(text) if part.get("thoughtSignature").is_none() => {
@@ -67,7 +67,7 @@ pub(super) fn events(answer: &Answer, asked: &Asked<'_>, shape: Shape) -> Vec<Ev
             }
         }
     }
-    if shape == Shape::WithoutEnd {
+    if shape == AnswerShape::WithoutEnd {
         return events;
     }
     let finish = match stop(answer, shape) {
@@ -81,7 +81,7 @@ pub(super) fn events(answer: &Answer, asked: &Asked<'_>, shape: Shape) -> Vec<Ev
     events
 }
 
-fn usage(answer: &Answer) -> Value {
+fn usage(answer: &FakeAnswer) -> Value {
     let usage = &answer.usage;
     json!({
         "promptTokenCount": usage.input_tokens,

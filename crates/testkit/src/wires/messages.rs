@@ -3,11 +3,11 @@
 use lathe_protocol::{Block, StopReason};
 use serde_json::{Map, Value, json};
 
-use super::{Asked, Event, Shape, exact, half, pieces, redacted, signature, stop, wrong};
-use crate::script::Answer;
+use super::{RequestEcho, StreamEvent, AnswerShape, exact, half, pieces, redacted, signature, stop, wrong};
+use crate::script::FakeAnswer;
 
 /// The content of an answer, as it must come back.
-pub(super) fn blocks(answer: &Answer, number: usize) -> Vec<Value> {
+pub(super) fn blocks(answer: &FakeAnswer, number: usize) -> Vec<Value> {
     let known = |raw: &Option<lathe_protocol::Raw>| {
         raw.as_ref().and_then(|raw| raw.to_value().ok()).filter(|raw| raw["type"].is_string())
     };
@@ -25,7 +25,7 @@ pub(super) fn blocks(answer: &Answer, number: usize) -> Vec<Value> {
     blocks.collect()
 }
 
-/// What a provider would notice a change of.
+/// The parts that a provider would notice a change of.
 pub(super) fn signed(blocks: &[Value]) -> Vec<String> {
     let kinds = ["thinking", "redacted_thinking"];
     exact(
@@ -36,14 +36,14 @@ pub(super) fn signed(blocks: &[Value]) -> Vec<String> {
     )
 }
 
-pub(super) fn events(answer: &Answer, asked: &Asked<'_>, shape: Shape) -> Vec<Event> {
+pub(super) fn events(answer: &FakeAnswer, asked: &RequestEcho<'_>, shape: AnswerShape) -> Vec<StreamEvent> {
     let usage = &answer.usage;
     let fresh = usage
         .input_tokens
         .saturating_sub(usage.cache_read_input_tokens)
         .saturating_sub(usage.cache_creation_input_tokens);
     let mut events = vec![
-        Event::named(
+        StreamEvent::named(
             "message_start",
             json!({"type": "message_start", "message": {
                 "id": format!("msg_fake_{}", asked.answer), "type": "message", "role": "assistant",
@@ -51,9 +51,9 @@ pub(super) fn events(answer: &Answer, asked: &Asked<'_>, shape: Shape) -> Vec<Ev
                 "usage": {"input_tokens": fresh, "cache_creation_input_tokens": usage.cache_creation_input_tokens,
                     "cache_read_input_tokens": usage.cache_read_input_tokens, "output_tokens": 1}}}),
         ),
-        Event::named("ping", json!({"type": "ping"})),
+        StreamEvent::named("ping", json!({"type": "ping"})),
     ];
-    let blocks = if shape == Shape::Empty { Vec::new() } else { blocks(answer, asked.answer) };
+    let blocks = if shape == AnswerShape::Empty { Vec::new() } else { blocks(answer, asked.answer) };
     let calls: Vec<&str> =
         lathe_protocol::calls_of(&answer.blocks).map(|call| call.arguments.as_text()).collect();
     let mut calls = calls.into_iter();
@@ -61,7 +61,7 @@ pub(super) fn events(answer: &Answer, asked: &Asked<'_>, shape: Shape) -> Vec<Ev
         let arguments = if block["type"] == "tool_use" { calls.next() } else { None };
         events.extend(block_events(index, block, arguments, shape));
     }
-    if shape == Shape::WithoutEnd {
+    if shape == AnswerShape::WithoutEnd {
         return events;
     }
     let reason = match stop(answer, shape) {
@@ -71,16 +71,16 @@ pub(super) fn events(answer: &Answer, asked: &Asked<'_>, shape: Shape) -> Vec<Ev
         StopReason::ContentFilter => "refusal".to_owned(),
         StopReason::Other(text) => text,
     };
-    events.push(Event::named(
+    events.push(StreamEvent::named(
         "message_delta",
         json!({"type": "message_delta", "delta": {"stop_reason": reason, "stop_sequence": null},
             "usage": {"output_tokens": usage.output_tokens}}),
     ));
-    events.push(Event::named("message_stop", json!({"type": "message_stop"})));
+    events.push(StreamEvent::named("message_stop", json!({"type": "message_stop"})));
     events
 }
 
-fn block_events(index: usize, block: Value, arguments: Option<&str>, shape: Shape) -> Vec<Event> {
+fn block_events(index: usize, block: Value, arguments: Option<&str>, shape: AnswerShape) -> Vec<StreamEvent> {
     let Value::Object(block) = block else { return Vec::new() };
     let text = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let kind = text("type");
@@ -105,7 +105,7 @@ fn block_events(index: usize, block: Value, arguments: Option<&str>, shape: Shap
         "tool_use" => {
             start.insert("input".to_owned(), json!({}));
             let whole = arguments.unwrap_or_default();
-            let sent = if shape == Shape::MalformedArguments { half(whole) } else { whole.to_owned() };
+            let sent = if shape == AnswerShape::MalformedArguments { half(whole) } else { whole.to_owned() };
             pieces(&sent)
                 .into_iter()
                 .map(|piece| json!({"type": "input_json_delta", "partial_json": piece}))
@@ -113,17 +113,17 @@ fn block_events(index: usize, block: Value, arguments: Option<&str>, shape: Shap
         }
         _ => Vec::new(),
     };
-    let mut events = vec![Event::named(
+    let mut events = vec![StreamEvent::named(
         "content_block_start",
         json!({"type": "content_block_start", "index": index, "content_block": start}),
     )];
     events.extend(deltas.into_iter().map(|delta| {
-        Event::named(
+        StreamEvent::named(
             "content_block_delta",
             json!({"type": "content_block_delta", "index": index, "delta": delta}),
         )
     }));
-    events.push(Event::named("content_block_stop", json!({"type": "content_block_stop", "index": index})));
+    events.push(StreamEvent::named("content_block_stop", json!({"type": "content_block_stop", "index": index})));
     events
 }
 

@@ -1,7 +1,7 @@
 //! The wires a fake model speaks, all from the same script.
 //!
-//! Each wire writes an answer as its events, and checks a request as strictly as the strictest provider on that wire does:
-//! every call has its one result in order, and whatever a model signed comes back as it was sent.
+//! Each wire writes an answer as its events, and checks a request as strictly as the strictest provider on that wire
+//! does: every call has its one result in order, and every signed part comes back as it was sent.
 
 pub(crate) mod chat;
 mod gemini;
@@ -15,7 +15,7 @@ pub use pairing::check_pairing;
 use lathe_protocol::{Block, StopReason, calls_of};
 use serde_json::{Value, json};
 
-use crate::script::{Answer, Script};
+use crate::script::{FakeAnswer, Script};
 
 /// Into how many deltas a text is cut, if it is long enough.
 const PIECES: usize = 4;
@@ -29,17 +29,17 @@ pub enum Wire {
     Ollama,
 }
 
-/// Which parts of an answer are sent.
+/// The parts of an answer that are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum AnswerShape {
     Whole,
     WithoutEnd,
     Empty,
     MalformedArguments,
 }
 
-/// What the stream repeats from the request.
-pub(crate) struct Asked<'a> {
+/// The values that the stream repeats from the request.
+pub(crate) struct RequestEcho<'a> {
     pub(crate) answer: usize,
     pub(crate) model: &'a str,
     pub(crate) include_usage: bool,
@@ -47,12 +47,12 @@ pub(crate) struct Asked<'a> {
 
 /// One event of a stream, or one line of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Event {
+pub(crate) struct StreamEvent {
     pub(crate) name: Option<&'static str>,
     pub(crate) data: String,
 }
 
-impl Event {
+impl StreamEvent {
     pub(crate) fn of(data: Value) -> Self {
         Self { name: None, data: data.to_string() }
     }
@@ -86,7 +86,7 @@ impl Wire {
         }
     }
 
-    /// Whose endpoint this is.
+    /// The wire of an endpoint.
     pub(crate) fn of_path(path: &str) -> Option<Self> {
         let path = path.split('?').next().unwrap_or(path);
         match path {
@@ -131,7 +131,7 @@ impl Wire {
         self == Wire::Ollama
     }
 
-    /// What closes a body after its last message, marks for the cache left out.
+    /// The end of a body after its last message, cache marks left out.
     pub(crate) fn tail(self) -> &'static [u8] {
         match self {
             Wire::Chat | Wire::Responses | Wire::Ollama => b"]}",
@@ -140,7 +140,7 @@ impl Wire {
         }
     }
 
-    pub(crate) fn events(self, answer: &Answer, asked: &Asked<'_>, shape: Shape) -> Vec<Event> {
+    pub(crate) fn events(self, answer: &FakeAnswer, asked: &RequestEcho<'_>, shape: AnswerShape) -> Vec<StreamEvent> {
         match self {
             Wire::Chat => chat::events(answer, asked, shape),
             Wire::Messages => messages::events(answer, asked, shape),
@@ -151,34 +151,34 @@ impl Wire {
     }
 
     /// An error where an answer had begun.
-    pub(crate) fn error_event(self, message: &str) -> Event {
+    pub(crate) fn error_event(self, message: &str) -> StreamEvent {
         match self {
             Wire::Chat => {
-                Event::of(json!({"error": {"message": message, "type": "server_error", "code": 500}}))
+                StreamEvent::of(json!({"error": {"message": message, "type": "server_error", "code": 500}}))
             }
-            Wire::Messages => Event::named(
+            Wire::Messages => StreamEvent::named(
                 "error",
                 json!({"type": "error", "error": {"type": "overloaded_error", "message": message}}),
             ),
-            Wire::Responses => Event::named(
+            Wire::Responses => StreamEvent::named(
                 "error",
                 json!({"type": "error", "code": "server_error", "message": message, "param": null}),
             ),
             Wire::Gemini => {
-                Event::of(json!({"error": {"code": 503, "message": message, "status": "UNAVAILABLE"}}))
+                StreamEvent::of(json!({"error": {"code": 503, "message": message, "status": "UNAVAILABLE"}}))
             }
-            Wire::Ollama => Event::of(json!({ "error": message })),
+            Wire::Ollama => StreamEvent::of(json!({ "error": message })),
         }
     }
 
     /// An event this version of the world does not know.
-    pub(crate) fn unknown_event(self) -> Event {
+    pub(crate) fn unknown_event(self) -> StreamEvent {
         match self {
-            Wire::Chat => Event::of(json!({"object": "chat.completion.novelty", "choices": []})),
-            Wire::Messages => Event::named("novelty", json!({"type": "novelty", "index": 7})),
-            Wire::Responses => Event::named("response.novelty", json!({"type": "response.novelty", "x": 1})),
-            Wire::Gemini => Event::of(json!({"novelty": true})),
-            Wire::Ollama => Event::of(json!({"novelty": true, "done": false})),
+            Wire::Chat => StreamEvent::of(json!({"object": "chat.completion.novelty", "choices": []})),
+            Wire::Messages => StreamEvent::named("novelty", json!({"type": "novelty", "index": 7})),
+            Wire::Responses => StreamEvent::named("response.novelty", json!({"type": "response.novelty", "x": 1})),
+            Wire::Gemini => StreamEvent::of(json!({"novelty": true})),
+            Wire::Ollama => StreamEvent::of(json!({"novelty": true, "done": false})),
         }
     }
 
@@ -231,14 +231,14 @@ impl Wire {
     }
 }
 
-/// Whether signed parts of earlier answers must come back. Off where a conversation moved between wires.
+/// Check that signed parts of earlier answers come back. Off where a conversation moved between wires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Thoughts {
     Checked,
     Ignored,
 }
 
-/// What a model signs a thought with.
+/// The signature of a thought.
 fn signature(answer: usize, block: usize) -> String {
     format!("sig/{answer}+{block}==")
 }
@@ -253,10 +253,10 @@ fn half(text: &str) -> String {
     text.chars().take(text.chars().count().div_ceil(2)).collect()
 }
 
-/// Why the answer stops, in neutral words.
-fn stop(answer: &Answer, shape: Shape) -> StopReason {
+/// The stop reason of the answer, in neutral words.
+fn stop(answer: &FakeAnswer, shape: AnswerShape) -> StopReason {
     match (&answer.stop, shape) {
-        (_, Shape::Empty) => StopReason::EndTurn,
+        (_, AnswerShape::Empty) => StopReason::EndTurn,
         (Some(stop), _) => stop.clone(),
         (None, _) if calls_of(&answer.blocks).next().is_some() => StopReason::ToolCalls,
         (None, _) => StopReason::EndTurn,

@@ -3,17 +3,17 @@
 use lathe_protocol::{Block, StopReason};
 use serde_json::{Value, json};
 
-use super::{Asked, Event, Shape, pieces, stop, wrong};
-use crate::script::Answer;
+use super::{RequestEcho, StreamEvent, AnswerShape, pieces, stop, wrong};
+use crate::script::FakeAnswer;
 
-pub(super) fn events(answer: &Answer, asked: &Asked<'_>, shape: Shape) -> Vec<Event> {
+pub(super) fn events(answer: &FakeAnswer, asked: &RequestEcho<'_>, shape: AnswerShape) -> Vec<StreamEvent> {
     let line = |message: Value| {
-        Event::of(
+        StreamEvent::of(
             json!({"model": asked.model, "created_at": "2026-01-01T00:00:00Z", "message": message, "done": false}),
         )
     };
     let mut events = Vec::new();
-    if shape != Shape::Empty {
+    if shape != AnswerShape::Empty {
         for block in &answer.blocks {
             match block {
                 Block::Text(text) => events.extend(
@@ -28,8 +28,8 @@ pub(super) fn events(answer: &Answer, asked: &Asked<'_>, shape: Shape) -> Vec<Ev
                 ),
                 Block::Opaque(_) => {}
                 // The server parses what the model wrote, and fails where it cannot.
-                Block::Call(_) if shape == Shape::MalformedArguments => {
-                    events.push(Event::of(
+                Block::Call(_) if shape == AnswerShape::MalformedArguments => {
+                    events.push(StreamEvent::of(
                         json!({"error": "error parsing tool call: unexpected end of JSON input"}),
                     ));
                     return events;
@@ -43,7 +43,7 @@ pub(super) fn events(answer: &Answer, asked: &Asked<'_>, shape: Shape) -> Vec<Ev
             }
         }
     }
-    if shape == Shape::WithoutEnd {
+    if shape == AnswerShape::WithoutEnd {
         return events;
     }
     let reason = match stop(answer, shape) {
@@ -51,7 +51,7 @@ pub(super) fn events(answer: &Answer, asked: &Asked<'_>, shape: Shape) -> Vec<Ev
         StopReason::Length => "length".to_owned(),
         StopReason::Other(text) => text,
     };
-    events.push(Event::of(json!({"model": asked.model, "created_at": "2026-01-01T00:00:00Z",
+    events.push(StreamEvent::of(json!({"model": asked.model, "created_at": "2026-01-01T00:00:00Z",
         "message": {"role": "assistant", "content": ""}, "done": true, "done_reason": reason,
         "total_duration": 1, "prompt_eval_count": answer.usage.input_tokens,
         "eval_count": answer.usage.output_tokens})));

@@ -1,4 +1,4 @@
-//! Whether a conversation is one that a strict provider takes.
+//! The check that a strict provider would accept a conversation.
 //!
 //! Providers differ in what they forgive. This accepts only what all of them accept, so a conversation that passes
 //! here passes anywhere.

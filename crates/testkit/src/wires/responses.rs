@@ -3,11 +3,11 @@
 use lathe_protocol::{Block, StopReason};
 use serde_json::{Value, json};
 
-use super::{Asked, Event, Shape, exact, half, pieces, signature, stop, wrong};
-use crate::script::Answer;
+use super::{RequestEcho, StreamEvent, AnswerShape, exact, half, pieces, signature, stop, wrong};
+use crate::script::FakeAnswer;
 
 /// The items of an answer, as they must come back.
-pub(super) fn items(answer: &Answer, number: usize) -> Vec<Value> {
+pub(super) fn items(answer: &FakeAnswer, number: usize) -> Vec<Value> {
     let items = answer.blocks.iter().enumerate().filter_map(|(at, block)| match block {
         Block::Text(text) => Some(json!({"id": format!("msg_{number}_{at}"), "type": "message",
             "status": "completed", "role": "assistant",
@@ -27,15 +27,15 @@ pub(super) fn signed(items: &[Value]) -> Vec<String> {
     exact(items.iter().filter(|item| item["type"] == "reasoning").cloned())
 }
 
-pub(super) fn events(answer: &Answer, asked: &Asked<'_>, shape: Shape) -> Vec<Event> {
+pub(super) fn events(answer: &FakeAnswer, asked: &RequestEcho<'_>, shape: AnswerShape) -> Vec<StreamEvent> {
     let mut events: Vec<(&'static str, Value)> = Vec::new();
     let response = |status: &str, output: Value| {
         json!({"id": format!("resp_fake_{}", asked.answer), "object": "response", "status": status,
             "model": asked.model, "output": output, "error": null, "incomplete_details": null})
     };
     events.push(("response.created", json!({"response": response("in_progress", json!([]))})));
-    let mut items = if shape == Shape::Empty { Vec::new() } else { items(answer, asked.answer) };
-    if shape == Shape::MalformedArguments {
+    let mut items = if shape == AnswerShape::Empty { Vec::new() } else { items(answer, asked.answer) };
+    if shape == AnswerShape::MalformedArguments {
         for item in items.iter_mut().filter(|item| item["type"] == "function_call") {
             item["arguments"] = json!(half(item["arguments"].as_str().unwrap_or_default()));
         }
@@ -43,7 +43,7 @@ pub(super) fn events(answer: &Answer, asked: &Asked<'_>, shape: Shape) -> Vec<Ev
     for (index, item) in items.iter().enumerate() {
         item_events(index, item, &mut events);
     }
-    if shape != Shape::WithoutEnd {
+    if shape != AnswerShape::WithoutEnd {
         let usage = &answer.usage;
         let (name, status, reason) = match stop(answer, shape) {
             StopReason::EndTurn | StopReason::ToolCalls => ("response.completed", "completed", None),
@@ -67,7 +67,7 @@ pub(super) fn events(answer: &Answer, asked: &Asked<'_>, shape: Shape) -> Vec<Ev
     let numbered = events.into_iter().enumerate().map(|(number, (name, mut data))| {
         data["type"] = json!(name);
         data["sequence_number"] = json!(number);
-        Event::named(name, data)
+        StreamEvent::named(name, data)
     });
     numbered.collect()
 }

@@ -7,7 +7,7 @@ use crate::client::{Client, messages};
 
 const TEXT: &str = "Grüße aus 世界 🌍, ein längerer Text mit allem.";
 
-fn ls() -> lathe_testkit::Answer {
+fn ls() -> lathe_testkit::FakeAnswer {
     call("c1", "bash", json!({"command": "ls"}))
 }
 

@@ -1,8 +1,9 @@
 //! The list of built-in tools.
 //!
-//! A tool is a folder with its parameters, its faces, its command and its code; this list is the only other place it is
-//! named in. A rule calls it by its canonical name. Further names are a row of the gate's table (`policy/src/names.rs`), on
-//! purpose: a tool does not give itself other names by which it is allowed. Tools that only other toolsets speak of are named by those.
+//! A tool is a folder with its parameters, its faces, its command and its code; this list is the only other place it
+//! is named in. A rule calls it by its canonical name. Further names are a row of the gate's table
+//! (`policy/src/names.rs`), on purpose: a tool does not give itself other names by which it is allowed. Tools that
+//! only other toolsets have are named by those.
 
 pub(crate) mod ask;
 pub(crate) mod bash;
@@ -24,19 +25,20 @@ pub(crate) mod todo;
 pub(crate) mod view;
 pub(crate) mod write;
 
-use crate::commands::Command;
-use crate::face::Face;
+use crate::commands::AgentCommand;
+use crate::faces::Face;
 use crate::services::Services;
 
 /// A tool as it is offered: to the model of the `lathe` toolset, in the shell, or both.
 pub(crate) struct BuiltIn {
     pub(crate) face: Option<Face>,
-    pub(crate) command: Option<Command>,
-    /// Tells whether a session has it; none if all do. Those that only some have are told of last.
+    pub(crate) command: Option<AgentCommand>,
+    /// Tells whether a session has the tool. None if every session has it. Tools that only some sessions have come
+    /// last in the model's list.
     pub(crate) only_if: Option<fn(&Services) -> bool>,
 }
 
-/// The tools, in the order in which models and people are told of them.
+/// The tools, in the order in which models and people see them.
 static ALL: &[&BuiltIn] = &[
     &bash::TOOL,
     &view::TOOL,
@@ -82,7 +84,7 @@ pub(crate) fn special_faces(
     all().filter(move |tool| tool.only_if.is_some_and(&is_met)).filter_map(|tool| tool.face.as_ref())
 }
 
-/// The commands of the shell that a tool stands behind.
-pub(crate) fn commands() -> impl Iterator<Item = &'static Command> {
+/// The shell commands that run a tool.
+pub(crate) fn commands() -> impl Iterator<Item = &'static AgentCommand> {
     all().filter_map(|tool| tool.command.as_ref())
 }

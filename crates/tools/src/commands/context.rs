@@ -1,122 +1,123 @@
-//! What the commands of a line share with the call whose line it is.
+//! The state that the commands of a line share with the call whose line it is.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use lathe_changes::TreeChange;
-use lathe_policy::{Call, Depth, Disk as _, Gate, Grant, Region, Rulebook};
+use lathe_policy::{GateCall, Depth, Disk as _, Gate, StandingApproval, Region, Rulebook};
 use lathe_protocol::{
-    Actor, Boxed, CallId, CommandDecided, CommandRan, Decision, Digest, Effects, Kind, Mode, Raw, SeenFile,
+    Actor, BoxFuture, CallId, CommandDecided, CommandRan, Decision, Digest, Effects, ToolKind, Mode, Raw, SeenFile,
     Verdict,
 };
 use parking_lot::Mutex;
 
-use crate::disk::LocalDisk;
-use crate::outcome::Attached;
-use crate::outputs::{Handle, Output};
+use crate::line::LocalDisk;
+use crate::outcome::AttachedContent;
+use crate::outputs::{OutputHandle, RecordedOutput};
 use crate::services::Services;
 use crate::tool::{RunContext, ShellLine};
-use crate::toolbox::Prepared;
+use crate::toolbox::PreparedCall;
 
-/// Commands of one call that are written down one by one.
+/// The number of commands of one call that are recorded one by one.
 pub(crate) const TRACED: usize = 200;
 
-/// Images that the commands of one line may show.
+/// The number of images that the commands of one line may show.
 const IMAGES: usize = 10;
 /// Bytes of all of them.
 const IMAGE_BYTES: usize = 40 << 20;
 
-/// Decides about calls, and about what happens inside them.
+/// Decides about calls, and about the commands inside them.
 #[derive(Debug, Clone)]
-pub struct Judge {
+pub struct CallGate {
     pub gate: Gate,
     pub rules: Arc<Rulebook>,
     pub actor: Actor,
     pub mode: Mode,
-    /// Whether what a person allowed for ever is still what it was.
-    pub fresh: Option<Fresh>,
+    /// Tells whether the standing approvals are still what they were.
+    pub fresh: Option<FreshnessCheck>,
 }
 
-/// Asks whether rules are still as they were.
+/// Asks whether the rules are still what they were.
 #[derive(Clone)]
-pub struct Fresh(Arc<dyn Fn() -> bool + Send + Sync>);
+pub struct FreshnessCheck(Arc<dyn Fn() -> bool + Send + Sync>);
 
-impl Fresh {
+impl FreshnessCheck {
     pub fn new(ask: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(ask))
     }
 }
 
-impl std::fmt::Debug for Fresh {
+impl std::fmt::Debug for FreshnessCheck {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Fresh")
     }
 }
 
-/// The end of the name of the file of answers.
-pub const ANSWERS: &str = "answers.toml";
+/// The end of the name of the file with standing approvals.
+pub const APPROVALS_FILE: &str = "answers.toml";
 
-/// What was decided, and on what grounds.
+/// A decision of the gate and its grounds.
 #[derive(Debug, Clone)]
-pub struct Judged {
+pub struct GateDecision {
     pub decision: Decision,
     pub effects: Effects,
-    /// Each command of a shell line.
+    /// The decision about each command of a shell line.
     pub each: Vec<CommandDecided>,
-    /// What a remembered answer would allow; empty where nothing as narrow as this can be remembered.
-    pub narrowest: Vec<Grant>,
+    /// The grants that a standing approval would give. Empty if nothing as narrow as this call can be remembered.
+    pub narrowest: Vec<StandingApproval>,
 }
 
-/// Commands of one line whose decisions are kept.
+/// The number of commands of one line whose decisions are kept.
 pub(crate) const JUDGED: usize = 100;
 
-impl Judge {
-    /// The same judge for a shell that is in another folder now.
+impl CallGate {
+    /// The same gate for a shell that is in another folder now.
     pub fn at(self, folder: impl Into<Option<std::path::PathBuf>>) -> Self {
         Self { gate: Gate { here: folder.into(), ..self.gate }, ..self }
     }
 
-    /// This judge for the session's shell: in the folder it is in, with the options that lines switched on.
+    /// This gate for the session's shell: in the folder it is in, with the options that lines switched on.
     pub fn in_shell(self, services: &Services) -> Self {
-        let judge = self.at(services.cwd());
-        Self { gate: Gate { switched: services.switched(), ..judge.gate }, ..judge }
+        let call_gate = self.at(services.cwd());
+        Self { gate: Gate { switched: services.switched_options(), ..call_gate.gate }, ..call_gate }
     }
 
-    /// A call: a shell line by its commands, anything else by its effects.
-    pub fn call(&self, prepared: &Prepared) -> Judged {
+    /// Decides about a call: a shell line by its commands, any other call by its effects.
+    pub fn decide_call(&self, prepared: &PreparedCall) -> GateDecision {
         if let Some(line) = &prepared.line {
-            return self.line(line);
+            return self.decide_line(line);
         }
         let call = prepared.policy_call();
-        Judged {
+        GateDecision {
             decision: self.gate.decide_call(&self.rules, self.actor, self.mode, &call),
             effects: prepared.effects.clone(),
             each: Vec::new(),
-            narrowest: Grant::of_call(&call),
+            narrowest: StandingApproval::of_call(&call),
         }
     }
 
-    pub fn line(&self, line: &ShellLine) -> Judged {
+    pub fn decide_line(&self, line: &ShellLine) -> GateDecision {
         let decide = |gate: &Gate, text: &str| gate.decide_line(&self.rules, self.actor, self.mode, text);
         let mut decided = decide(&self.gate, &line.text);
         if let Some(folder) = &line.folder {
             let place = self.gate.here.as_ref().unwrap_or(&self.gate.root).join(folder);
             let inside = LocalDisk.real(&place).starts_with(&self.gate.root);
             decided = decide(&self.clone().at(place).gate, &line.text);
-            // Going there is ours as long as it is in the workspace; what is denied there is denied.
-            let there = format!("cd -- {} && {{ {}\n}}", crate::bash::quoted(folder), line.text);
+            // Changing into the folder is Lathe's own act as long as the folder is in the workspace; a denial there
+            // holds.
+            let there = format!("cd -- {} && {{ {}\n}}", crate::bash::quote(folder), line.text);
             let there = decide(&self.gate, &there);
             let stricter = !inside && there.decision.verdict > decided.decision.verdict;
             if stricter || there.decision.rule.starts_with("guard.") {
                 decided = there;
             }
         }
-        Judged {
+        GateDecision {
             decision: decided.decision,
             effects: decided.effects,
             each: decided
-                .each
+                .commands
                 .into_iter()
                 .take(JUDGED)
                 .map(|each| CommandDecided {
@@ -126,9 +127,9 @@ impl Judge {
                 })
                 .collect(),
             narrowest: decided
-                .narrowest
+                .approvable
                 .into_iter()
-                .map(|narrowest| Grant::Command {
+                .map(|narrowest| StandingApproval::Command {
                     words: narrowest.words,
                     workspace: self.gate.root.display().to_string(),
                     folder: narrowest.folder,
@@ -137,13 +138,14 @@ impl Judge {
         }
     }
 
-    /// Whether a file would not be read by its name without a question, so that nothing tells of it by the way.
-    pub(crate) fn hides(&self, tool: &str, kind: Kind, path: &std::path::Path) -> bool {
-        self.hidden_by(tool, kind, path).is_some()
+    /// Tells whether reading a file by its name would be denied or need a question. Then no result may reveal the
+    /// file either.
+    pub(crate) fn hides_path(&self, tool: &str, kind: ToolKind, path: &std::path::Path) -> bool {
+        self.hiding_decision(tool, kind, path).is_some()
     }
 
-    /// What decides that, if it is so.
-    pub(crate) fn hidden_by(&self, tool: &str, kind: Kind, path: &std::path::Path) -> Option<Decision> {
+    /// The decision that hides the file, if one does.
+    pub(crate) fn hiding_decision(&self, tool: &str, kind: ToolKind, path: &std::path::Path) -> Option<Decision> {
         if self.actor == Actor::Person {
             return None;
         }
@@ -151,43 +153,43 @@ impl Judge {
             return None;
         }
         let effects = Effects::reading(path.display().to_string());
-        let call = Call { tool, also: &[], kind, kinds: &[], effects: &effects, arguments: &[] };
+        let call = GateCall { tool, also: &[], kind, kinds: &[], effects: &effects, arguments: &[] };
         let decided = self.gate.decide_call(&self.rules, self.actor, self.mode, &call);
         (decided.verdict != Verdict::Allow).then_some(decided)
     }
 
-    /// Why a command of the agent may not run by its words, whoever started it: a rule about commands holds for a program that
-    /// starts one, as it does for the text of a line. `name` is one that bash has not.
-    pub(crate) fn denied_words(&self, name: &str, words: &[String]) -> Option<Decision> {
+    /// The decision that denies an agent command by its words, whatever started it. A rule about commands holds for a
+    /// program that starts one, as it does for the text of a line. `name` is one that bash does not have.
+    pub(crate) fn word_denial(&self, name: &str, words: &[String]) -> Option<Decision> {
         if self.actor == Actor::Person {
             return None;
         }
         let words: Vec<String> =
-            std::iter::once(name).chain(words.iter().map(String::as_str)).map(crate::bash::quoted).collect();
+            std::iter::once(name).chain(words.iter().map(String::as_str)).map(crate::bash::quote).collect();
         let decided = self.gate.decide_line(&self.rules, self.actor, self.mode, &words.join(" ")).decision;
-        // What is only asked about was allowed with the line.
+        // A command that would only need a question was allowed with the line.
         let by_rule = !matches!(decided.rule.as_str(), "headless" | "mode.plan");
         (decided.verdict == Verdict::Deny && by_rule).then_some(decided)
     }
 
-    /// A command of the agent inside a line, by its words and by what it would do.
-    pub(crate) fn command(
+    /// Decides about an agent command inside a line, by its words and by its effects.
+    pub(crate) fn decide_command(
         &self,
         name: &str,
         words: &[String],
-        call: &Call<'_>,
+        call: &GateCall<'_>,
         granted: &Effects,
     ) -> Decision {
-        self.denied_words(name, words).unwrap_or_else(|| self.inside(call, granted))
+        self.word_denial(name, words).unwrap_or_else(|| self.decide_inside(call, granted))
     }
 
-    /// A command of a line that was allowed with `granted`: within that nothing is asked again.
-    pub(crate) fn inside(&self, call: &Call<'_>, granted: &Effects) -> Decision {
+    /// Decides about a command of a line that was allowed with `granted`. Within that, no question is asked again.
+    pub(crate) fn decide_inside(&self, call: &GateCall<'_>, granted: &Effects) -> Decision {
         let decision = self.gate.decide_call(&self.rules, self.actor, self.mode, call);
-        let remembered = decision.verdict == Verdict::Allow && decision.rule.contains(&format!("{ANSWERS}:"));
+        let remembered = decision.verdict == Verdict::Allow && decision.rule.contains(&format!("{APPROVALS_FILE}:"));
         if remembered && self.fresh.as_ref().is_some_and(|fresh| !(fresh.0)()) {
-            // Whoever is asked knows the rules as they are now.
-            let reason = "what was allowed for ever is not what it was when the line began".to_owned();
+            // The user who is asked knows the rules as they are now.
+            let reason = "a standing approval has changed since the line began".to_owned();
             return Decision { verdict: Verdict::Ask, rule: "answers".to_owned(), reason };
         }
         match decision.verdict {
@@ -201,21 +203,22 @@ impl Judge {
     }
 }
 
-/// What a session knows, and is told, while a call runs.
+/// The session's knowledge for a running call, and the record of its commands.
 pub trait Ledger: Send + Sync {
-    /// What the model has seen of these files, and what a tool asked to be given again.
-    fn recall<'a>(&'a self, tool: &'a str, paths: Vec<String>) -> Boxed<'a, Recalled>;
+    /// Recalls the files that the model has seen among these paths, and the state that a tool asked to be given
+    /// again.
+    fn recall<'a>(&'a self, tool: &'a str, paths: Vec<String>) -> BoxFuture<'a, Recalled>;
 
-    /// Writes down what a command came to.
-    fn record<'a>(&'a self, call: &'a CallId, ran: CommandRan) -> Boxed<'a, ()>;
+    /// Records the result of a command.
+    fn record<'a>(&'a self, call: &'a CallId, ran: CommandRan) -> BoxFuture<'a, ()>;
 
     /// The output of an earlier call.
-    fn output<'a>(&'a self, _: Handle) -> Boxed<'a, Option<Output>> {
+    fn output<'a>(&'a self, _: OutputHandle) -> BoxFuture<'a, Option<RecordedOutput>> {
         Box::pin(async { None })
     }
 
-    /// Whether the task may end now; else the reason why not.
-    fn may_end<'a>(&'a self) -> Boxed<'a, Result<(), String>>;
+    /// Tells whether the task may end now. The error is the reason why not.
+    fn may_end<'a>(&'a self) -> BoxFuture<'a, Result<(), String>>;
 }
 
 #[derive(Debug, Clone, Default)]
@@ -226,7 +229,7 @@ pub struct Recalled {
 
 /// A ledger for lines that belong to no session.
 #[derive(Default)]
-pub struct Notebook(Mutex<Notes>);
+pub struct LocalLedger(Mutex<Notes>);
 
 #[derive(Default)]
 struct Notes {
@@ -234,8 +237,8 @@ struct Notes {
     memory: BTreeMap<String, Raw>,
 }
 
-impl Ledger for Notebook {
-    fn recall<'a>(&'a self, tool: &'a str, paths: Vec<String>) -> Boxed<'a, Recalled> {
+impl Ledger for LocalLedger {
+    fn recall<'a>(&'a self, tool: &'a str, paths: Vec<String>) -> BoxFuture<'a, Recalled> {
         Box::pin(async move {
             let notes = self.0.lock();
             let seen = paths.into_iter().filter_map(|path| {
@@ -246,7 +249,7 @@ impl Ledger for Notebook {
         })
     }
 
-    fn record<'a>(&'a self, _: &'a CallId, ran: CommandRan) -> Boxed<'a, ()> {
+    fn record<'a>(&'a self, _: &'a CallId, ran: CommandRan) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             let mut notes = self.0.lock();
             notes.seen.extend(ran.seen.into_iter().map(|seen| (seen.path, seen.hash)));
@@ -256,7 +259,7 @@ impl Ledger for Notebook {
         })
     }
 
-    fn may_end<'a>(&'a self) -> Boxed<'a, Result<(), String>> {
+    fn may_end<'a>(&'a self) -> BoxFuture<'a, Result<(), String>> {
         Box::pin(async { Ok(()) })
     }
 }
@@ -268,7 +271,7 @@ pub(crate) struct LineContext {
     changes: Mutex<Vec<TreeChange>>,
     seen: Mutex<BTreeMap<String, Digest>>,
     /// Images that its commands showed.
-    attached: Mutex<Vec<Attached>>,
+    attached: Mutex<Vec<AttachedContent>>,
     ran: AtomicUsize,
     has_ended: AtomicBool,
 }
@@ -286,7 +289,7 @@ impl LineContext {
         }
     }
 
-    /// Its shell is through with it. Commands that it left in the background go on.
+    /// Marks the line as ended in its shell. Its background commands continue.
     pub(crate) fn end(&self) {
         self.has_ended.store(true, Ordering::Release);
     }
@@ -295,21 +298,21 @@ impl LineContext {
         self.has_ended.load(Ordering::Acquire)
     }
 
-    /// Counts one more command; whether it is still to be written down by itself.
-    pub(crate) fn count(&self) -> bool {
+    /// Counts one more command. True if it is still to be recorded by itself.
+    pub(crate) fn count_command(&self) -> bool {
         self.ran.fetch_add(1, Ordering::Relaxed) < TRACED
     }
 
-    /// Commands that were not written down.
+    /// The number of commands that were not recorded.
     pub(crate) fn untraced(&self) -> usize {
         self.ran.load(Ordering::Relaxed).saturating_sub(TRACED)
     }
 
-    pub(crate) fn changed(&self, changes: &[TreeChange]) {
+    pub(crate) fn add_changes(&self, changes: &[TreeChange]) {
         let mut all = self.changes.lock();
         for change in changes {
             match all.iter_mut().find(|known| known.path == change.path) {
-                // Twice changed is once changed: from what was there first to what is there now.
+                // Two changes of a file count as one: from its first content to its present one.
                 Some(known) => {
                     known.after.clone_from(&change.after);
                     known.mode = change.mode;
@@ -319,13 +322,13 @@ impl LineContext {
         }
     }
 
-    pub(crate) fn saw(&self, seen: &[SeenFile]) {
+    pub(crate) fn add_seen(&self, seen: &[SeenFile]) {
         let mut all = self.seen.lock();
         all.extend(seen.iter().map(|seen| (seen.path.clone(), seen.hash.clone())));
     }
 
-    /// Keeps images for the result of the line, and gives the names of those that are too many.
-    pub(crate) fn attach(&self, images: Vec<Attached>) -> Vec<String> {
+    /// Keeps images for the result of the line. Returns the names of those that exceed the limits.
+    pub(crate) fn attach(&self, images: Vec<AttachedContent>) -> Vec<String> {
         let mut all = self.attached.lock();
         let mut left_out = Vec::new();
         for image in images {
@@ -339,17 +342,17 @@ impl LineContext {
         left_out
     }
 
-    pub(crate) fn take_attached(&self) -> Vec<Attached> {
+    pub(crate) fn take_attached(&self) -> Vec<AttachedContent> {
         std::mem::take(&mut self.attached.lock())
     }
 
-    /// The files as the line's commands saw or left them, also those that were not written down one by one.
+    /// The files as the line's commands saw or left them, including commands that were not recorded one by one.
     pub(crate) fn take_seen(&self) -> Vec<SeenFile> {
         let seen = std::mem::take(&mut *self.seen.lock());
         seen.into_iter().map(|(path, hash)| SeenFile { path, hash }).collect()
     }
 
-    /// What the line's commands changed, by their own account.
+    /// The changes that the line's commands reported.
     pub(crate) fn take_changes(&self) -> Vec<TreeChange> {
         std::mem::take(&mut self.changes.lock())
     }

@@ -1,8 +1,8 @@
-//! Field commands: the tools of domains, servers and skills, named `layer:domain:tool`, and what finds a command.
+//! Field commands: the tools of domains, servers and skills, named `layer:domain:tool`, and the search for a command.
 
 use parking_lot::RwLock;
 
-use lathe_policy::{Call, OwnCommand};
+use lathe_policy::{GateCall, OwnCommand};
 use lathe_protocol::{Raw, nearest};
 use lathe_search::{GlobStyle, glob_matcher};
 use lathe_shell::Caller;
@@ -10,8 +10,8 @@ use lathe_workspace::Surroundings;
 use regex::RegexBuilder;
 use serde_json::Value;
 
-use super::typed::{Grammar, Request};
-use super::{AgentCommands, Running, code, help};
+use super::grammar::{Grammar, WordsRequest};
+use super::{AgentCommands, RunningCommand, code, help};
 use crate::outside::OutsideTool;
 
 /// Names of the layers a field command can belong to.
@@ -34,7 +34,7 @@ impl FieldTools {
         self.all().iter().map(OutsideTool::command).collect()
     }
 
-    /// The same for the gate, which wants every name of each.
+    /// The field commands for the gate, which needs every name of each.
     pub(crate) fn own(&self) -> Vec<OwnCommand> {
         self.all().iter().map(OutsideTool::own_command).collect()
     }
@@ -43,7 +43,7 @@ impl FieldTools {
         self.0.read().clone()
     }
 
-    /// By its whole name; `field:` stands for every layer.
+    /// Finds a tool by its whole name; `field:` stands for every layer.
     fn find(&self, name: &str) -> Option<OutsideTool> {
         let all = self.all();
         let exact = all.iter().find(|tool| tool.command() == name);
@@ -55,14 +55,14 @@ impl FieldTools {
 
 impl AgentCommands {
     /// A command with a colon in its name.
-    pub(super) async fn field_command(&self, running: &mut Running) -> u8 {
+    pub(super) async fn field_command(&self, running: &mut RunningCommand) -> u8 {
         let name = running.name.clone();
         let parts: Vec<&str> = name.split(':').collect();
         if !parts.first().is_some_and(|layer| LAYERS.contains(layer)) {
             return running.complain("command not found", code::UNKNOWN).await;
         }
         if let [layer, domain] = parts.as_slice() {
-            return self.domain(running, layer, domain).await;
+            return self.list_domain(running, layer, domain).await;
         }
         if parts.len() != 3 || parts.iter().any(|part| part.is_empty()) {
             let words = format!("Invalid field command: {name}\nExpected format: field:domain:tool");
@@ -72,7 +72,7 @@ impl AgentCommands {
             let known = self.field.names();
             let near = nearest(&name, known.iter().map(String::as_str));
             let near = near.map_or(String::new(), |near| format!(" Did you mean {near}?"));
-            // A search that finds nothing is no advice.
+            // A search that finds nothing would be useless advice.
             let last = parts.last().unwrap_or(&"");
             let search = if matching(last, &self.rows()).is_empty() { "" } else { last };
             let words = format!("Unknown tool: {name}.{near} Try: commands {search}");
@@ -82,25 +82,25 @@ impl AgentCommands {
         let grammar = Grammar::by_schema(&schema);
         let description = found.description.trim();
         let mut given = match grammar.read(&running.words) {
-            Err(wrong) => return running.misused(&wrong, &grammar).await,
-            Ok(Request::Help { whole: false }) => {
+            Err(wrong) => return running.usage_error(&wrong, &grammar).await,
+            Ok(WordsRequest::Help { whole: false }) => {
                 let line = description.lines().next().unwrap_or_default();
-                return running.print(help::brief(&name, line)).await;
+                return running.print(help::summary_line(&name, line)).await;
             }
-            Ok(Request::Help { whole: true }) => {
-                return running.print(help::whole(&name, description, &grammar, "")).await;
+            Ok(WordsRequest::Help { whole: true }) => {
+                return running.print(help::full_help(&name, description, &grammar, "")).await;
             }
-            Ok(Request::Run(given)) => given,
+            Ok(WordsRequest::Run(given)) => given,
         };
         if given.from_input {
             let read = running.input().await.and_then(|bytes| {
                 let text =
                     String::from_utf8(bytes).map_err(|_| "--json: standard input is not UTF-8".to_owned())?;
-                super::typed::object(&text)
+                super::grammar::parse_object(&text)
             });
             match read {
                 Ok(object) => given.arguments.extend(object),
-                Err(wrong) => return running.misused(&wrong, &grammar).await,
+                Err(wrong) => return running.usage_error(&wrong, &grammar).await,
             }
         }
         let arguments = Value::Object(given.arguments);
@@ -112,19 +112,19 @@ impl AgentCommands {
             .collect();
         if !missing.is_empty() {
             let wrong = format!("Validation errors:\n{}", missing.join("\n"));
-            return running.misused(&wrong, &grammar).await;
+            return running.usage_error(&wrong, &grammar).await;
         }
-        if let Err(wrong) = crate::validate::check(&schema, &arguments) {
-            return running.misused(&format!("Validation errors:\n{wrong}"), &grammar).await;
+        if let Err(wrong) = crate::faces::check_arguments(&schema, &arguments) {
+            return running.usage_error(&format!("Validation errors:\n{wrong}"), &grammar).await;
         }
         let invocation = match found.build(&arguments) {
             Ok(invocation) => invocation,
-            Err(problem) => return running.problem(&problem).await,
+            Err(problem) => return running.report_problem(&problem).await,
         };
         let effects = invocation.effects();
         let also = found.names();
         let given = [arguments.clone()];
-        let call = Call {
+        let call = GateCall {
             tool: found.id(),
             also: &also,
             kind: found.kind,
@@ -135,7 +135,7 @@ impl AgentCommands {
         if let Err(code) = running.decide(&call, Some(&*invocation)).await {
             return code;
         }
-        running.left.tool = Some(found.id());
+        running.results.tool = Some(found.id());
         let Ok(arguments) = Raw::from_serialize(&arguments) else { return code::USAGE };
         let caller = running.call.caller;
         let surroundings = Surroundings {
@@ -146,7 +146,7 @@ impl AgentCommands {
         let cancel = running.call.cancel.clone();
         match found.provider.run(&found.original, arguments, &surroundings, &cancel).await {
             Ok(ran) => {
-                running.say(ran.stdout).await;
+                running.write_out(ran.stdout).await;
                 if !ran.stderr.is_empty() {
                     let _ = running.io.err(ran.stderr).await;
                 }
@@ -157,24 +157,24 @@ impl AgentCommands {
         }
     }
 
-    /// `field`: the domains there are, or those of one; with words, `field:DOMAIN:TOOL` written apart.
-    pub(super) async fn domains(&self, running: &mut Running) -> u8 {
+    /// `field`: lists the domains, or the tools of one. With more words it runs `field:DOMAIN:TOOL`.
+    pub(super) async fn list_domains(&self, running: &mut RunningCommand) -> u8 {
         let words = std::mem::take(&mut running.words);
         match words.as_slice() {
             [] => {}
             [word] if word == "-h" => {
-                return running.print(help::brief("field", FIELD_SUMMARY)).await;
+                return running.print(help::summary_line("field", FIELD_SUMMARY)).await;
             }
             [word] if word == "--help" => {
                 return running
                     .print(format!("Tool: field\nDescription: {FIELD_SUMMARY}\n{FIELD_HELP}"))
                     .await;
             }
-            [domain] => return self.domain(running, "field", domain).await,
+            [domain] => return self.list_domain(running, "field", domain).await,
             [domain, help] if help == "-h" || help == "--help" => {
-                return self.domain(running, "field", domain).await;
+                return self.list_domain(running, "field", domain).await;
             }
-            // By its one name, which the gate knows it by.
+            // The command runs under its one name, by which the gate knows it.
             [domain, tool, words @ ..] => {
                 running.name = format!("field:{domain}:{tool}");
                 running.words = words.to_vec();
@@ -200,8 +200,8 @@ impl AgentCommands {
         running.print(rows.collect()).await
     }
 
-    /// The tools of a domain. `field` stands for every layer.
-    async fn domain(&self, running: &mut Running, layer: &str, domain: &str) -> u8 {
+    /// Lists the tools of a domain. `field` stands for every layer.
+    async fn list_domain(&self, running: &mut RunningCommand, layer: &str, domain: &str) -> u8 {
         let is_of = |tool: &OutsideTool| layer == "field" || tool.command().split(':').next() == Some(layer);
         let tools = self.field.all().into_iter().filter(|tool| tool.domain.name == domain && is_of(tool));
         let tools: Vec<OutsideTool> = tools.collect();
@@ -212,10 +212,10 @@ impl AgentCommands {
         running.print(tools.iter().map(row_of).collect()).await
     }
 
-    /// `commands [PATTERN]`: what there is in all layers.
-    pub(super) async fn list(&self, running: &mut Running) -> u8 {
+    /// `commands [PATTERN]`: lists the commands of all layers.
+    pub(super) async fn list_commands(&self, running: &mut RunningCommand) -> u8 {
         if running.words.iter().any(|word| word == "-h") {
-            return running.print(help::brief("commands", COMMANDS_SUMMARY)).await;
+            return running.print(help::summary_line("commands", COMMANDS_SUMMARY)).await;
         }
         if running.words.iter().any(|word| word == "--help") {
             let text = format!("Tool: commands\nDescription: {COMMANDS_SUMMARY}\n{COMMANDS_HELP}");
@@ -233,24 +233,24 @@ impl AgentCommands {
     }
 
     /// A row for every command of the agent and field layers.
-    fn rows(&self) -> Vec<Row> {
+    fn rows(&self) -> Vec<CommandRow> {
         let own = [("commands", COMMANDS_SUMMARY), ("jobs", JOBS_SUMMARY), ("field", FIELD_SUMMARY)];
         let built_in = self.offered().map(|command| {
             let meant = MEANT.iter().find(|(name, _)| *name == command.name).map_or("", |(_, words)| words);
-            Row {
+            CommandRow {
                 name: command.name.to_owned(),
-                text: help::brief(command.name, command.summary),
+                text: help::summary_line(command.name, command.summary),
                 also: format!("{} {meant}", command.aliases.join(" ")),
             }
         });
-        let own = own.map(|(name, about)| Row {
+        let own = own.map(|(name, about)| CommandRow {
             name: name.to_owned(),
-            text: help::brief(name, about),
+            text: help::summary_line(name, about),
             also: String::new(),
         });
         let all = self.field.all();
         let field =
-            all.iter().map(|tool| Row { name: tool.command(), text: row_of(tool), also: String::new() });
+            all.iter().map(|tool| CommandRow { name: tool.command(), text: row_of(tool), also: String::new() });
         built_in.chain(own).chain(field).collect()
     }
 }
@@ -262,7 +262,7 @@ const FIELD_SUMMARY: &str = "List the domains of field commands, or the tools of
 const COMMANDS_HELP: &str = "Usage: commands [PATTERN]\nPATTERN is a part of a name or description, several words that all occur in one, a glob, or a regular expression.\n";
 const FIELD_HELP: &str = "Usage: field [DOMAIN [TOOL [WORDS...]]]\n`field DOMAIN TOOL` is the command `field:DOMAIN:TOOL`; `field:DOMAIN:TOOL --help` explains it.\n";
 
-/// Words that people and models look for a command by.
+/// Further words by which people and models search for a command.
 const MEANT: [(&str, &str); 8] = [
     ("view", "cat open show"),
     ("write", "create save"),
@@ -274,38 +274,39 @@ const MEANT: [(&str, &str); 8] = [
     ("todo", "write_todos plan"),
 ];
 
-/// A command as `commands` shows it.
-struct Row {
+/// A row of the output of `commands`.
+struct CommandRow {
     name: String,
-    /// The line that is shown.
+    /// The line that is printed.
     text: String,
-    /// Other words it is found by.
+    /// Further words by which the command is found.
     also: String,
 }
 
 fn row_of(tool: &OutsideTool) -> String {
-    help::brief(&tool.command(), tool.description.trim().lines().next().unwrap_or_default())
+    help::summary_line(&tool.command(), tool.description.trim().lines().next().unwrap_or_default())
 }
 
 /// A test of a row.
-type Way<'a> = &'a dyn Fn(&Row) -> bool;
+type RowTest<'a> = &'a dyn Fn(&CommandRow) -> bool;
 
-/// The rows whose name, description or other words have the pattern in them; else those that have each of its words; else
-/// those whose name fits it as a glob; else as a regular expression. Never told apart by case.
-fn matching(pattern: &str, rows: &[Row]) -> String {
+/// The rows whose name, description or further words contain the pattern; if there are none, those that contain each
+/// of its words; then those whose name matches it as a glob; then those that match it as a regular expression. Case
+/// never matters.
+fn matching(pattern: &str, rows: &[CommandRow]) -> String {
     let folded = pattern.to_lowercase();
     let glob = glob_matcher(&folded, GlobStyle::default());
     let regex = RegexBuilder::new(pattern).case_insensitive(true).build();
-    let has = |row: &Row, part: &str| {
+    let has = |row: &CommandRow, part: &str| {
         row.text.to_lowercase().contains(part) || row.also.to_lowercase().contains(part)
     };
-    let ways: [Way<'_>; 4] = [
+    let ways: [RowTest<'_>; 4] = [
         &|row| has(row, &folded),
         &|row| folded.split_whitespace().all(|word| has(row, word)),
         &|row| glob.as_ref().is_ok_and(|glob| glob.is_match(row.name.to_lowercase())),
         &|row| regex.as_ref().is_ok_and(|regex| regex.is_match(row.text.trim_end())),
     ];
-    let found = |way: &Way<'_>| -> String {
+    let found = |way: &RowTest<'_>| -> String {
         rows.iter().filter(|row| way(row)).map(|row| row.text.as_str()).collect()
     };
     ways.iter().map(found).find(|found| !found.is_empty()).unwrap_or_default()
@@ -317,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_pattern_without_bound_matches_nothing() {
-        let row = Row { name: "view".to_owned(), text: "view: About it.\n".to_owned(), also: String::new() };
+        let row = CommandRow { name: "view".to_owned(), text: "view: About it.\n".to_owned(), also: String::new() };
         for (open, close) in [("{", "}"), ("{a,", "}"), ("[", ""), ("(", ")"), ("!", "")] {
             let pattern = format!("{}b{}", open.repeat(100_000), close.repeat(100_000));
             assert_eq!(matching(&pattern, std::slice::from_ref(&row)), "", "{open}");
@@ -345,7 +346,7 @@ mod tests {
             ("(", &[]),
         ] {
             let also = |name: &str| if name == "view" { "read".to_owned() } else { String::new() };
-            let rows = names.map(|name| Row {
+            let rows = names.map(|name| CommandRow {
                 name: name.to_owned(),
                 text: format!("{name}: About it.\n"),
                 also: also(name),

@@ -1,9 +1,9 @@
 //! Help texts, made from the schema of a command.
 
-use super::typed::{Grammar, Parameter};
+use super::grammar::{Grammar, Parameter};
 
-/// `-h`: what it is, in one line.
-pub(crate) fn brief(name: &str, summary: &str) -> String {
+/// `-h`: the summary, in one line.
+pub(crate) fn summary_line(name: &str, summary: &str) -> String {
     format!("{name}: {summary}\n")
 }
 
@@ -23,8 +23,8 @@ pub(crate) fn usage(name: &str, grammar: &Grammar) -> String {
     words.join(" ")
 }
 
-/// `--help`: everything the schema knows.
-pub(crate) fn whole(name: &str, description: &str, grammar: &Grammar, notes: &str) -> String {
+/// `--help`: everything in the schema.
+pub(crate) fn full_help(name: &str, description: &str, grammar: &Grammar, notes: &str) -> String {
     let mut text = format!("Tool: {name}\nDescription: {description}\nUsage: {}\n", usage(name, grammar));
     let (required, optional): (Vec<&Parameter>, Vec<&Parameter>) =
         grammar.parameters.iter().partition(|parameter| parameter.required);

@@ -1,10 +1,10 @@
-//! `jobs`: what lines have left running, what it printed, and its end.
+//! `jobs`: the processes that lines left running, their output, and their end.
 
 use std::time::Duration;
 
-use lathe_shell::Job;
+use lathe_shell::BackgroundJob;
 
-use super::{AgentCommands, Running, code};
+use super::{AgentCommands, RunningCommand, code};
 use crate::view::clip;
 
 const USAGE: &str = "jobs [list | read N | kill N]: what lines have left running in the background, what it has printed since its line ended, and its end. Bash's own `jobs -l`, `jobs -p` and `jobs %1` stay as they are.";
@@ -13,7 +13,7 @@ const USAGE: &str = "jobs [list | read N | kill N]: what lines have left running
 const LINE: usize = 100;
 
 impl AgentCommands {
-    pub(super) async fn jobs(&self, running: &mut Running) -> u8 {
+    pub(super) async fn jobs(&self, running: &mut RunningCommand) -> u8 {
         let services = &running.line.context.services;
         let Some(jobs) = services.jobs() else {
             return running.print("Earlier lines left nothing running.\n".to_owned()).await;
@@ -32,7 +32,7 @@ impl AgentCommands {
             ["read", id] => match id.parse() {
                 Ok(id) => match jobs.read(id).await {
                     Some(printed) => {
-                        running.say(printed).await;
+                        running.write_out(printed).await;
                         0
                     }
                     None => running.complain(&format!("there is no job {id}; see: jobs"), code::FAILED).await,
@@ -53,7 +53,7 @@ impl AgentCommands {
     }
 }
 
-fn row(job: &Job) -> String {
+fn row(job: &BackgroundJob) -> String {
     let state = match job.pids.as_slice() {
         [] => "ended".to_owned(),
         [pid] => format!("running (pid {pid})"),

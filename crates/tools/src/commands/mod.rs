@@ -1,49 +1,49 @@
 //! The tools as commands in the session's bash.
 //!
-//! Bash reads the line; what arrives here is one command with its words, its folder and its streams. The command is
-//! checked again at this point, with what its words came to: that is the only place where it is certain which file is
-//! meant. What it did is written down as a child of the call whose line it stands in.
+//! Bash reads the line. This module gets one command with its words, its folder and its streams. The gate checks the
+//! command again at this point, with its expanded words, because only here is it certain which file is meant. Its
+//! effects are recorded as a child of the call whose line it stands in.
 
 mod bytes;
-mod checked;
+mod command_check;
 mod context;
 mod field;
 mod help;
 mod jobs;
 mod own;
 mod render;
-mod table;
-mod typed;
-mod words;
+mod agent_command;
+mod grammar;
+mod problem_text;
 
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
-use lathe_policy::Call;
-use lathe_protocol::{Boxed, CommandRan, Decision, Digest, Effects, Kind, Raw, Verdict};
-use lathe_shell::{Caller, CommandCall, CommandHost, CommandIo, Input, Output};
+use lathe_policy::GateCall;
+use lathe_protocol::{BoxFuture, CommandRan, Decision, Digest, Effects, ToolKind, Raw, Verdict};
+use lathe_shell::{Caller, CommandCall, CommandHost, CommandIo, InputSource, OutputTarget};
 use serde_json::{Map, Value};
 
 use crate::built_in::commands as all_commands;
-use crate::call::{Ground, ToolSetup, TypedCall};
-use crate::filters::Filtered;
-use crate::finish::recorded;
+use crate::call::{BuildContext, ToolSetup, TypedCall};
+use crate::filters::FilteredCall;
+use crate::finish::journal_changes;
 use crate::outcome::Outcome;
 use crate::preview::Preview;
 use crate::problem::Problem;
 use crate::services::Services;
-use crate::tool::{Invocation, RunContext, Wanted};
-use table::Base;
-use typed::{Given, Request};
-use words::words;
+use crate::tool::{Invocation, RunContext, CommandApproval};
+use agent_command::PathBase;
+use grammar::{GivenArguments, WordsRequest};
+use problem_text::problem_text;
 
-pub use checked::CommandCheck;
-pub use context::{ANSWERS, Fresh, Judge, Judged, Ledger, Notebook, Recalled};
+pub use command_check::CommandCheck;
+pub use context::{APPROVALS_FILE, FreshnessCheck, CallGate, GateDecision, Ledger, LocalLedger, Recalled};
 pub(crate) use context::{JUDGED, LineContext};
 pub(crate) use field::FieldTools;
 pub use own::built_in_commands;
-pub(crate) use table::Command;
-pub(crate) use typed::Grammar;
+pub(crate) use agent_command::AgentCommand;
+pub(crate) use grammar::Grammar;
 
 /// Bytes of standard input a command takes.
 const INPUT: usize = 64 << 20;
@@ -76,32 +76,32 @@ impl CommandHost for AgentCommands {
         built_in.chain(own::SHELLS_OWN).map(str::to_owned).chain(self.field.names()).collect()
     }
 
-    fn run(&self, call: CommandCall, io: CommandIo) -> Boxed<'static, u8> {
+    fn run(&self, call: CommandCall, io: CommandIo) -> BoxFuture<'static, u8> {
         let this = self.clone();
-        Box::pin(async move { this.answer(call, io).await })
+        Box::pin(async move { this.run_command(call, io).await })
     }
 }
 
 /// One command while it runs.
-struct Running {
+struct RunningCommand {
     name: String,
     words: Vec<String>,
     call: CommandCall,
     io: CommandIo,
     line: Arc<LineContext>,
     decision: Decision,
-    /// The digest of what a person was shown of it.
+    /// The digest of the preview that the user was shown.
     shown: Option<Digest>,
     began: Instant,
-    /// What it leaves behind, for the ledger.
-    left: Left,
+    /// Its results, for the ledger.
+    results: CommandResults,
 }
 
 #[derive(Default)]
-struct Left {
+struct CommandResults {
     tool: Option<&'static str>,
     changes: Vec<lathe_changes::TreeChange>,
-    /// They were made while no line ran.
+    /// True if they were made while no line ran.
     between_lines: bool,
     seen: Vec<lathe_protocol::SeenFile>,
     memory: Option<Raw>,
@@ -109,11 +109,11 @@ struct Left {
 }
 
 impl AgentCommands {
-    pub(crate) fn offered(&self) -> impl Iterator<Item = &'static Command> {
+    pub(crate) fn offered(&self) -> impl Iterator<Item = &'static AgentCommand> {
         all_commands().filter(|command| !self.without.contains(&command.name))
     }
 
-    async fn answer(&self, call: CommandCall, mut io: CommandIo) -> u8 {
+    async fn run_command(&self, call: CommandCall, mut io: CommandIo) -> u8 {
         let mut words = call.argv.iter().map(|word| word.to_str().map(str::to_owned));
         let name = words.next().flatten().unwrap_or_default();
         let name = name.rsplit('/').next().unwrap_or_default().to_owned();
@@ -123,7 +123,7 @@ impl AgentCommands {
         let Some(line) = self.services.upgrade().and_then(|services| services.line(call.line)) else {
             return complain(&mut io, &name, "no line of this session is running", code::NO_LINE).await;
         };
-        // The files of the host are named from here on.
+        // From here on, paths are those of the host.
         let Some(cwd) = line.context.services.workspace.host(&call.cwd) else {
             return complain(&mut io, &name, "the host has no path for its folder", code::NO_LINE).await;
         };
@@ -133,84 +133,84 @@ impl AgentCommands {
             rule: "builtin.reads".to_owned(),
             reason: "it only reads".to_owned(),
         };
-        let left = Left::default();
+        let left = CommandResults::default();
         let mut running =
-            Running { name, words, call, io, line, decision, shown: None, began: Instant::now(), left };
+            RunningCommand { name, words, call, io, line, decision, shown: None, began: Instant::now(), results: left };
         let code = self.dispatch(&mut running).await;
         running.finish(code).await
     }
 
-    async fn dispatch(&self, running: &mut Running) -> u8 {
+    async fn dispatch(&self, running: &mut RunningCommand) -> u8 {
         let name = running.name.clone();
         match name.as_str() {
-            "commands" => return self.list(running).await,
+            "commands" => return self.list_commands(running).await,
             "jobs" => return self.jobs(running).await,
-            "field" => return self.domains(running).await,
+            "field" => return self.list_domains(running).await,
             _ if name.contains(':') => return self.field_command(running).await,
             _ => {}
         }
-        let Some(command) = table::find(&name).filter(|command| !self.without.contains(&command.name)) else {
+        let Some(command) = agent_command::find(&name).filter(|command| !self.without.contains(&command.name)) else {
             let words = format!("unknown command; try: commands {name}");
             return running.complain(&words, code::UNKNOWN).await;
         };
         let schema = (command.schema)().to_value().unwrap_or_default();
         let grammar = Grammar::of(&schema, command.short, command.positions, command.rest);
         let grammar = match command.base {
-            Base::Caller => grammar.in_callers_folder(),
-            Base::Root => grammar,
+            PathBase::Caller => grammar.in_callers_folder(),
+            PathBase::Root => grammar,
         };
         let given = match grammar.read(&running.words) {
-            Err(wrong) => return running.misused(&wrong, &grammar).await,
-            Ok(Request::Help { whole: false }) => {
-                return running.print(help::brief(&name, command.summary)).await;
+            Err(wrong) => return running.usage_error(&wrong, &grammar).await,
+            Ok(WordsRequest::Help { whole: false }) => {
+                return running.print(help::summary_line(&name, command.summary)).await;
             }
-            Ok(Request::Help { whole: true }) => {
-                return running.print(help::whole(&name, command.summary, &grammar, command.notes)).await;
+            Ok(WordsRequest::Help { whole: true }) => {
+                return running.print(help::full_help(&name, command.summary, &grammar, command.notes)).await;
             }
-            Ok(Request::Run(given)) => given,
+            Ok(WordsRequest::Run(given)) => given,
         };
-        let mut given = match running.filled(given, command, &grammar).await {
+        let mut given = match running.fill_from_input(given, command, &grammar).await {
             Ok(given) => given,
-            Err(wrong) => return running.misused(&wrong, &grammar).await,
+            Err(wrong) => return running.usage_error(&wrong, &grammar).await,
         };
         if !given.missing.is_empty() {
             let missing = given.missing.iter().map(|name| format!("Missing required parameter: {name}"));
             let wrong = format!("Validation errors:\n{}", missing.collect::<Vec<_>>().join("\n"));
-            return running.misused(&wrong, &grammar).await;
+            return running.usage_error(&wrong, &grammar).await;
         }
         running.expand_home(&mut given.arguments, command.paths);
         if let Some(outputs) = &running.line.context.services.outputs {
-            outputs.place(&mut given.arguments, Some(&running.call.cwd));
+            outputs.replace_handles(&mut given.arguments, Some(&running.call.cwd));
         }
-        if command.name == "view" && bytes::wanted(&given.arguments, running.call.output) {
-            return bytes::view(running, &given.arguments).await;
+        if command.name == "view" && bytes::is_raw(&given.arguments, running.call.output) {
+            return bytes::print_raw(running, &given.arguments).await;
         }
-        if running.call.output == Output::Elsewhere {
+        if running.call.output == OutputTarget::Elsewhere {
             without_limit(command, &mut given.arguments);
         }
         self.work(running, (command, &grammar), given.arguments).await
     }
 
-    /// Runs the tool behind a command, for each file of several.
+    /// Runs the tool of a command, once for each of several files.
     async fn work(
         &self,
-        running: &mut Running,
-        (command, grammar): (&Command, &Grammar),
+        running: &mut RunningCommand,
+        (command, grammar): (&AgentCommand, &Grammar),
         arguments: Map<String, Value>,
     ) -> u8 {
         let calls = match command.calls(arguments) {
             Ok(calls) => calls,
             Err(Problem::Arguments(missing)) if missing.starts_with("Missing required parameter") => {
-                return running.misused(&format!("Validation errors:\n{missing}"), grammar).await;
+                return running.usage_error(&format!("Validation errors:\n{missing}"), grammar).await;
             }
-            Err(problem) => return running.problem(&problem).await,
+            Err(problem) => return running.report_problem(&problem).await,
         };
         let several = calls.len() > 1;
         let mut worst = 0;
         for call in calls {
             if several && let Some(path) = call.heading() {
                 let title = format!("==> {path} <==\n");
-                running.say(title).await;
+                running.write_out(title).await;
             }
             let code = self.one(running, command, call).await;
             worst = worst.max(code);
@@ -218,48 +218,48 @@ impl AgentCommands {
         worst
     }
 
-    async fn one(&self, running: &mut Running, command: &Command, mut call: TypedCall) -> u8 {
+    async fn one(&self, running: &mut RunningCommand, command: &AgentCommand, mut call: TypedCall) -> u8 {
         let base = match command.base {
-            Base::Caller => running.call.cwd.clone(),
-            Base::Root => running.line.context.services.workspace.root().to_owned(),
+            PathBase::Caller => running.call.cwd.clone(),
+            PathBase::Root => running.line.context.services.workspace.root().to_owned(),
         };
         call.resolve(&running.call.cwd);
         let (id, given, literal) = (call.tool(), [call.json()], call.literal());
-        let ground = Ground { root: &base, setup: &self.setup };
+        let ground = BuildContext { root: &base, setup: &self.setup };
         let invocation = match call.build(&ground) {
             Ok(invocation) => invocation,
-            Err(problem) => return running.problem(&problem).await,
+            Err(problem) => return running.report_problem(&problem).await,
         };
-        let outcome = match running.allowed(id, invocation, command.kind, &given).await {
+        let outcome = match running.run_if_allowed(id, invocation, command.kind, &given).await {
             Ok(outcome) => outcome,
             Err(code) => return code,
         };
-        // What is no regular expression is looked for as it stands.
+        // A pattern that is not a regular expression is searched as literal text.
         if let Err(Problem::Pattern(_)) = &outcome.data
             && let Some(literal) = literal
             && let Ok(invocation) = literal.build(&ground)
         {
-            return match running.allowed(id, invocation, command.kind, &given).await {
-                Ok(outcome) => running.told(outcome).await,
+            return match running.run_if_allowed(id, invocation, command.kind, &given).await {
+                Ok(outcome) => running.print_outcome(outcome).await,
                 Err(code) => code,
             };
         }
-        running.told(outcome).await
+        running.print_outcome(outcome).await
     }
 }
 
-impl Running {
-    /// Runs what the gate lets through; else the exit code of a refusal.
-    async fn allowed(
+impl RunningCommand {
+    /// Runs an invocation if the gate allows it. The error is the exit code of a refusal.
+    async fn run_if_allowed(
         &mut self,
         tool: &'static str,
         invocation: Box<dyn Invocation>,
-        kind: Kind,
+        kind: ToolKind,
         arguments: &[Value],
     ) -> Result<Outcome, u8> {
-        self.left.tool = Some(tool);
+        self.results.tool = Some(tool);
         let (effects, kinds) = (invocation.effects(), invocation.kinds());
-        let call = Call { tool, also: &[], kind, kinds: &kinds, effects: &effects, arguments };
+        let call = GateCall { tool, also: &[], kind, kinds: &kinds, effects: &effects, arguments };
         let permit = self.decide(&call, Some(&*invocation)).await?;
         if tool == crate::done::ID
             && let Err(reason) = self.line.context.ledger.may_end().await
@@ -267,37 +267,37 @@ impl Running {
             return Err(self.complain(&reason, code::FAILED).await);
         }
         let context = self.context(tool, &effects).await;
-        let filtered = Filtered::command(kind, effects, &context);
+        let filtered = FilteredCall::command(kind, effects, &context);
         filtered.before(&context).await;
-        // A question is the user's time, not the line's.
-        let hold = (kind == Kind::Communicate).then(|| self.call.clock.hold());
+        // A question takes the user's time, not the line's.
+        let hold = (kind == ToolKind::Communicate).then(|| self.call.clock.hold());
         let mut outcome = invocation.run(permit, context).await;
         drop(hold);
         let told = filtered.after_command(&outcome).await;
         self.note(told.trim_start_matches('\n')).await;
-        self.line.changed(&outcome.changes);
-        self.line.saw(&outcome.seen);
+        self.line.add_changes(&outcome.changes);
+        self.line.add_seen(&outcome.seen);
         for name in self.line.attach(std::mem::take(&mut outcome.attached)) {
             self.note(&format!(
                 "{name} is not shown to you: a line shows 10 images and 40 MiB of them at most"
             ))
             .await;
         }
-        self.left.between_lines |= outcome.between_lines && self.line.has_ended();
-        self.left.changes.append(&mut outcome.changes);
-        self.left.seen.append(&mut outcome.seen);
-        self.left.memory = outcome.memory.take().or(self.left.memory.take());
+        self.results.between_lines |= outcome.between_lines && self.line.has_ended();
+        self.results.changes.append(&mut outcome.changes);
+        self.results.seen.append(&mut outcome.seen);
+        self.results.memory = outcome.memory.take().or(self.results.memory.take());
         Ok(outcome)
     }
 
-    /// Leave to do this inside the line.
+    /// The permit to run this inside the line. The error is the exit code of a refusal.
     async fn decide(
         &mut self,
-        call: &Call<'_>,
+        call: &GateCall<'_>,
         invocation: Option<&dyn Invocation>,
     ) -> Result<lathe_policy::Permit, u8> {
         let (line, effects) = (Arc::clone(&self.line), call.effects);
-        let judge = &line.context.judge;
+        let call_gate = &line.context.call_gate;
         let line_clock = self.call.clock.clone();
         let late = self.call.line.is_none() && effects.change_something();
         let decision = if late {
@@ -307,22 +307,22 @@ impl Running {
                 reason: "its line has ended, so the change would belong to no call".to_owned(),
             }
         } else {
-            let name = table::find(&self.name).map_or(self.name.as_str(), |command| command.name);
-            judge.command(name, &self.words, call, &self.line.granted)
+            let name = agent_command::find(&self.name).map_or(self.name.as_str(), |command| command.name);
+            call_gate.decide_command(name, &self.words, call, &self.line.granted)
         };
         let decision = match (decision.verdict, &self.line.context.asker) {
             (Verdict::Ask, Some(_)) => {
-                // Looking at it and the user's time are not the line's.
+                // The preview and the user's time do not count as the line's.
                 let _hold = line_clock.hold();
                 let about = match invocation {
                     Some(invocation) => self.preview(call, invocation).await?,
                     None => String::new(),
                 };
-                self.approval(call, about, decision).await
+                self.ask_approval(call, about, decision).await
             }
             _ => decision,
         };
-        let permit = judge.gate.permit(&decision, effects);
+        let permit = call_gate.gate.permit(&decision, effects);
         self.decision = decision;
         match permit {
             Some(permit) => Ok(permit),
@@ -336,12 +336,12 @@ impl Running {
         }
     }
 
-    /// What a person is asked about. A command that cannot do what it says fails at once, without a question.
-    async fn preview(&mut self, call: &Call<'_>, invocation: &dyn Invocation) -> Result<String, u8> {
+    /// The text of the approval request. A command that cannot do what it says fails at once, without a question.
+    async fn preview(&mut self, call: &GateCall<'_>, invocation: &dyn Invocation) -> Result<String, u8> {
         let context = self.context(call.tool, call.effects).await;
         let preview = match invocation.preview(&context).await {
             Ok(preview) => preview,
-            Err(problem) => return Err(self.problem(&problem).await),
+            Err(problem) => return Err(self.report_problem(&problem).await),
         };
         self.shown = Some(preview.digest());
         Ok(match preview {
@@ -350,11 +350,11 @@ impl Running {
         })
     }
 
-    /// Asks a person, as a child of the call whose line runs. Their time is not the line's.
-    async fn approval(&self, call: &Call<'_>, about: String, decision: Decision) -> Decision {
+    /// Asks the user, as a child of the call whose line runs. The user's time does not count as the line's.
+    async fn ask_approval(&self, call: &GateCall<'_>, about: String, decision: Decision) -> Decision {
         let Some(asker) = &self.line.context.asker else { return decision };
         let _hold = self.call.clock.hold();
-        let wanted = Wanted {
+        let wanted = CommandApproval {
             tool: call.tool.to_owned(),
             also: call.also.to_vec(),
             kinds: call.kinds.to_vec(),
@@ -380,8 +380,8 @@ impl Running {
         let context = &self.line.context;
         let recalled = context.ledger.recall(tool, paths).await;
         RunContext {
-            // A shell's user knows that other commands of the line change files too, and an edit says the text it changes:
-            // what was seen before is no reason to refuse.
+            // The user of a shell knows that other commands of the line change files too, and an edit names the text
+            // it changes: what was seen before is not a reason to refuse.
             seen: Vec::new(),
             shown: self.shown.clone(),
             memory: recalled.memory,
@@ -391,68 +391,68 @@ impl Running {
         }
     }
 
-    /// Prints what a tool came to; its exit code.
-    async fn told(&mut self, outcome: Outcome) -> u8 {
+    /// Prints the outcome of a tool. Returns the exit code.
+    async fn print_outcome(&mut self, outcome: Outcome) -> u8 {
         if let Some(error) = &outcome.unrecorded {
             let words = format!(
                 "The change was made, but its content could not be recorded (not undoable): {error}\n"
             );
             self.note(&words).await;
         }
-        self.note(&crate::hidden::note(outcome.left_out)).await;
+        self.note(&crate::files::hidden::left_out_note(outcome.left_out)).await;
         match outcome.data {
-            Err(problem) => self.problem(&problem).await,
+            Err(problem) => self.report_problem(&problem).await,
             Ok(mut data) => {
-                if self.call.output == Output::Session {
+                if self.call.output == OutputTarget::Session {
                     data.redact(&self.line.context.services.redactor);
                 }
                 if let crate::outcome::Data::Done { summary } = &data {
-                    self.left.summary = Some(summary.clone());
+                    self.results.summary = Some(summary.clone());
                 }
                 let printed = render::print(&data, self.call.output, &self.call.cwd);
-                self.say(printed.out).await;
+                self.write_out(printed.out).await;
                 self.note(&printed.err).await;
                 printed.code
             }
         }
     }
 
-    async fn problem(&mut self, problem: &Problem) -> u8 {
+    async fn report_problem(&mut self, problem: &Problem) -> u8 {
         let code = match problem {
             Problem::Arguments(_) | Problem::Schema(_) => code::USAGE,
             Problem::Cancelled(_) => code::CANCELLED,
             _ => code::FAILED,
         };
-        self.complain(&words(problem), code).await
+        self.complain(&problem_text(problem), code).await
     }
 
-    /// What stands on standard input, where the words left it to that.
-    async fn filled(
+    /// Reads the arguments from standard input where the words leave them to it.
+    async fn fill_from_input(
         &mut self,
-        mut given: Given,
-        command: &Command,
+        mut given: GivenArguments,
+        command: &AgentCommand,
         grammar: &Grammar,
-    ) -> Result<Given, String> {
+    ) -> Result<GivenArguments, String> {
         if given.from_input {
             let text = String::from_utf8(self.input().await?)
                 .map_err(|_| "--json: standard input is not UTF-8".to_owned())?;
-            grammar.whole(&text, &mut given)?;
+            grammar.read_object(&text, &mut given)?;
             return Ok(given);
         }
         let Some(parameter) = command.input.filter(|name| !given.arguments.contains_key(*name)) else {
             return Ok(given);
         };
-        // An edit that was given its texts wants nothing more.
+        // An edit that was given its texts needs nothing more.
         let complete = given.arguments.contains_key("new_string")
             || (command.name == "json_edit" && !wants_value(&given.arguments))
             || (command.name == "code" && given.arguments.get("command").is_some_and(|what| what == "map"));
-        if self.call.input == Input::Nothing || complete {
+        if self.call.input == InputSource::Nothing || complete {
             return Ok(given);
         }
         let input = self.input().await?;
         let value = match String::from_utf8(input) {
             Ok(text) => Value::String(text),
-            Err(wrong) if command.name == "write" => bytes::encoded(wrong.as_bytes()),
+            Err(wrong) if command.name == "write" => bytes::encode_bytes(wrong.as_bytes()),
             Err(_) => return Err(format!("{parameter}: standard input is not UTF-8")),
         };
         let value = match (command.name, value) {
@@ -503,15 +503,15 @@ impl Running {
         }
     }
 
-    async fn say(&mut self, text: impl Into<Vec<u8>>) {
+    async fn write_out(&mut self, text: impl Into<Vec<u8>>) {
         let bytes = text.into();
         if !bytes.is_empty() {
-            // Who has gone hears nothing; the exit code is dropped with the rest.
+            // If the reader is gone, the output is dropped, and later the exit code too.
             let _ = self.io.out(bytes).await;
         }
     }
 
-    /// Words beside the output, where they disturb no pipe.
+    /// Prints a note to standard error, where it disturbs no pipe.
     async fn note(&mut self, text: &str) {
         if !text.is_empty() {
             let ended = if text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") };
@@ -520,7 +520,7 @@ impl Running {
     }
 
     async fn print(&mut self, text: String) -> u8 {
-        self.say(text).await;
+        self.write_out(text).await;
         0
     }
 
@@ -528,21 +528,21 @@ impl Running {
         complain(&mut self.io, &self.name, words, code).await
     }
 
-    async fn misused(&mut self, wrong: &str, grammar: &Grammar) -> u8 {
+    async fn usage_error(&mut self, wrong: &str, grammar: &Grammar) -> u8 {
         let words = format!("{wrong}\nUsage: {}", help::usage(&self.name, grammar));
         self.complain(&words, code::USAGE).await
     }
 
-    /// Writes down what it came to.
+    /// Records the result of the command.
     async fn finish(self, code: u8) -> u8 {
-        let between_lines = self.left.between_lines;
-        let is_told = self.line.count() || between_lines;
-        if !is_told && self.left.memory.is_none() && self.left.summary.is_none() {
+        let between_lines = self.results.between_lines;
+        let is_told = self.line.count_command() || between_lines;
+        if !is_told && self.results.memory.is_none() && self.results.summary.is_none() {
             return code;
         }
         let context = &self.line.context;
-        let clean = |text: &str| context.services.redactor.text(text).into_owned();
-        let changes = recorded(self.left.changes, &context.call, &context.services.redactor);
+        let clean = |text: &str| context.services.redactor.redact_text(text).into_owned();
+        let changes = journal_changes(self.results.changes, &context.call, &context.services.redactor);
         let argv = std::iter::once(self.name.as_str()).chain(self.words.iter().map(String::as_str));
         let ran = CommandRan {
             argv: argv.map(|word| clean(shortened(word))).collect(),
@@ -552,17 +552,17 @@ impl Running {
             took_ms: u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX),
             changes,
             between_lines,
-            tool: self.left.tool.map(str::to_owned),
-            seen: self.left.seen,
-            memory: self.left.memory,
-            summary: self.left.summary.as_deref().filter(|_| code == 0).map(clean),
+            tool: self.results.tool.map(str::to_owned),
+            seen: self.results.seen,
+            memory: self.results.memory,
+            summary: self.results.summary.as_deref().filter(|_| code == 0).map(clean),
         };
         context.ledger.record(&context.call, ran).await;
         code
     }
 }
 
-/// Bytes of a word that are written down.
+/// Bytes of a word that are recorded.
 const WORD: usize = 400;
 
 fn shortened(word: &str) -> &str {
@@ -575,13 +575,13 @@ async fn complain(io: &mut CommandIo, name: &str, words: &str, code: u8) -> u8 {
     code
 }
 
-/// A setter or an adder without its value.
+/// Tells whether the operation needs a value: `set` or `add`.
 fn wants_value(given: &Map<String, Value>) -> bool {
     given.get("operation").and_then(Value::as_str).is_some_and(|what| matches!(what, "set" | "add"))
 }
 
-/// What another program reads is not cut.
-fn without_limit(command: &Command, given: &mut Map<String, Value>) {
+/// Raises the limit of output that another program reads, so that it is not cut.
+fn without_limit(command: &AgentCommand, given: &mut Map<String, Value>) {
     if matches!(command.name, "search" | "glob") && !given.contains_key("limit") {
         given.insert("limit".to_owned(), Value::from(20_000));
     }

@@ -1,14 +1,14 @@
-//! What a command prints: words where a model or person reads them, plain lines or bytes where another program does.
+//! The output of a command: words if a model or person reads it, plain lines or bytes if another program does.
 
 use std::path::Path;
 
 use lathe_search::LineKind;
-use lathe_shell::Output;
+use lathe_shell::OutputTarget;
 
-use crate::face;
+use crate::faces;
 use crate::outcome::Data;
 
-/// What goes to the two streams, and what it comes to.
+/// The text for the two streams, and the exit code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Printout {
     pub(crate) out: String,
@@ -21,27 +21,27 @@ impl Printout {
         Self { out: out.into(), err: String::new(), code: 0 }
     }
 
-    /// A search without a match, as grep has it.
+    /// A search without a match, as grep reports it.
     fn nothing(words: &str) -> Self {
         Self { out: String::new(), err: format!("{words}\n"), code: 1 }
     }
 }
 
-/// Characters of a found line that a model is shown.
+/// Characters of a matching line that a model is shown.
 const LINE: usize = 500;
 
-/// Bytes of one command's words for a model.
+/// Bytes of one command's output for a model.
 const CAP: usize = 48_000;
 
-pub(crate) fn print(data: &Data, output: Output, cwd: &Path) -> Printout {
-    let plain = output == Output::Elsewhere;
+pub(crate) fn print(data: &Data, output: OutputTarget, cwd: &Path) -> Printout {
+    let plain = output == OutputTarget::Elsewhere;
     match data {
         Data::Written(written) => Printout::out(format!("File written successfully: {}\n", written.path)),
         Data::Edited(edited) if plain => {
             Printout::out(format!("File edited successfully: {}\n", edited.path))
         }
         Data::Edited(edited) => {
-            let words = face::words(data, CAP);
+            let words = faces::words(data, CAP);
             let said = format!("Edited {}. ", edited.path);
             let words = words.strip_prefix(said.as_str()).unwrap_or(&words);
             let is_tag = |line: &&str| line.starts_with("<file path=") || *line == "</file>";
@@ -114,12 +114,12 @@ pub(crate) fn print(data: &Data, output: Output, cwd: &Path) -> Printout {
         | Data::Todos(_)
         | Data::Remembered(_)
         | Data::Values(_)
-        | Data::Patched(_) => untagged(&face::words(data, CAP)),
+        | Data::Patched(_) => untagged(&faces::words(data, CAP)),
     }
 }
 
-/// Lathe's words without the tags that mark foreign text: all that a shell line prints is marked as such already. What
-/// stands after the tags is a note, and goes where it disturbs no pipe.
+/// Lathe's words without the tags that mark foreign text: everything that a shell line prints is marked as such
+/// already. Text after the tags is a note, and goes to standard error, where it disturbs no pipe.
 fn untagged(words: &str) -> Printout {
     let inside = || {
         let (open, rest) = words.split_once('\n')?;

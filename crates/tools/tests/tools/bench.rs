@@ -8,12 +8,12 @@ use std::time::Duration;
 use lathe_blobs::Blobs;
 use lathe_policy::{Gate, Rulebook};
 use lathe_protocol::{
-    Actor, Arguments, Boxed, CallFinished, CallId, Change, CommandRan, Digest, Mode, OutputStream, Raw,
+    Actor, Arguments, BoxFuture, CallFinished, CallId, Change, CommandRan, Digest, Mode, OutputStream, Raw,
     SeenFile, ToolCall, ToolErrorKind, Toolset,
 };
 use lathe_redact::Redactor;
 use lathe_tools::{
-    Asker, Judge, Ledger, LiveOutput, Notebook, Prepared, Recalled, RunContext, Services, ShellPlan, Toolbox,
+    Asker, CallGate, Ledger, LiveOutput, LocalLedger, PreparedCall, Recalled, RunContext, Services, ShellPlan, Toolbox,
 };
 use lathe_workspace::Workspace;
 use serde_json::Value;
@@ -41,26 +41,26 @@ pub struct Bench {
     _folder: tempfile::TempDir,
 }
 
-/// A ledger that can be looked at.
+/// A ledger that tests can inspect.
 #[derive(Default)]
 pub struct Book {
     pub ran: Mutex<Vec<CommandRan>>,
-    notes: Notebook,
-    /// Why the task may not end.
+    notes: LocalLedger,
+    /// The reason why the task may not end.
     pub unfinished: Mutex<Option<String>>,
 }
 
 impl Ledger for Book {
-    fn recall<'a>(&'a self, tool: &'a str, paths: Vec<String>) -> Boxed<'a, Recalled> {
+    fn recall<'a>(&'a self, tool: &'a str, paths: Vec<String>) -> BoxFuture<'a, Recalled> {
         self.notes.recall(tool, paths)
     }
 
-    fn record<'a>(&'a self, call: &'a CallId, ran: CommandRan) -> Boxed<'a, ()> {
+    fn record<'a>(&'a self, call: &'a CallId, ran: CommandRan) -> BoxFuture<'a, ()> {
         self.ran.lock().unwrap().push(ran.clone());
         self.notes.record(call, ran)
     }
 
-    fn may_end<'a>(&'a self) -> Boxed<'a, Result<(), String>> {
+    fn may_end<'a>(&'a self) -> BoxFuture<'a, Result<(), String>> {
         Box::pin(async { self.unfinished.lock().unwrap().clone().map_or(Ok(()), Err) })
     }
 }
@@ -162,7 +162,7 @@ impl Bench {
                 outputs: None,
                 headless: true,
                 disk: lathe_policy::OnDisk::default(),
-                switched: lathe_policy::Switched::default(),
+                switched: lathe_policy::ShellSwitches::default(),
             },
             _folder: folder,
         }
@@ -172,7 +172,7 @@ impl Bench {
         self.root.join(name).display().to_string()
     }
 
-    /// Puts a file there behind the tools' back.
+    /// Creates a file without the tools.
     pub fn put(&self, name: &str, content: impl AsRef<[u8]>) -> String {
         let path = self.root.join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -188,11 +188,11 @@ impl Bench {
         self.root.join(name).exists()
     }
 
-    pub fn prepare(&self, name: &str, arguments: Value) -> Result<Prepared, Box<CallFinished>> {
+    pub fn prepare(&self, name: &str, arguments: Value) -> Result<PreparedCall, Box<CallFinished>> {
         self.prepare_text(name, &arguments.to_string())
     }
 
-    pub fn prepare_text(&self, name: &str, arguments: &str) -> Result<Prepared, Box<CallFinished>> {
+    pub fn prepare_text(&self, name: &str, arguments: &str) -> Result<PreparedCall, Box<CallFinished>> {
         self.toolbox.prepare(&ToolCall {
             id: CallId::new("c1"),
             name: name.to_owned(),
@@ -228,7 +228,7 @@ impl Bench {
             umask: None,
             handle: None,
             asker: self.asker.clone(),
-            judge: Judge {
+            call_gate: CallGate {
                 gate: self.gate.clone(),
                 rules: Arc::new(Rulebook::builtin()),
                 actor: Actor::Model,
@@ -271,7 +271,7 @@ impl Bench {
         text.replace(&self.root.display().to_string(), "/W")
     }
 
-    /// What was shown of one stream while it ran.
+    /// The output of one stream that was shown while it ran.
     pub fn shown(&self, of: OutputStream) -> String {
         let live = self.live.lock().unwrap();
         let texts = live.iter().filter(|(stream, _)| *stream == of);

@@ -27,7 +27,7 @@ fn bench(toolset: Toolset, rules: &[(&str, &str)], seconds: u64) -> Bench {
         pins: Vec::new(),
     });
     let checks = Checks::new(rules.collect(), Duration::from_secs(seconds)).unwrap();
-    let bench = Bench::with(|services| Toolbox::new(toolset, Arc::new(services.checked(checks))));
+    let bench = Bench::with(|services| Toolbox::new(toolset, Arc::new(services.with_checks(checks))));
     bench.put("check.sh", CHECKER);
     bench
 }
@@ -110,7 +110,7 @@ fn a_glob_that_is_none_is_refused() {
     assert!(Checks::new(vec![rule], Duration::ZERO).is_err());
 }
 
-/// Names of files that would do harm as text of a command: whatever runs leaves a file `PWNED`.
+/// File names that would do harm as the text of a command: a command in them leaves a file `PWNED`.
 pub fn hostile_names() -> Vec<String> {
     let payload = "touch PWNED";
     let mut names: Vec<String> = [

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use lathe_protocol::{Boxed, Kind, Mode, Raw, ToolChoice, ToolErrorKind, Toolset, Verdict};
-use lathe_tools::{Domain, Layer, OutsideTool, Provider, Toolbox};
+use lathe_protocol::{BoxFuture, ToolKind, Mode, Raw, ToolChoice, ToolErrorKind, Toolset, Verdict};
+use lathe_tools::{Domain, Layer, OutsideTool, ToolProvider, Toolbox};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -82,7 +82,7 @@ async fn one_literal_command_is_the_same_with_and_without_bash() {
     for line in LITERAL {
         let mut direct = filled();
         let mut through = filled();
-        // From here on names may mean something else, so lines go through bash.
+        // From here on command names may have another meaning, so lines go through bash.
         run(&mut through, "set +o posix").await;
         let call = |line: &str| json!({ "command": line });
         let ours = direct.call("Bash", call(line)).await;
@@ -252,13 +252,13 @@ async fn mistakes_of_the_tool_call_are_corrected() {
 /// Answers with what it was given.
 struct Echo;
 
-impl Provider for Echo {
+impl ToolProvider for Echo {
     fn call<'a>(
         &'a self,
         name: &'a str,
         arguments: Raw,
         _: &'a CancellationToken,
-    ) -> Boxed<'a, Result<String, String>> {
+    ) -> BoxFuture<'a, Result<String, String>> {
         Box::pin(async move {
             match name {
                 "fail" => Err("it failed".to_owned()),
@@ -289,7 +289,7 @@ fn with_fields() -> Bench {
         original: name.to_owned(),
         description: "Tell the weather.\nMore about it.".to_owned(),
         schema: Raw::from_serialize(&schema).unwrap(),
-        kind: Kind::Other,
+        kind: ToolKind::Other,
         failure: ToolErrorKind::DiscoveredToolExecutionError,
         provider: Arc::new(Echo),
         domain: Domain { layer, name: "weather".to_owned(), about: "Skies.".to_owned() },
@@ -297,7 +297,7 @@ fn with_fields() -> Bench {
     Bench::with(|services| {
         let outside =
             vec![tool(Layer::Field, "forecast"), tool(Layer::Field, "fail"), tool(Layer::Mcp, "radar")];
-        Toolbox::with(Toolset::Bash, Arc::new(services), ToolChoice::default(), outside)
+        Toolbox::for_session(Toolset::Bash, Arc::new(services), ToolChoice::default(), outside)
     })
 }
 

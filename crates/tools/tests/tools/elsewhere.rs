@@ -1,17 +1,17 @@
-//! Every tool of every toolset in a workspace that is no folder of this machine: what cannot work there says so, the rest
-//! works, and nothing is passed off as something that can be taken back.
+//! Tests every tool of every toolset in a workspace that is not a folder of this machine: a tool that cannot work
+//! there says so, the rest works, and no change is claimed to be undoable that is not.
 //!
-//! The host names the workspace by a path that is not on this machine. Its files are reached through a bridge, and its
-//! processes know it by another path, as those of a container do.
+//! The host names the workspace by a path that is not on this machine. Its files are reached through a bridge, and
+//! its processes know it by another path, as those of a container do.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lathe_protocol::{Boxed, CallFinished, Reviewed, ToolErrorKind, Toolset};
-use lathe_tools::{DocumentAnswer, DocumentAsk, Documents, ReviewAsk, Reviewer, Toolbox};
+use lathe_protocol::{BoxFuture, CallFinished, Reviewed, ToolErrorKind, Toolset};
+use lathe_tools::{DocumentReply, DocumentRequest, Documents, ReviewRequest, Reviewer, Toolbox};
 use lathe_workspace::{
-    Applied, Entry, FileOp, Files, LocalFiles, LocalProcesses, Named, PathMap, Stat, Workspace,
+    Applied, WalkEntry, FileOp, Files, LocalFiles, LocalProcesses, FolderEntry, PathMap, FileInfo, Workspace,
     WorkspaceError,
 };
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ impl Bridge {
 }
 
 impl Files for Bridge {
-    fn stat<'a>(&'a self, path: &'a Path) -> Boxed<'a, Result<Stat, WorkspaceError>> {
+    fn stat<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<FileInfo, WorkspaceError>> {
         Box::pin(async move { self.files.stat(&self.inner(path)).await.map_err(|error| self.error(error)) })
     }
 
@@ -55,45 +55,45 @@ impl Files for Bridge {
         &'a self,
         path: &'a Path,
         range: Option<Range<u64>>,
-    ) -> Boxed<'a, Result<Vec<u8>, WorkspaceError>> {
+    ) -> BoxFuture<'a, Result<Vec<u8>, WorkspaceError>> {
         Box::pin(
             async move { self.files.read(&self.inner(path), range).await.map_err(|error| self.error(error)) },
         )
     }
 
-    fn walk<'a>(&'a self, path: &'a Path, depth: usize) -> Boxed<'a, Result<Vec<Entry>, WorkspaceError>> {
+    fn walk<'a>(&'a self, path: &'a Path, depth: usize) -> BoxFuture<'a, Result<Vec<WalkEntry>, WorkspaceError>> {
         Box::pin(
             async move { self.files.walk(&self.inner(path), depth).await.map_err(|error| self.error(error)) },
         )
     }
 
-    fn list<'a>(&'a self, path: &'a Path) -> Boxed<'a, Result<Vec<Named>, WorkspaceError>> {
+    fn list<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<Vec<FolderEntry>, WorkspaceError>> {
         Box::pin(async move { self.files.list(&self.inner(path)).await.map_err(|error| self.error(error)) })
     }
 
-    fn apply_masked<'a>(
+    fn apply_with_umask<'a>(
         &'a self,
         mut ops: Vec<FileOp>,
         umask: Option<u32>,
-    ) -> Boxed<'a, Result<Vec<Applied>, WorkspaceError>> {
+    ) -> BoxFuture<'a, Result<Vec<Applied>, WorkspaceError>> {
         Box::pin(async move {
             for op in &mut ops {
                 let (FileOp::Write { path, .. } | FileOp::Remove { path, .. }) = op;
                 *path = self.inner(path);
             }
-            let applied = self.files.apply_masked(ops, umask).await.map_err(|error| self.error(error))?;
+            let applied = self.files.apply_with_umask(ops, umask).await.map_err(|error| self.error(error))?;
             Ok(applied.into_iter().map(|one| Applied { path: self.back(one.path.clone()), ..one }).collect())
         })
     }
 
-    fn real<'a>(&'a self, path: &'a Path) -> Boxed<'a, Result<PathBuf, WorkspaceError>> {
+    fn real<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<PathBuf, WorkspaceError>> {
         Box::pin(async move {
             let real = self.files.real(&self.inner(path)).await;
             real.map(|real| self.back(real)).map_err(|error| self.error(error))
         })
     }
 
-    fn target<'a>(&'a self, path: &'a Path) -> Boxed<'a, Result<PathBuf, WorkspaceError>> {
+    fn target<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<PathBuf, WorkspaceError>> {
         Box::pin(async move {
             let target = self.files.target(&self.inner(path)).await;
             target.map(|target| self.back(target)).map_err(|error| self.error(error))
@@ -108,7 +108,7 @@ impl Reviewer for Judge {
         "no tabs"
     }
 
-    fn review<'a>(&'a self, _: ReviewAsk, _: &'a CancellationToken) -> Boxed<'a, Reviewed> {
+    fn review<'a>(&'a self, _: ReviewRequest, _: &'a CancellationToken) -> BoxFuture<'a, Reviewed> {
         let failure = Some("the judge sleeps".to_owned());
         Box::pin(async { Reviewed { verdict: None, failure, tokens: 0, asked: 1, model: None, usage: None } })
     }
@@ -121,12 +121,12 @@ impl Documents for Shelf {
         None
     }
 
-    fn ask<'a>(
+    fn perform<'a>(
         &'a self,
-        _: DocumentAsk,
+        _: DocumentRequest,
         _: &'a CancellationToken,
-    ) -> Boxed<'a, Result<DocumentAnswer, String>> {
-        Box::pin(async { Ok(DocumentAnswer { title: "A page".to_owned(), ..DocumentAnswer::default() }) })
+    ) -> BoxFuture<'a, Result<DocumentReply, String>> {
+        Box::pin(async { Ok(DocumentReply { title: "A page".to_owned(), ..DocumentReply::default() }) })
     }
 }
 
@@ -155,7 +155,7 @@ fn fill(bench: &Bench) {
     bench.put("left.txt", "left\n");
 }
 
-/// What comes of a call.
+/// The result of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Comes {
     /// This is in the result.
@@ -308,7 +308,7 @@ const COMMANDS: [(&str, Comes); 24] = [
     ("task_done --summary 'did it'", Of("")),
 ];
 
-/// Whether that came of a call.
+/// Tells whether that was the result of a call.
 fn came(comes: Comes, bench: &Bench, finished: &CallFinished) -> bool {
     let CallFinished { text, error, not_undoable, .. } = finished;
     let as_said = match comes {
@@ -373,7 +373,8 @@ async fn the_same_calls_work_in_a_folder_of_this_machine() {
     }
 }
 
-/// Which files a `.latheignore` names is not known without a folder of this machine, so none beside it is shown.
+/// Without a folder of this machine it is not known which files a `.latheignore` names, so no file next to it is
+/// shown.
 #[tokio::test]
 async fn what_an_ignore_file_of_lathe_may_name_is_not_shown() {
     let mut bench = bench(Toolset::Lathe);

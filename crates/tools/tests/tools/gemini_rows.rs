@@ -1,9 +1,9 @@
-//! Rows of the audit of Gemini CLI's tools (issue 16, point 13).
+//! Tests behaviours of Gemini CLI's tools, one row each.
 
 use std::sync::Arc;
 
-use lathe_protocol::{Boxed, Kind, Lane, Raw, ToolChoice, ToolErrorKind, Toolset};
-use lathe_tools::{Domain, Layer, OutsideTool, Provider, Toolbox};
+use lathe_protocol::{BoxFuture, ToolKind, Lane, Raw, ToolChoice, ToolErrorKind, Toolset};
+use lathe_tools::{Domain, Layer, OutsideTool, ToolProvider, Toolbox};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -133,13 +133,13 @@ async fn row_104_words_are_by_the_names_the_model_knows() {
 /// Prints more than a model is shown.
 struct Long;
 
-impl Provider for Long {
+impl ToolProvider for Long {
     fn call<'a>(
         &'a self,
         _: &'a str,
         arguments: Raw,
         _: &'a CancellationToken,
-    ) -> Boxed<'a, Result<String, String>> {
+    ) -> BoxFuture<'a, Result<String, String>> {
         let count = arguments.to_value().ok().and_then(|given| given["n"].as_u64()).unwrap_or_default();
         Box::pin(async move { Ok("x".repeat(count as usize)) })
     }
@@ -157,13 +157,13 @@ async fn rows_27_and_50_a_tool_of_somebody_else_speaks_as_the_toolset_does() {
         original: "long".to_owned(),
         description: "A tool.".to_owned(),
         schema: Raw::from_serialize(&schema).unwrap(),
-        kind: Kind::Other,
+        kind: ToolKind::Other,
         failure: ToolErrorKind::DiscoveredToolExecutionError,
         provider: Arc::new(Long),
         domain: Domain { layer: Layer::Field, name: "tools".to_owned(), about: String::new() },
     };
     let mut bench = Bench::with(|services| {
-        Toolbox::with(Toolset::Gemini, Arc::new(services), ToolChoice::default(), vec![tool()])
+        Toolbox::for_session(Toolset::Gemini, Arc::new(services), ToolChoice::default(), vec![tool()])
     });
     let told = bench.call("discovered_tool_long", json!({ "n": 3 })).await;
     assert_eq!((told.text.as_str(), told.truncated), ("xxx", None));
@@ -174,7 +174,7 @@ async fn rows_27_and_50_a_tool_of_somebody_else_speaks_as_the_toolset_does() {
     let cut = told.truncated.expect("all of it is kept");
     assert_eq!((cut.total, cut.kept), (50_000, 50_000));
     assert_eq!(bench.toolbox.services().blobs.get(&cut.blob).unwrap().unwrap().len(), 50_000);
-    let about = Toolbox::listed(Toolset::Gemini, ToolChoice::default(), vec![tool()]);
+    let about = Toolbox::about_session(Toolset::Gemini, ToolChoice::default(), vec![tool()]);
     let said = |name: &str| {
         let tool = about.iter().find(|about| about.spec.name == name).unwrap();
         (tool.display_name.clone(), tool.markdown)

@@ -1,4 +1,4 @@
-//! Cases of Gemini CLI's own tests that an audit found to come out otherwise here (issue 16, point 13).
+//! Tests cases of Gemini CLI's own tests that once had another result here.
 
 use lathe_protocol::ToolErrorKind;
 use serde_json::json;

@@ -18,7 +18,7 @@ async fn an_answer_is_right_after_every_kind_of_change() {
     let callers = "<code>\n1 callers of price\nshop.py:2 function total [exact]\n  return sum(price(i) for i in items)\n</code>";
     assert_eq!(code(&mut bench, "callers", "price").await, callers);
     assert_eq!(code(&mut bench, "callers", "price").await, callers);
-    // By a tool, by the shell, and by somebody else; asked at once, within one tick of the clock.
+    // By a tool, by the shell, and by another process; asked at once, within one tick of the clock.
     bench.told("write", json!({ "path": "new.py", "content": "def cost(): return price(1)\n" })).await;
     assert!(code(&mut bench, "def", "cost").await.contains("new.py:1 function cost\n"));
     let line = "mkdir deep && mv new.py deep/ && echo 'def gone(): pass' > shop.py";

@@ -1,4 +1,4 @@
-//! What ignore files leave out, whatever a call asks for.
+//! Tests that ignore files are respected, for every form of call.
 
 use std::sync::Arc;
 

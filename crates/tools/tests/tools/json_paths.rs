@@ -1,4 +1,4 @@
-//! JSONPath as Trae's users write it (issue 16, line 14).
+//! Tests JSONPath in the forms in which Trae's users write it.
 
 use lathe_protocol::Toolset;
 use serde_json::{Value, json};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use lathe_protocol::{Boxed, Kind, Raw, ToolChoice, ToolErrorKind, Toolset};
-use lathe_tools::{Domain, Layer, OutsideTool, Provider, Toolbox};
+use lathe_protocol::{BoxFuture, ToolKind, Raw, ToolChoice, ToolErrorKind, Toolset};
+use lathe_tools::{Domain, Layer, OutsideTool, ToolProvider, Toolbox};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -12,13 +12,13 @@ use crate::bench::Bench;
 /// Says what it was called with.
 struct Echo;
 
-impl Provider for Echo {
+impl ToolProvider for Echo {
     fn call<'a>(
         &'a self,
         name: &'a str,
         arguments: Raw,
         _: &'a CancellationToken,
-    ) -> Boxed<'a, Result<String, String>> {
+    ) -> BoxFuture<'a, Result<String, String>> {
         Box::pin(async move { Ok(format!("{name} {}", arguments.get())) })
     }
 
@@ -34,7 +34,7 @@ fn tool(original: &str) -> OutsideTool {
         original: original.to_owned(),
         description: "A tool.".to_owned(),
         schema: Raw::from_serialize(&schema).unwrap(),
-        kind: Kind::Other,
+        kind: ToolKind::Other,
         failure: ToolErrorKind::DiscoveredToolExecutionError,
         provider: Arc::new(Echo),
         domain: Domain { layer: Layer::Field, name: "tools".to_owned(), about: String::new() },
@@ -42,7 +42,7 @@ fn tool(original: &str) -> OutsideTool {
 }
 
 fn bench(choice: ToolChoice, outside: Vec<OutsideTool>) -> Bench {
-    Bench::with(|services| Toolbox::with(Toolset::Lathe, Arc::new(services), choice, outside))
+    Bench::with(|services| Toolbox::for_session(Toolset::Lathe, Arc::new(services), choice, outside))
 }
 
 fn names(bench: &Bench) -> Vec<String> {
@@ -57,7 +57,7 @@ async fn they_come_after_the_built_in_ones_and_bring_the_tool_that_calls_others(
         &names[names.len() - 4..],
         ["task_done", "discovered_tool_b", "discovered_tool_a", "call_tool"]
     );
-    let listed = Toolbox::listed(Toolset::Lathe, ToolChoice::default(), vec![tool("b")]);
+    let listed = Toolbox::about_session(Toolset::Lathe, ToolChoice::default(), vec![tool("b")]);
     assert_eq!(
         listed.last().unwrap().spec.schema.to_value().unwrap(),
         json!({

@@ -127,7 +127,7 @@ fn calls(toolset: Toolset, tool: &str) -> Vec<(Does, Arguments)> {
             (Does::Look, |path| json!({ "pattern": path, "all": true })),
             (Does::Look, |path| json!({ "pattern": format!("{path}/*"), "all": true })),
         ],
-        // A path with a line break is another path to a patch, so only what must not happen is looked at.
+        // A path with a line break is another path to a patch, so only the forbidden effects are checked.
         (Toolset::Lathe, "apply_patch") => vec![
             (
                 Does::Look,
@@ -285,7 +285,7 @@ fn outside(base: &Path) -> Vec<(PathBuf, u64, Vec<u8>)> {
     seen
 }
 
-/// What came of a call: its text and its error. A call that the gate stops has not happened.
+/// The result of a call: its text and its error. A call that the gate stops has not happened.
 async fn call(bench: &mut Bench, tool: &str, arguments: Value) -> (String, Option<ToolErrorKind>) {
     if let Ok(prepared) = bench.prepare(tool, arguments.clone()) {
         let gate = Gate {
@@ -296,7 +296,7 @@ async fn call(bench: &mut Bench, tool: &str, arguments: Value) -> (String, Optio
             outputs: None,
             headless: true,
             disk: lathe_policy::OnDisk::default(),
-            switched: lathe_policy::Switched::default(),
+            switched: lathe_policy::ShellSwitches::default(),
         };
         let decision = gate.decide(Actor::Model, Mode::FullAuto, &prepared.effects);
         if decision.verdict != Verdict::Allow {

@@ -1,4 +1,4 @@
-//! What a stranger stumbled over: words that told a model less, or something else, than was the case.
+//! Tests texts that once told a model less than was the case, or something wrong.
 
 use lathe_protocol::Toolset;
 use serde_json::json;

@@ -144,7 +144,7 @@ async fn the_data_of_a_result_is_cleaned_too() {
 #[tokio::test]
 async fn many_files_and_notebooks_are_cleaned_before_they_are_cut() {
     let mut bench = bench(Toolset::Gemini);
-    // Wherever the cut is within the last two mebibytes, a secret stands in it.
+    // A secret is at every place of the last two mebibytes where the cut may be.
     let filler = format!("{SECRET}{}", "x".repeat(7));
     bench.put("long.txt", filler.repeat(200_000));
     let text = bench.told("read_many_files", json!({ "include": ["long.txt"] })).await;

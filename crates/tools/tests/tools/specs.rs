@@ -1,4 +1,4 @@
-//! What the model is told of the tools.
+//! Tests the tool specifications that the model is given.
 
 use lathe_protocol::Toolset;
 use lathe_testkit::golden;

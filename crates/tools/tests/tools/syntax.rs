@@ -1,4 +1,4 @@
-//! Syntax errors that rise with a change are told with its result; the rest is not.
+//! Tests that syntax errors introduced by a change are reported with its result, and no others.
 
 use lathe_protocol::Toolset;
 use serde_json::json;

@@ -7,10 +7,10 @@ use std::process::Command;
 use std::sync::Arc;
 
 use lathe_protocol::{
-    Boxed, CallFinished, CallId, Kind, Question, Raw, ToolChoice, ToolErrorKind, Toolset, interrupted,
+    BoxFuture, CallFinished, CallId, ToolKind, Question, Raw, ToolChoice, ToolErrorKind, Toolset, interrupted_result,
 };
 use lathe_testkit::SmallDisk;
-use lathe_tools::{Asker, Domain, Layer, OutsideTool, Provider, Toolbox};
+use lathe_tools::{Asker, Domain, Layer, OutsideTool, ToolProvider, Toolbox};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -38,21 +38,21 @@ fn kinds() -> Vec<ToolErrorKind> {
 struct Dismissive;
 
 impl Asker for Dismissive {
-    fn ask<'a>(&'a self, _: &'a CallId, _: Vec<Question>) -> Boxed<'a, Option<Vec<String>>> {
+    fn ask<'a>(&'a self, _: &'a CallId, _: Vec<Question>) -> BoxFuture<'a, Option<Vec<String>>> {
         Box::pin(async { None })
     }
 }
 
-/// `breaks` panics; everything else is a program that ends as its name says.
+/// `breaks` panics; every other program ends as its name says.
 struct Programs;
 
-impl Provider for Programs {
+impl ToolProvider for Programs {
     fn call<'a>(
         &'a self,
         name: &'a str,
         _: Raw,
         _: &'a CancellationToken,
-    ) -> Boxed<'a, Result<String, String>> {
+    ) -> BoxFuture<'a, Result<String, String>> {
         Box::pin(async move {
             assert_ne!(name, "breaks", "this is the panic the test wants");
             let ended = Command::new(name).status().unwrap();
@@ -75,14 +75,14 @@ fn with_programs() -> Bench {
         original: name.to_owned(),
         description: String::new(),
         schema: Raw::parse("{}").unwrap(),
-        kind: Kind::Other,
+        kind: ToolKind::Other,
         failure: ToolErrorKind::DiscoveredToolExecutionError,
         provider: Arc::new(Programs),
         domain: Domain { layer: Layer::Field, name: "tools".to_owned(), about: String::new() },
     };
     Bench::with(|services| {
         let outside = vec![tool("breaks"), tool("false")];
-        Toolbox::with(Toolset::Lathe, Arc::new(services), ToolChoice::default(), outside)
+        Toolbox::for_session(Toolset::Lathe, Arc::new(services), ToolChoice::default(), outside)
     })
 }
 
@@ -187,7 +187,7 @@ async fn provoke(kind: ToolErrorKind) -> Option<CallFinished> {
             own.call("bash", json!({ "command": "echo begun; sleep 30" })).await
         }
         // What a call is closed with whose process was killed; the kills are in the tests of the binary.
-        K::Interrupted => interrupted("bash", true),
+        K::Interrupted => interrupted_result("bash", true),
         // As a journal of a later version has it.
         K::Unknown => {
             let error = json!({ "kind": "kind_of_a_later_version", "message": "It failed." });

@@ -1,4 +1,4 @@
-//! Whole files: made, or replaced by somebody who has seen them.
+//! Tests whole files: created, or replaced by a caller that has seen them.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;

@@ -1,10 +1,10 @@
-//! Questions to a person: their words, and what an answer means.
+//! Questions to the user: their text, and the meaning of a reply.
 
 use lathe_protocol::{ApprovalAnswer, ApprovalAsked, Effects, Proposal, Question, QuestionKind, clean};
 
-use crate::words::{Language, Say};
+use crate::messages::{Language, Say};
 
-/// An answer to the question whether something may be done.
+/// A reply to the question whether something may be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Consent {
     pub answer: ApprovalAnswer,
@@ -12,7 +12,7 @@ pub struct Consent {
 }
 
 impl Consent {
-    /// Reads what a person typed. None for what is no answer.
+    /// Parses the user's input. None if it is not an approval answer.
     pub fn read(line: &str, can_remember: bool) -> Option<Self> {
         let (word, rest) = line.split_once([' ', ',', ':']).unwrap_or((line, ""));
         let answer = match word.to_lowercase().as_str() {
@@ -36,7 +36,7 @@ impl Consent {
     }
 }
 
-/// The question whether something may be done, with at most so many lines of each part; and how many lines are not shown.
+/// The text of an approval request, with at most so many lines of each part; and the number of hidden lines.
 pub fn approval_text(asked: &ApprovalAsked, language: Language, most: usize) -> (String, usize) {
     let mut hidden = 0;
     let mut block = |text: &str| {
@@ -105,7 +105,7 @@ fn effects_text(effects: &Effects) -> String {
     if parts.is_empty() { String::new() } else { format!("[{}]", parts.join(", ")) }
 }
 
-/// A question of the model's, with its options and what may be typed.
+/// A question of the model, with its options and the keys that may be typed.
 pub fn question_text(question: &Question, language: Language) -> String {
     let mut text = String::new();
     if !question.header.is_empty() {
@@ -128,7 +128,7 @@ pub fn question_text(question: &Question, language: Language) -> String {
     text + &format!("{}: ", hint.text(language))
 }
 
-/// The answer that a line gives. Numbers stand for the options they name; anything else is in the person's own words.
+/// The reply that a line gives. Numbers stand for the options they name; any other text is the user's own words.
 pub fn chosen_answer(question: &Question, line: &str) -> String {
     let label = |number: &str| {
         let at = number.trim().parse::<usize>().ok()?.checked_sub(1)?;

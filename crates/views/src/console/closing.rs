@@ -5,16 +5,16 @@ use serde::Serialize;
 
 use super::styled::{Style, Styled, name_text};
 use crate::cost::CacheMeter;
-use crate::words::{Language, Say, Tell};
+use crate::messages::{Language, Say, Tell};
 
 /// The source of a session's mode, for its first line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModeSource {
-    /// Somebody set it, or it is the usual one.
+    /// Set by an option, or the usual one.
     Settings,
     /// An order to end with a patch, without a mode.
     MustPatch,
-    /// A person is asked.
+    /// A user is there to ask.
     Asked,
 }
 
@@ -25,7 +25,7 @@ pub struct FileDiff {
     pub diff: String,
     pub added: usize,
     pub removed: usize,
-    /// It was taken away, and only the quarantine has it: the entry.
+    /// It was removed, and only the quarantine has it: the entry.
     pub kept: Option<String>,
 }
 
@@ -40,7 +40,7 @@ pub struct AsideFile {
     pub advice: &'static str,
 }
 
-/// Outcome of a run, as its last lines tell it.
+/// Outcome of a run, for its last lines.
 #[derive(Debug, Clone)]
 pub struct Closing<'a> {
     pub session: &'a str,
@@ -55,13 +55,13 @@ pub struct Closing<'a> {
     pub denials: usize,
     /// Those of them that another mode would have let through.
     pub denied_by_mode: u32,
-    /// Questions a person answered with no.
+    /// Questions that the user answered with no.
     pub refused: u32,
     pub files: &'a [FileDiff],
     pub aside: &'a [AsideFile],
 }
 
-/// The mode and its reason, where it is not one that somebody set or expects.
+/// The mode and its reason, unless an option set it or it is the usual one.
 pub fn unusual_mode(options: &SessionOptions, from: ModeSource, language: Language) -> Option<String> {
     let say = |say: Say| say.text(language);
     match from {
@@ -72,8 +72,8 @@ pub fn unusual_mode(options: &SessionOptions, from: ModeSource, language: Langua
     }
 }
 
-/// The first line: what will happen and under which rules. The host is told where it is not the provider's own, the folder
-/// where the user does not stand in it.
+/// The first line: the model, the mode and the limits of the run. The host is named if it is not the provider's own,
+/// the folder if it is not the current one.
 pub fn opening(
     options: &SessionOptions,
     folder: Option<&str>,
@@ -220,17 +220,17 @@ impl Closing<'_> {
         })
     }
 
-    /// Commands that show the session and go on with it.
+    /// Commands that show the session and resume it.
     fn look(&self, language: Language) -> String {
         let id = self.session;
         if self.is_running {
             return Tell::StillRunning { id }.text(language);
         }
         let again =
-            format!("{} {id} · {}", Say::Session.text(language), Tell::LookAgain { id }.text(language));
+            format!("{} {id} · {}", Say::Session.text(language), Tell::ShowHint { id }.text(language));
         match self.ended_well {
             true => again,
-            false => format!("{again} · {}", Tell::GoOn { id }.text(language)),
+            false => format!("{again} · {}", Tell::ResumeHint { id }.text(language)),
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The console's view of a session: what `run`, `resume`, `show`, `watch` and `connect` print.
+//! The console's view of a session: the lines of `run`, `resume`, `show`, `watch` and `connect`.
 //!
-//! Everything here is a function of events and of plain values, and gives text with marks ([`Styled`]). Whoever prints it knows
-//! the terminal, so a terminal interface or an editor shows the same lines in its own way.
+//! Everything here is a function of events and of plain values, and gives text with marks ([`Styled`]). The surface
+//! that prints it knows the terminal, so a terminal UI or an editor shows the same lines in its own way.
 
 mod asked;
 mod closing;

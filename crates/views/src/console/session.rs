@@ -10,12 +10,12 @@ use lathe_protocol::{
 use super::styled::{Style, Styled};
 use crate::lengths::shortened;
 use crate::wire::lakeview_line;
-use crate::words::{Language, Say, Tell};
+use crate::messages::{Language, Say, Tell};
 
 /// Lines of a command's output that are shown.
 const OUTPUT_LINES: usize = 12;
 
-/// Bytes of one line that are looked at.
+/// Bytes of one line that are inspected.
 const LINE_BYTES: usize = 4096;
 
 /// Characters of one line of output that are shown.
@@ -139,7 +139,7 @@ impl Console {
             | Fact::SessionNamed(_)
             | Fact::EditsReviewed(_)
             | Fact::CommandTaken(_) => Styled::default(),
-            Fact::Unknown(unknown) => self.note(Style::Yellow, format!("! {}", clean(&unknown.words()))),
+            Fact::Unknown(unknown) => self.note(Style::Yellow, format!("! {}", clean(&unknown.description()))),
         }
     }
 
@@ -231,8 +231,8 @@ impl Console {
         let tool = decided.as_ref().map(|decided| decided.tool.as_str()).unwrap_or_default();
         let mut out = Styled::default();
         if tool == "bash" && self.shown == 0 && self.hidden == 0 && self.partial.is_empty() {
-            // Nothing was shown while it ran: this is a journal, or a command that printed at its end.
-            // How it ended is told by the verdict.
+            // Nothing was shown while it ran: this is a journal, or a command that printed at its end. The verdict
+            // says how it ended.
             let text = clean(&finished.text);
             let lines = text.lines().enumerate().filter(|(at, line)| {
                 !is_tag(line) && !is_ending(*at, line) && !is_told_apart(finished, line)
@@ -289,7 +289,7 @@ impl Console {
         }
     }
 
-    /// A line only where something is to be said: a failure, a refusal, an exit code.
+    /// A line only where there is something to report: a failure, a refusal, an exit code.
     fn verdict(&self, decided: Option<&CallDecided>, finished: &CallFinished, started: bool) -> Styled {
         if let Some(decided) = decided.filter(|decided| decided.decision.verdict == Verdict::Deny) {
             let what = format!("✘ {}: {}", self.say(Say::Denied), clean(&decided.about));
@@ -356,7 +356,7 @@ fn clipped(command: &str) -> String {
     shortened(&text, COMMAND_CHARS)
 }
 
-/// The notes at the end of a result that are told in lines of their own.
+/// The notes at the end of a result that the console prints as lines of their own.
 fn is_told_apart(finished: &CallFinished, line: &str) -> bool {
     let note = |words: &String| {
         line.strip_prefix('[')
@@ -366,7 +366,7 @@ fn is_told_apart(finished: &CallFinished, line: &str) -> bool {
     !finished.others.is_empty() && line.starts_with(CHANGED_BY_OTHERS) || finished.broken.iter().any(note)
 }
 
-/// The tags around foreign text in a result, which people need not see.
+/// The tags around foreign text in a result, which users need not see.
 fn is_tag(line: &str) -> bool {
     matches!(line, "<stdout>" | "</stdout>" | "<stderr>" | "</stderr>")
 }

@@ -1,4 +1,4 @@
-//! Text with marks of how it is to look. A surface decides what a mark becomes: a colour, a class, nothing.
+//! Text with marks of its style. A surface decides what a mark becomes: a colour, a class, nothing.
 
 /// The look of a piece of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,13 +1,13 @@
-//! How much of what was sent the provider had kept, and where it had not.
+//! The cache meter: the share of the input that the provider had cached, and the places where its cache broke.
 
 use std::collections::BTreeSet;
 
 use lathe_protocol::{EpochCause, Event, Fact, StepNo, Timestamp};
 use serde::Serialize;
 
-/// Providers keep nothing that is shorter.
+/// Providers cache nothing that is shorter.
 const SMALLEST: u64 = 1024;
-/// After this long most providers have forgotten.
+/// After this long most providers have dropped a cache.
 const KEPT_SECONDS: i64 = 300;
 
 /// The cache of a session.
@@ -20,7 +20,7 @@ pub struct CacheMeter {
     pub breaks: Vec<CacheBreak>,
 }
 
-/// A request whose beginning the provider should have known, and did not.
+/// A request whose beginning the provider should have cached, and had not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CacheBreak {
     pub step: StepNo,
@@ -34,9 +34,9 @@ pub enum CacheCause {
     OtherModel,
     /// The head of the prompt was made again.
     Epoch,
-    /// Steps were taken back.
+    /// Steps were rewound.
     Rewound,
-    /// The provider had forgotten.
+    /// The provider had dropped it.
     Time { seconds: i64 },
     /// Nothing on our side: the provider did not keep it.
     Provider,

@@ -1,7 +1,7 @@
-//! What sessions cost.
+//! Costs of sessions.
 //!
-//! Prices are data (`prices.json`), each with the day it was noted, and may be overridden by the user. A model without a
-//! known price costs an unknown amount, not nothing: its tokens are told apart everywhere.
+//! Prices are data (`prices.json`), each with the day it was noted, and may be overridden by the user. A model
+//! without a known price costs an unknown amount, not nothing: its tokens are listed separately everywhere.
 
 mod cache;
 mod money;

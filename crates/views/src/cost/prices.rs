@@ -1,4 +1,4 @@
-//! What a million tokens cost.
+//! Prices of a million tokens, by model.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ pub struct Price {
     pub cache_read: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<f64>,
-    /// The day somebody looked it up.
+    /// The day on which the price was looked up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noted: Option<String>,
 }
@@ -42,12 +42,12 @@ struct Table {
     models: PriceOverrides,
 }
 
-/// The prices that are known.
+/// The known prices.
 ///
-/// A name is looked up as it is, then without the provider before its last `/`, then by the longest known name it begins
-/// with. What follows that name must only say which release of the model it is (`-20250929`, `-2025-08-07`, `-latest`,
-/// `-preview`): any prefix would give `gpt-5-pro` the price of `gpt-5`, which is a twelfth of it. Who knows a whole family to
-/// cost the same says so with a `*` at the end: `"qwen3-*"`.
+/// A name is looked up as it is, then without the provider before its last `/`, then by the longest known name it
+/// begins with. The text after that name must only say which release of the model it is (`-20250929`, `-2025-08-07`,
+/// `-latest`, `-preview`): any prefix would give `gpt-5-pro` the price of `gpt-5`, which is a twelfth of it. A `*` at
+/// the end of a name says that a whole family costs the same: `"qwen3-*"`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prices {
     known: PriceOverrides,
@@ -96,8 +96,8 @@ impl Prices {
         known.max_by_key(|(known, _)| known.len()).map(|(_, price)| price)
     }
 
-    /// What these tokens cost; none if nobody knows the price. `input_tokens` counts all input, the cached part included, and
-    /// `output_tokens` all output, the reasoning included.
+    /// The cost of these tokens; none if the price is unknown. `input_tokens` counts all input, the cached part
+    /// included, and `output_tokens` all output, the reasoning included.
     pub fn cost_of(&self, model: &str, usage: &Usage) -> Option<Money> {
         Some(Money(self.price_of(model)?.per_token().cost(usage)))
     }
@@ -116,7 +116,8 @@ impl Price {
 }
 
 impl Prices {
-    /// What an answer cost: by the name of the model that answered or, where that is unknown, of the one that was asked for.
+    /// The cost of an answer: by the name of the model that answered or, if that is unknown, of the model that was
+    /// asked.
     pub(crate) fn cost_of_answer(&self, answered: &str, asked: &str, usage: &Usage) -> Option<Money> {
         self.cost_of(answered, usage).or_else(|| self.cost_of(asked, usage))
     }
@@ -133,7 +134,7 @@ fn micro(dollars: f64) -> u64 {
     (dollars * 1e6).round() as u64
 }
 
-/// Whether the rest of a name only says which release of a model it is.
+/// Tells whether the rest of a name only says which release of a model it is.
 fn is_release(rest: &str) -> bool {
     let Some(rest) = rest.strip_prefix(['-', '@', ':']) else {
         return false;
@@ -142,7 +143,7 @@ fn is_release(rest: &str) -> bool {
     let is_version = |part: &str| part.strip_prefix('v').is_some_and(all_digits);
     let mut parts = rest.split(['-', ':', '@']);
     let Some(first) = parts.next() else { return false };
-    // A short number straight after the name is another model: `claude-opus-4-1` is no release of `claude-opus-4`.
+    // A short number straight after the name is another model: `claude-opus-4-1` is not a release of `claude-opus-4`.
     let begins = (all_digits(first) && first.len() >= 4) || is_word(first) || is_version(first);
     begins && parts.all(|part| all_digits(part) || is_word(part) || is_version(part))
 }

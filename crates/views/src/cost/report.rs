@@ -11,7 +11,7 @@ use crate::time::utc_day;
 /// The provider whose answers come from a recording.
 const RECORDED: &str = "cassette";
 
-/// What an answer was for.
+/// The purpose of an answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PaidFor {
@@ -24,7 +24,7 @@ pub enum PaidFor {
     Review,
 }
 
-/// The answers a session paid for. Small, whatever the size of the journal, so it may be kept beside it.
+/// The answers a session paid for. The value stays small for a journal of any size, so it may be stored next to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionCost {
     pub session: SessionId,
@@ -49,8 +49,8 @@ pub struct Paid {
 }
 
 impl SessionCost {
-    /// Sums up **all** events of a journal, also those a rewind left behind: they were paid for. What a fork took over from
-    /// its origin was not, and is left out. None if the journal has no beginning.
+    /// Sums up **all** events of a journal, also those that a rewind dropped: they were paid for. Events that a fork
+    /// copied from its origin were not paid for by the fork, and are left out. None if the journal has no beginning.
     pub fn of<'a>(events: impl IntoIterator<Item = &'a Event>) -> Option<Self> {
         Self::by_day(events, &utc_day)
     }
@@ -93,13 +93,13 @@ impl SessionCost {
     }
 }
 
-/// What is summed up together: day, provider, purpose, the model that answered and the one that was asked for.
+/// The key of a sum: day, provider, purpose, the model that answered and the one that was asked.
 type Key<'a> = (String, &'a str, PaidFor, &'a str, &'a str);
 
 /// The model of answers that an older Lathe did not name.
 const UNNAMED: &str = "unknown";
 
-/// What an event says was paid for: for what, to whom, how many answers, and their tokens.
+/// The paid part of an event: its purpose, its provider, the number of answers, and their tokens.
 fn paid_for(fact: &Fact) -> Option<(PaidFor, &str, u32, Usage)> {
     match fact {
         Fact::ModelAnswered(answered) => Some((PaidFor::Run, &answered.model, 1, answered.usage)),
@@ -118,7 +118,7 @@ fn paid_for(fact: &Fact) -> Option<(PaidFor, &str, u32, Usage)> {
     }
 }
 
-/// What the rows of a report stand for.
+/// The kinds of rows of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
     Day,
@@ -135,14 +135,14 @@ pub struct CostRow {
     pub answers: u32,
     /// All tokens, those of the next fields included.
     pub usage: Usage,
-    /// What the tokens with a known price cost.
+    /// The cost of the tokens with a known price.
     pub cost: Money,
-    /// Of all this, what was asked beside the runs: for summaries of steps, and for reviews of edits.
+    /// The part of it that was asked outside the conversation: for summaries of steps, and for reviews of edits.
     pub lakeview: Beside,
     pub review: Beside,
     /// Tokens of answers that came from a recording and so cost nothing.
     pub recorded: Usage,
-    /// Tokens whose price nobody knows. While there are some, `cost` is not the whole.
+    /// Tokens without a known price. While there are some, `cost` is not the whole.
     pub unpriced: Usage,
     /// The models those are of.
     pub unpriced_models: BTreeSet<String>,

@@ -1,20 +1,20 @@
-//! Charts: where the time went, and tokens and cost by step.
+//! Charts of the time, the tokens and the cost of each step.
 //!
-//! Places and widths are percentages, heights are pixels, and words stand beside the drawing rather than in it: so a chart is
-//! as readable on a narrow screen as on a wide one. Tokens and dollars have a drawing each, one above the other with the
-//! same columns; two scales in one drawing would invite comparing what cannot be compared.
+//! Places and widths are percentages, heights are pixels, and words stand next to the drawing rather than in it: so a
+//! chart is as readable on a narrow screen as on a wide one. Tokens and dollars have a drawing each, one above the
+//! other with the same columns; two scales in one drawing would invite a comparison that means nothing.
 
 use std::fmt::Write as _;
 
 use lathe_protocol::grouped;
 
 use super::Page;
-use super::escape::{Attr, Text};
+use super::escape::{Attr, EscapedText};
 use super::parts::{anchor, compact, fresh};
 use crate::cost::Money;
 use crate::session::StepView;
 use crate::time::duration;
-use crate::words::Say;
+use crate::messages::Say;
 
 /// Width of a column at most, in percent: a few steps should not become slabs.
 const COLUMN_MAX: f64 = 2.6;
@@ -159,8 +159,8 @@ impl Page<'_> {
             out,
             "<div class=\"chart\"><div class=\"axis\"><span>{}</span><span>{}</span><span>0</span></div>\
              <svg width=\"100%\" height=\"{height}\" role=\"img\" aria-label=\"{}\">",
-            Text(&scale(top)),
-            Text(&scale(top / 2)),
+            EscapedText(&scale(top)),
+            EscapedText(&scale(top / 2)),
             Attr(label)
         );
         for line in [1, height / 2, height - 1] {
@@ -215,7 +215,7 @@ impl Page<'_> {
         );
     }
 
-    /// The beginning of a link to a step, with what a pointer is told.
+    /// The opening tag of a link to a step, with its tooltip.
     fn link(&self, step: &StepView<'_>, about: &str, out: &mut String) {
         let _ =
             write!(out, "<a href=\"#{}\" tabindex=\"-1\"><title>{}</title>", anchor(step.step), Attr(about));

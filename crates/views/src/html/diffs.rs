@@ -6,19 +6,19 @@ use lathe_edit::{DiffStat, diff_stat, unified_diff};
 use lathe_protocol::{Digest, StepNo};
 
 use super::Page;
-use super::escape::Text;
+use super::escape::EscapedText;
 use super::parts::{Tone, anchor};
-use crate::words::Say;
+use crate::messages::Say;
 
 /// Content larger than this is not compared: the page is for reading.
 const CONTENT_MAX: usize = 1 << 20;
 /// Lines of a difference that are shown at once.
 const LINES_SHOWN: usize = 80;
 
-/// Steps that are named beside a file.
+/// Steps that are named next to a file.
 const STEPS_SHOWN: usize = 10;
 
-/// What a file was before and is after.
+/// The content of a file before and after.
 enum Contents {
     Known { before: Option<Vec<u8>>, after: Option<Vec<u8>> },
     Gone,
@@ -102,7 +102,7 @@ impl Page<'_> {
         }
         for file in &files {
             out.push_str("<details class=\"file\"><summary>");
-            let _ = write!(out, "<code>{}</code>", Text(self.path(file.path)));
+            let _ = write!(out, "<code>{}</code>", EscapedText(self.path(file.path)));
             match (file.before, file.after) {
                 (None, Some(_)) => self.chip(Tone::Good, self.say(Say::Created), out),
                 (Some(_), None) => self.chip(Tone::Bad, self.say(Say::Deleted), out),
@@ -167,7 +167,7 @@ fn coloured(lines: &[&str], out: &mut String) {
             Some(b'@') => "i",
             Some(_) | None => "span",
         };
-        let _ = write!(out, "<{tag}>{}</{tag}>", Text(line));
+        let _ = write!(out, "<{tag}>{}</{tag}>", EscapedText(line));
     }
     out.push_str("</pre>");
 }

@@ -1,18 +1,18 @@
-//! The only ways text of a journal gets into a page.
+//! The only ways in which text of a journal gets into a page.
 //!
-//! Whatever a model, a file or a command wrote is hostile: it may hold markup, quotes, terminal codes, or characters that
-//! turn the reading direction so that a reader sees another text than there is. [`Text`] and [`Attr`] make all of it plain.
-//! Markup is made by literals of this crate only; no link is ever made from content.
+//! Text of a model, a file or a command is hostile: it may hold markup, quotes, terminal codes, or characters that
+//! change the reading direction so that a reader sees another text than there is. [`Text`] and [`Attr`] make all of
+//! it plain. Markup is made by literals of this crate only; no link is ever made from content.
 
 use std::fmt::{self, Write as _};
 
 /// Text between tags. Invisible characters are shown as marks.
-pub(super) struct Text<'a>(pub &'a str);
+pub(super) struct EscapedText<'a>(pub &'a str);
 
 /// Text in an attribute or a `<title>`, where there can be no marks: one line, with the names of invisible characters.
 pub(super) struct Attr<'a>(pub &'a str);
 
-impl fmt::Display for Text<'_> {
+impl fmt::Display for EscapedText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for c in self.0.chars() {
             match c {
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn markup_becomes_text() {
         assert_eq!(
-            Text("<script>alert('1' & \"2\")</script>").to_string(),
+            EscapedText("<script>alert('1' & \"2\")</script>").to_string(),
             "&lt;script&gt;alert(&#39;1&#39; &amp; &quot;2&quot;)&lt;/script&gt;"
         );
         assert_eq!(Attr("\"onload=x\n").to_string(), "&quot;onload=x ");
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn what_cannot_be_seen_is_shown() {
         assert_eq!(
-            Text("a\u{202e}b\u{1b}[1m\r\n\u{feff}").to_string(),
+            EscapedText("a\u{202e}b\u{1b}[1m\r\n\u{feff}").to_string(),
             "a<b class=\"hidden\">U+202E</b>b<b class=\"hidden\">\u{241b}</b>[1m<b class=\"hidden\">\u{240d}</b>\n<b class=\"hidden\">U+FEFF</b>"
         );
         assert_eq!(Attr("a\u{202e}\u{7f}").to_string(), "a[U+202E][\u{2421}]");
@@ -111,6 +111,6 @@ mod tests {
     #[test]
     fn ordinary_text_of_any_script_stays() {
         let text = "naïve 中文 עברית 👩\u{200d}💻\tx";
-        assert_eq!(Text(text).to_string(), text);
+        assert_eq!(EscapedText(text).to_string(), text);
     }
 }

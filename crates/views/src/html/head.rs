@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use lathe_protocol::grouped;
 
 use super::Page;
-use super::escape::Text;
+use super::escape::EscapedText;
 use super::parts::short;
 use crate::cost::Money;
 use crate::time::duration;
-use crate::words::Say;
+use crate::messages::Say;
 
 /// A task longer than this is folded below its first line.
 const TITLE_MAX: usize = 160;
@@ -20,15 +20,15 @@ impl Page<'_> {
         out.push_str("<header>\n<p class=\"eyebrow\">");
         let _ = write!(out, "<b>Lathe</b> {}", self.say(Say::Report));
         if let Some(id) = self.session.id() {
-            let _ = write!(out, " <code>{}</code>", Text(id.as_str()));
+            let _ = write!(out, " <code>{}</code>", EscapedText(id.as_str()));
         }
         out.push_str("</p>\n");
         let title = self.title();
         let line = short(title, TITLE_MAX);
-        let _ = write!(out, "<h1>{}</h1>\n<p class=\"status\">", Text(&line));
+        let _ = write!(out, "<h1>{}</h1>\n<p class=\"status\">", EscapedText(&line));
         self.badge(last.and_then(|run| run.finished).map(|finished| finished.ending), out);
         if let Some(first) = self.session.runs.first() {
-            let _ = write!(out, " <span>{} {}</span>", self.say(Say::Began), Text(&self.when(first.began)));
+            let _ = write!(out, " <span>{} {}</span>", self.say(Say::Began), EscapedText(&self.when(first.began)));
         }
         out.push_str("</p>\n");
         // Of several runs each tells its own.
@@ -101,7 +101,7 @@ impl Page<'_> {
         let options = self.session.runs.last().and_then(|run| run.options).unwrap_or(&opened.options);
         out.push_str("<dl class=\"facts\">\n");
         let mut fact = |name: Say, value: &str| {
-            let _ = writeln!(out, "<div><dt>{}</dt><dd>{}</dd></div>", self.say(name), Text(value));
+            let _ = writeln!(out, "<div><dt>{}</dt><dd>{}</dd></div>", self.say(name), EscapedText(value));
         };
         fact(Say::Workspace, &opened.workspace);
         fact(Say::PageModel, &format!("{} / {}", options.model.provider, options.model.model));
@@ -117,9 +117,9 @@ impl Page<'_> {
 }
 
 fn tile(out: &mut String, name: &str, value: &str, note: &str) {
-    let _ = write!(out, "<li><span>{name}</span><strong>{}</strong>", Text(value));
+    let _ = write!(out, "<li><span>{name}</span><strong>{}</strong>", EscapedText(value));
     if !note.is_empty() {
-        let _ = write!(out, "<small>{}</small>", Text(note));
+        let _ = write!(out, "<small>{}</small>", EscapedText(note));
     }
     out.push_str("</li>\n");
 }

@@ -1,8 +1,8 @@
 //! A session as one self-contained HTML page.
 //!
-//! Style and script are inline, charts are SVG, there is no font, image or link from elsewhere, and a content security
-//! policy says so to the browser as well. Everything folds with `<details>`, so the page works with the keyboard and without
-//! its script, which only opens and closes all steps at once.
+//! Style and script are inline, charts are SVG, and no font, image or link leads elsewhere; a content security policy
+//! tells the browser so. Everything folds with `<details>`, so the page works with the keyboard and without its
+//! script, which only opens and closes all steps at once.
 
 mod charts;
 mod diffs;
@@ -19,8 +19,8 @@ use crate::cost::Prices;
 use crate::session::SessionView;
 use crate::time::LocalTime;
 use crate::wire::{masked_bytes, masked_events};
-use crate::words::{Language, Say};
-use escape::{Attr, Text};
+use crate::messages::{Language, Say};
+use escape::{Attr, EscapedText};
 
 /// Reads a blob; none if it is not there any more.
 pub type ReadBlob<'a> = &'a dyn Fn(&Digest) -> Option<Vec<u8>>;
@@ -94,7 +94,7 @@ impl<'a> Page<'a> {
         let _ = write!(
             out,
             "<footer>{}</footer>\n</main>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n",
-            Text(self.say(Say::Contains)),
+            EscapedText(self.say(Say::Contains)),
         );
         out
     }

@@ -5,17 +5,17 @@ use std::fmt::Write as _;
 use lathe_protocol::{Ending, StepNo, StepState, Usage, grouped};
 
 use super::Page;
-use super::escape::Text;
+use super::escape::EscapedText;
 use crate::cost::Money;
 use crate::lengths::shortened;
 use crate::session::StepView;
-use crate::words::Say;
+use crate::messages::Say;
 
-/// How much of a text is shown before it has to be asked for.
+/// The part of a text that is shown before the reader unfolds it.
 const LINES_SHOWN: usize = 24;
 const CHARS_SHOWN: usize = 4000;
 
-/// Whether something went well, for its colour.
+/// The outcome of something, for its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tone {
     Good,
@@ -36,7 +36,7 @@ impl Tone {
 }
 
 impl Page<'_> {
-    /// How a run ended, as a badge: colour and words, never colour alone.
+    /// The ending of a run as a badge: colour and words, never colour alone.
     pub(super) fn badge(&self, ending: Option<Ending>, out: &mut String) {
         let (tone, word) = match ending {
             None => (Tone::Plain, Say::Running),
@@ -54,7 +54,7 @@ impl Page<'_> {
     }
 
     pub(super) fn chip(&self, tone: Tone, text: &str, out: &mut String) {
-        let _ = write!(out, "<span class=\"chip {}\">{}</span>", tone.class(), Text(text));
+        let _ = write!(out, "<span class=\"chip {}\">{}</span>", tone.class(), EscapedText(text));
     }
 
     /// The state of a step, where it is not the ordinary one.
@@ -71,7 +71,7 @@ impl Page<'_> {
     /// A text as it is, the later part of a long one folded.
     pub(super) fn block(&self, class: &str, text: &str, out: &mut String) {
         let (head, rest) = clip(text);
-        let _ = write!(out, "<pre class=\"{class}\">{}</pre>", Text(head));
+        let _ = write!(out, "<pre class=\"{class}\">{}</pre>", EscapedText(head));
         if rest.is_empty() {
             return;
         }
@@ -85,7 +85,7 @@ impl Page<'_> {
             out,
             "<details class=\"more\"><summary>{} ({more})</summary><pre class=\"{class}\">{}</pre></details>",
             self.say(Say::ShowAll),
-            Text(rest),
+            EscapedText(rest),
         );
     }
 
@@ -104,7 +104,7 @@ impl Page<'_> {
     }
 }
 
-/// Where a step stands on the page.
+/// The anchor of a step on the page.
 pub(super) fn anchor(step: StepNo) -> String {
     format!("step-{step}")
 }

@@ -6,13 +6,13 @@ use lathe_protocol::{ApprovalAnswer, Arguments, Block, Verdict, grouped};
 use serde_json::Value;
 
 use super::Page;
-use super::escape::Text;
+use super::escape::EscapedText;
 use super::parts::{Tone, anchor, compact, short};
 use crate::session::{CallView, RunView, StepView};
 use crate::time::duration;
-use crate::words::Say;
+use crate::messages::Say;
 
-/// Characters of the one line a step is told in.
+/// Characters of the one line that stands for a step.
 const GIST_MAX: usize = 280;
 /// Up to this many steps the cards are open from the start.
 const OPEN_UP_TO: usize = 12;
@@ -54,7 +54,7 @@ impl Page<'_> {
         out.push_str("</div>\n");
     }
 
-    /// What a run came to.
+    /// The result of a run.
     pub(super) fn result(&self, run: &RunView<'_>, out: &mut String) {
         let Some(finished) = run.finished.filter(|finished| !finished.result.is_empty()) else {
             return;
@@ -77,7 +77,7 @@ impl Page<'_> {
             "<details class=\"step\" id=\"{}\"{open}>\n<summary><span class=\"no\">{}</span><span class=\"gist\">{}</span><span class=\"meta\">",
             anchor(step.step),
             step.step,
-            Text(&gist),
+            EscapedText(&gist),
         );
         if let Some((tone, word)) = self.state_word(step.state()) {
             self.chip(tone, word, out);
@@ -95,7 +95,7 @@ impl Page<'_> {
             compact(usage.output_tokens)
         );
         if let Some(cost) = self.cost_of(step) {
-            let _ = write!(out, "<span>{}</span>", Text(&cost.to_string()));
+            let _ = write!(out, "<span>{}</span>", EscapedText(&cost.to_string()));
         }
         out.push_str("</span></summary>\n<div class=\"body\">\n");
         self.answer(step, &gist, out);
@@ -150,7 +150,7 @@ impl Page<'_> {
             (true, _) | (_, true) => "call bad",
             (false, false) => "call",
         };
-        let _ = write!(out, "<article class=\"{class}\">\n<h4><code>{}</code>", Text(&call.call.name));
+        let _ = write!(out, "<article class=\"{class}\">\n<h4><code>{}</code>", EscapedText(&call.call.name));
         self.call_chips(call, out);
         out.push_str("</h4>\n");
         self.arguments(&call.call.arguments, out);
@@ -167,8 +167,8 @@ impl Page<'_> {
                 "<p class=\"decision {}\"><b>{}</b> <code>{}</code> {}</p>",
                 tone.class(),
                 self.say(word),
-                Text(&decision.rule),
-                Text(&decision.reason)
+                EscapedText(&decision.rule),
+                EscapedText(&decision.reason)
             );
         }
         self.call_result(call, out);
@@ -214,7 +214,7 @@ impl Page<'_> {
         }
         let _ = write!(out, "<dl class=\"arguments\" aria-label=\"{}\">", self.say(Say::Arguments));
         for (name, value) in &fields {
-            let _ = write!(out, "<div><dt>{}</dt><dd>", Text(name));
+            let _ = write!(out, "<div><dt>{}</dt><dd>", EscapedText(name));
             match value {
                 Value::String(text) => self.block("value", text, out),
                 other => {
@@ -238,7 +238,7 @@ impl Page<'_> {
             self.block("error", &error.message, out);
         }
         for change in &finished.changes {
-            let _ = write!(out, "<h5><code>{}</code></h5>", Text(self.path(&change.path)));
+            let _ = write!(out, "<h5><code>{}</code></h5>", EscapedText(self.path(&change.path)));
             self.diff(&change.path, change.before.as_ref(), change.after.as_ref(), out);
         }
         let class = if finished.error.is_some() { "error" } else { "output" };

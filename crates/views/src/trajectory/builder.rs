@@ -10,7 +10,7 @@ use lathe_protocol::{
 use serde::Serialize;
 
 use super::layout::lay_out;
-use super::shapes::{Call, Interaction, Message, Response, Step, StepUsage, ToolResult, finish_reason};
+use super::shapes::{TrajectoryCall, Interaction, TrajectoryMessage, Response, TrajectoryStep, StepUsage, ToolResult, finish_reason};
 use crate::session::Progress;
 use crate::time::iso_without_zone;
 use crate::wire::lakeview_line;
@@ -19,8 +19,8 @@ use lathe_protocol::StepState;
 /// Depth of an interaction and of a step: root, list.
 const ITEM_DEPTH: usize = 2;
 
-/// Builds the trajectory of one run from the events of a live branch, one at a time. It does not look at `Rewound`: who
-/// rewinds a session begins again with a new builder.
+/// Builds the trajectory of one run from the events of a live branch, one at a time. It ignores `Rewound`: after a
+/// rewind the caller starts again with a new builder.
 pub struct TrajectoryBuilder {
     wanted: Option<RunNo>,
     time: Box<dyn Fn(Timestamp) -> String + Send + Sync>,
@@ -42,7 +42,7 @@ struct Run {
     pending: Vec<Raw>,
     interactions: Joined,
     steps: Joined,
-    /// What steps were said to be about. It may be said long after the step.
+    /// The summaries of steps. One may arrive long after its step.
     summaries: BTreeMap<StepNo, String>,
     open: Option<OpenStep>,
     finished: Option<(Timestamp, TaskFinished)>,
@@ -53,22 +53,22 @@ struct OpenStep {
     step: StepNo,
     number: u32,
     at: Timestamp,
-    answer: Option<Answer>,
+    answer: Option<StepAnswer>,
     failure: Option<String>,
     results: Vec<(CallId, Option<ToolResult>)>,
-    /// What the step puts before the model for the next one.
+    /// The messages that the step adds for the model's next request.
     messages: Vec<Raw>,
     reflection: Option<String>,
     /// The state that stayed when the run ended, with how it ended.
     ended: Option<(StepState, String)>,
 }
 
-struct Answer {
+struct StepAnswer {
     content: String,
     model: String,
     stop: StopReason,
     usage: Usage,
-    calls: Option<Vec<Call>>,
+    calls: Option<Vec<TrajectoryCall>>,
 }
 
 /// Finished items as text, with what stands between them.
@@ -76,11 +76,11 @@ struct Answer {
 struct Joined {
     text: String,
     count: u32,
-    /// Where the text of each step ends, without its closing brace.
+    /// The end of the text of each step, without its closing brace.
     ends: Vec<(StepNo, usize)>,
 }
 
-/// What stands between two items, and how an item ends.
+/// The text between two items, and the end of an item.
 const BETWEEN: &str = ",\n    ";
 const CLOSING: &str = "\n    }";
 
@@ -120,7 +120,7 @@ impl TrajectoryBuilder {
         self.run.as_ref().map(|run| run.no)
     }
 
-    /// Whether that run is over: nothing but a new task changes the trajectory then.
+    /// Tells whether that run is over: only a new task changes the trajectory then.
     pub fn is_finished(&self) -> bool {
         self.run.as_ref().is_some_and(|run| run.finished.is_some())
     }
@@ -222,7 +222,7 @@ impl TrajectoryBuilder {
     fn answered(&mut self, event: &Event, answered: &ModelAnswered) {
         let (system, tools, at) = (self.system.clone(), self.tools.clone(), (self.time)(event.at));
         let Some(run) = self.current(event) else { return };
-        let calls: Vec<Call> = calls_of(&answered.blocks).map(Call::of).collect();
+        let calls: Vec<TrajectoryCall> = calls_of(&answered.blocks).map(TrajectoryCall::of).collect();
         let content = text_of(&answered.blocks);
         let calls = (!calls.is_empty()).then_some(calls);
         let mut messages = std::mem::take(&mut run.pending);
@@ -249,7 +249,7 @@ impl TrajectoryBuilder {
         if let Some(step) = &mut run.open {
             step.at = event.at;
             step.results = calls_of(&answered.blocks).map(|call| (call.id.clone(), None)).collect();
-            step.answer = Some(Answer {
+            step.answer = Some(StepAnswer {
                 content,
                 model: answered.model.clone(),
                 stop: answered.stop.clone(),
@@ -371,7 +371,7 @@ impl OpenStep {
         }
     }
 
-    fn shape<'a>(&'a self, time: &dyn Fn(Timestamp) -> String, results: &'a [&'a ToolResult]) -> Step<'a> {
+    fn shape<'a>(&'a self, time: &dyn Fn(Timestamp) -> String, results: &'a [&'a ToolResult]) -> TrajectoryStep<'a> {
         let (state, ending) = match &self.ended {
             Some((state, ending)) => (*state, Some(ending.as_str())),
             None => (self.progress().state(), None),
@@ -379,7 +379,7 @@ impl OpenStep {
         // A step that the end of the run cut off has that end for its error.
         let cut_off = ending.filter(|_| state == StepState::Error);
         let answer = self.answer.as_ref();
-        Step {
+        TrajectoryStep {
             step_number: self.number,
             timestamp: time(self.at),
             state: state.as_str(),
@@ -459,7 +459,7 @@ fn raw(value: &impl Serialize) -> Raw {
 }
 
 fn message(role: &str, content: &str) -> Raw {
-    raw(&Message { role, content: Some(content), tool_result: None })
+    raw(&TrajectoryMessage { role, content: Some(content), tool_result: None })
 }
 
 fn user_message(content: &str) -> Raw {
@@ -468,7 +468,7 @@ fn user_message(content: &str) -> Raw {
 
 /// Trae gives results as user messages without content.
 fn result_message(result: &ToolResult) -> Raw {
-    raw(&Message { role: "user", content: None, tool_result: Some(result) })
+    raw(&TrajectoryMessage { role: "user", content: None, tool_result: Some(result) })
 }
 
 fn named(options: Option<&SessionOptions>) -> (&str, &str) {

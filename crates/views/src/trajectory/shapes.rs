@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::session::exit_code;
 
 #[derive(Serialize)]
-pub(super) struct Message<'a> {
+pub(super) struct TrajectoryMessage<'a> {
     pub role: &'a str,
     pub content: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -23,14 +23,14 @@ pub(super) struct Interaction<'a> {
     pub tools_available: Option<&'a [String]>,
 }
 
-/// What the model said. An interaction has all counts of tokens, a step only two.
+/// The model's answer. An interaction has all counts of tokens, a step only two.
 #[derive(Serialize)]
 pub(super) struct Response<'a, U> {
     pub content: &'a str,
     pub model: &'a str,
     pub finish_reason: &'a str,
     pub usage: U,
-    pub tool_calls: Option<&'a [Call]>,
+    pub tool_calls: Option<&'a [TrajectoryCall]>,
 }
 
 #[derive(Serialize)]
@@ -40,13 +40,13 @@ pub(super) struct StepUsage {
 }
 
 #[derive(Serialize)]
-pub(super) struct Step<'a> {
+pub(super) struct TrajectoryStep<'a> {
     pub step_number: u32,
     pub timestamp: String,
     pub state: &'a str,
     pub llm_messages: &'a [Raw],
     pub llm_response: Option<Response<'a, StepUsage>>,
-    pub tool_calls: Option<&'a [Call]>,
+    pub tool_calls: Option<&'a [TrajectoryCall]>,
     pub tool_results: Option<&'a [&'a ToolResult]>,
     pub reflection: Option<&'a str>,
     pub error: Option<&'a str>,
@@ -54,7 +54,7 @@ pub(super) struct Step<'a> {
 
 /// Trae's `id` is that of OpenAI's Responses items; no wire of ours has one.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Call {
+pub(crate) struct TrajectoryCall {
     pub call_id: String,
     pub name: String,
     pub arguments: Arguments,
@@ -71,12 +71,12 @@ pub(crate) struct ToolResult {
     pub result: String,
     pub error: Option<String>,
     pub id: Option<String>,
-    /// Whether the call itself failed, which is what makes an agent reflect.
+    /// True if the call itself failed, which is what makes an agent reflect.
     #[serde(skip)]
     pub failed: bool,
 }
 
-impl Call {
+impl TrajectoryCall {
     pub fn of(call: &ToolCall) -> Self {
         Self {
             call_id: call.id.to_string(),

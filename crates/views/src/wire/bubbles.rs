@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::frames::text;
 use super::mask::mask;
 
-/// What a bubble's frame carries.
+/// The content of a bubble's frame.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Bubble {
     pub id: String,
@@ -71,7 +71,7 @@ pub(super) fn marked(content: &str, success: Option<bool>) -> String {
 
 /// At most 1,200 characters, and a word where there were more. What looks like a secret is not shown.
 pub(super) fn clip(content: &str) -> String {
-    match lathe_redact::shaped_beginning(content, TEXT_MAX) {
+    match lathe_redact::masked_beginning(content, TEXT_MAX) {
         (whole, false) => whole.into_owned(),
         (beginning, true) => format!("{beginning}\n<response clipped>"),
     }
@@ -91,7 +91,7 @@ pub(super) fn call(call: &ToolCall, workspace: &str) -> String {
             }
         }
     };
-    one_line(&lathe_redact::shape(&content))
+    one_line(&lathe_redact::mask_shapes(&content))
 }
 
 fn of_object(name: &str, arguments: &Map<String, Value>, workspace: &str) -> String {
@@ -231,13 +231,13 @@ fn shortened(value: &Value) -> Value {
 
 /// At most so many characters, without what looks like a secret: half of one would not look like it.
 fn cut(content: &str, most: usize) -> String {
-    match lathe_redact::shaped_beginning(content, most) {
+    match lathe_redact::masked_beginning(content, most) {
         (whole, false) => whole.into_owned(),
         (beginning, true) => format!("{beginning}…"),
     }
 }
 
-/// A bubble of a call is one line, whatever a model put into a name.
+/// A bubble of a call is one line, even if the name of the tool holds line breaks.
 fn one_line(content: &str) -> String {
     content
         .chars()

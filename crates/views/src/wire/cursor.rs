@@ -1,4 +1,4 @@
-//! Where a client is in the frames of a session.
+//! The position of a client in the frames of a session.
 
 use std::fmt;
 use std::str::FromStr;

@@ -43,7 +43,7 @@ pub(super) fn given_data(event: &Event, given: &ApprovalGiven) -> Value {
         "reason": given.reason,
         "edited": given.edited,
         "by": given.by,
-        "command": given.command.spoken(),
+        "command": given.command.as_sent(),
     })
 }
 
@@ -56,7 +56,7 @@ pub(super) fn expired_data(event: &Event, expired: &ApprovalExpired) -> Value {
     })
 }
 
-/// The verdict of a judge. `pass` is null where there is no verdict, and `failure` says why.
+/// The verdict of a judge. `pass` is null if there is none, and `failure` says why.
 pub(super) fn review_data(event: &Event, target: Option<&str>, review: &Reviewed) -> Value {
     let verdict = review.verdict.as_ref();
     json!({

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use lathe_protocol::{Event, Fact, Frame, FrameBody, RunNo, SessionId, StepNo, json_text};
-use lathe_redact::{ShapeStream, shape};
+use lathe_redact::{ShapeStream, mask_shapes};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -75,7 +75,7 @@ impl WireFrame {
                 let mut exact: Value = serde_json::from_str(data.get()).ok()?;
                 mask_reasons(&mut exact);
                 if let Some(Value::String(call)) = exact.pointer_mut("/event/call") {
-                    *call = shape(call).into_owned();
+                    *call = mask_shapes(call).into_owned();
                 }
                 let exact = raw(&exact);
                 (exact.get() != masked.get()).then_some(exact)
@@ -124,7 +124,7 @@ impl WireFrame {
 /// a text is held back until it has ended.
 #[derive(Debug, Default)]
 pub struct LiveFrames {
-    /// What is under way, by what it belongs to, with its last frame.
+    /// Unfinished work by its owner, with its last frame.
     streams: BTreeMap<String, (Frame, ShapeStream)>,
 }
 
@@ -146,7 +146,7 @@ impl LiveFrames {
         (!text.is_empty()).then(|| live_frame(&with_text(last, text), session, at))
     }
 
-    /// What was held back: an event says that nothing more of it comes.
+    /// Frames that were held back: an event says that no more of them come.
     pub fn flush(&mut self, session: &SessionId, at: &Projector) -> Vec<String> {
         let streams = std::mem::take(&mut self.streams).into_values();
         let rest = streams.filter_map(|(last, mut stream)| {
@@ -182,7 +182,7 @@ fn with_text(frame: &Frame, text: String) -> Frame {
     Frame { body, ..frame.clone() }
 }
 
-/// What is happening right now, as a frame without a cursor: it is never replayed.
+/// A live frame without a cursor: it is never replayed.
 fn live_frame(frame: &Frame, session: &SessionId, at: &Projector) -> String {
     #[derive(Serialize)]
     #[serde(untagged)]
@@ -202,16 +202,16 @@ fn live_frame(frame: &Frame, session: &SessionId, at: &Projector) -> String {
             ("delta", Data::Delta { step, session_step, kind: "thinking", text: text.into() })
         }
         FrameBody::CallForming(text) => {
-            ("delta", Data::Delta { step, session_step, kind: "call", text: shape(text) })
+            ("delta", Data::Delta { step, session_step, kind: "call", text: mask_shapes(text) })
         }
         FrameBody::Output { stream, text } => {
-            let call_id = frame.call.as_ref().map(|call| shape(call.as_str()));
+            let call_id = frame.call.as_ref().map(|call| mask_shapes(call.as_str()));
             ("tool_output", Data::Output { call_id, stream: *stream, text })
         }
         FrameBody::Retry { attempt, wait_ms, reason } => {
-            ("retry", Data::Retry { attempt: *attempt, wait_ms: *wait_ms, reason: shape(reason) })
+            ("retry", Data::Retry { attempt: *attempt, wait_ms: *wait_ms, reason: mask_shapes(reason) })
         }
-        FrameBody::Warning(message) => ("warning", Data::Words { message: shape(message) }),
+        FrameBody::Warning(message) => ("warning", Data::Words { message: mask_shapes(message) }),
     };
     text(&Envelope {
         r#type: kind,
@@ -268,7 +268,7 @@ mod tests {
         let event = |fact: Fact| Event {
             seq: Seq(7),
             at: "2026-11-15T08:00:00Z".parse().unwrap(),
-            place: lathe_protocol::Place::in_run(RunNo(1)).at_call(lathe_protocol::CallId::new("c")),
+            place: lathe_protocol::EventPlace::in_run(RunNo(1)).at_call(lathe_protocol::CallId::new("c")),
             fact,
         };
         let asked = lathe_protocol::ApprovalAsked {

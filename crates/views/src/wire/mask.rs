@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use lathe_protocol::{Event, escape_unseen, json_text};
-use lathe_redact::{is_secret_name, mask_words, secrets_in, shape};
+use lathe_redact::{is_secret_name, mask_words, secrets_in, mask_shapes};
 use serde::Serialize;
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
@@ -26,7 +26,7 @@ pub(crate) fn masked_json(json: &str) -> Option<String> {
 /// The error says that the text is not JSON.
 fn masked(json: &str) -> Result<Option<String>, serde_json::Error> {
     let (mut value, is_repeated) = read(json)?;
-    // Of a name that stands there twice only the last value was looked at.
+    // Of a name that occurs twice only the last value was inspected.
     Ok((mask(&mut value) | is_repeated).then(|| json_text(&value)))
 }
 
@@ -60,7 +60,7 @@ pub(super) fn mask_reasons(value: &mut Value) {
 /// A file of JSON, one value or one a line, as it goes over the wire.
 pub fn masked_file(text: &str, lines: bool) -> String {
     // A line that is not JSON is text.
-    let one = |json: &str| masked(json).unwrap_or_else(|_| Some(shape(json).into_owned()));
+    let one = |json: &str| masked(json).unwrap_or_else(|_| Some(mask_shapes(json).into_owned()));
     if lines {
         return text
             .lines()
@@ -77,10 +77,10 @@ pub fn masked_file(text: &str, lines: bool) -> String {
     }
 }
 
-/// Bytes as they go over the wire: text without what looks like a secret, everything else as it is.
+/// Bytes as they go over the wire: text without anything that looks like a secret, all other bytes as they are.
 pub fn masked_bytes(bytes: Vec<u8>) -> Vec<u8> {
     let masked = match std::str::from_utf8(&bytes) {
-        Ok(text) => match shape(text) {
+        Ok(text) => match mask_shapes(text) {
             Cow::Owned(masked) => masked,
             Cow::Borrowed(_) => return bytes,
         },
@@ -127,11 +127,11 @@ fn mask_member(name: &str, value: &mut Value) -> bool {
 
 /// Masks names, which stay in their order and different from each other.
 fn mask_names(members: &mut Map<String, Value>) -> bool {
-    if !members.keys().any(|name| matches!(shape(name), Cow::Owned(_))) {
+    if !members.keys().any(|name| matches!(mask_shapes(name), Cow::Owned(_))) {
         return false;
     }
     for (name, value) in std::mem::take(members) {
-        let masked = shape(&name).into_owned();
+        let masked = mask_shapes(&name).into_owned();
         let numbered = (2..).map(|number| format!("{masked} {number}"));
         let free = std::iter::once(masked.clone()).chain(numbered).find(|name| !members.contains_key(name));
         members.insert(free.unwrap_or(masked), value);
@@ -141,7 +141,7 @@ fn mask_names(members: &mut Map<String, Value>) -> bool {
 
 /// Masks a text. One that is JSON itself, as arguments of calls are on some wires, is masked as what it says.
 fn mask_text(text: &mut String) -> bool {
-    let shaped = match shape(text) {
+    let shaped = match mask_shapes(text) {
         Cow::Owned(shaped) => Some(shaped),
         Cow::Borrowed(_) => None,
     };
@@ -149,7 +149,7 @@ fn mask_text(text: &mut String) -> bool {
         // Where the shape took a number away it is not JSON any more.
         true => match masked(shaped.as_ref().unwrap_or(text)) {
             Ok(inner) => inner,
-            Err(_) => masked_json(text).map(|inner| shape(&inner).into_owned()),
+            Err(_) => masked_json(text).map(|inner| mask_shapes(&inner).into_owned()),
         },
         false => None,
     };
@@ -166,16 +166,16 @@ fn mask_text(text: &mut String) -> bool {
 fn read(json: &str) -> Result<(Value, bool), serde_json::Error> {
     let mut is_repeated = false;
     let mut from = serde_json::Deserializer::from_str(json);
-    let value = Reading { is_repeated: &mut is_repeated }.deserialize(&mut from)?;
+    let value = RepeatSeed { is_repeated: &mut is_repeated }.deserialize(&mut from)?;
     from.end()?;
     Ok((value, is_repeated))
 }
 
-struct Reading<'a> {
+struct RepeatSeed<'a> {
     is_repeated: &'a mut bool,
 }
 
-impl<'de> DeserializeSeed<'de> for Reading<'_> {
+impl<'de> DeserializeSeed<'de> for RepeatSeed<'_> {
     type Value = Value;
 
     fn deserialize<D: serde::Deserializer<'de>>(self, from: D) -> Result<Value, D::Error> {
@@ -183,7 +183,7 @@ impl<'de> DeserializeSeed<'de> for Reading<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Reading<'_> {
+impl<'de> Visitor<'de> for RepeatSeed<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -220,7 +220,7 @@ impl<'de> Visitor<'de> for Reading<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Value, A::Error> {
         let mut values = Vec::new();
-        while let Some(value) = from.next_element_seed(Reading { is_repeated: &mut *self.is_repeated })? {
+        while let Some(value) = from.next_element_seed(RepeatSeed { is_repeated: &mut *self.is_repeated })? {
             values.push(value);
         }
         Ok(Value::Array(values))
@@ -229,7 +229,7 @@ impl<'de> Visitor<'de> for Reading<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Value, A::Error> {
         let mut members = Map::new();
         while let Some(name) = from.next_key::<String>()? {
-            let value = from.next_value_seed(Reading { is_repeated: &mut *self.is_repeated })?;
+            let value = from.next_value_seed(RepeatSeed { is_repeated: &mut *self.is_repeated })?;
             *self.is_repeated |= members.insert(name, value).is_some();
         }
         Ok(Value::Object(members))
@@ -271,7 +271,7 @@ mod tests {
                 inner(r#"{"token":1234567,"api_key":"abc-12"}"#),
                 inner(r#"{"token":«secret»,"api_key":"«secret»"}"#),
             ),
-            // Of a name that stands twice, the value that was not looked at is gone.
+            // Of a name that occurs twice, the value that was not inspected is removed.
             (format!(r#"{{"a":"{TOKEN}","a":"x"}}"#), r#"{"a":"x"}"#.to_owned()),
         ] {
             assert_eq!(masked_json(&json).as_deref(), Some(wanted.as_str()), "{json}");

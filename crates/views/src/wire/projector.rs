@@ -82,7 +82,7 @@ impl Out {
         self.push("approval", &data);
         mask_reasons(&mut data);
         if let Some(Value::String(call)) = data.get_mut("call_id") {
-            *call = lathe_redact::shape(call).into_owned();
+            *call = lathe_redact::mask_shapes(call).into_owned();
         }
         let exact = raw(&data);
         if let Some(frame) = self.frames.last_mut().filter(|frame| frame.cursor.part == self.count)
@@ -152,7 +152,7 @@ impl Projector {
 
     /// A text as bubbles show it: without what looks like a secret.
     pub fn shown(text: &str) -> Cow<'_, str> {
-        lathe_redact::shape(text)
+        lathe_redact::mask_shapes(text)
     }
 
     /// Takes the next event and gives its frames.
@@ -186,7 +186,7 @@ impl Projector {
                 out.push("input", &json!({ "text": steered.text, "timestamp": event.at.to_string() }));
             }
             Fact::SessionNamed(named) => {
-                out.push("session", &json!({ "title": lathe_redact::shape(&named.title) }));
+                out.push("session", &json!({ "title": lathe_redact::mask_shapes(&named.title) }));
             }
             Fact::EditsReviewed(EditsReviewed { path, hunks, accepted, command: _ }) => {
                 out.push("reviewed", &json!({ "path": path, "hunks": hunks, "accepted": accepted }));
@@ -381,8 +381,8 @@ impl Projector {
         if let Some(step) = self.open.as_mut().filter(|step| step.is(event)) {
             step.take(event);
         }
-        // Like a trajectory, the step tells results once all are there; marks of bubbles tell each as it comes. A step with
-        // many calls would else be sent with every one of them.
+        // Like a trajectory, the step holds its results once all are there; marks of bubbles report each as it
+        // arrives. Otherwise a step with many calls would be sent with every one of them.
         if self.open.as_ref().is_some_and(|step| step.calls().all(|made| made.result.is_some())) {
             self.send_step(out);
         }

@@ -1,8 +1,8 @@
 //! The runs of a session with their steps, as far as frames need them.
 //!
-//! A step has two numbers. The journal counts steps through the whole session, and so do rewinds and forks. Trae's clients
-//! count them from the beginning of a run. Both are known here, for the branch that is live: a rewind leaves runs behind, and
-//! its undoing brings them back.
+//! A step has two numbers. The journal counts steps through the whole session, and so do rewinds and forks. Trae's
+//! clients count them from the beginning of a run. Both are known here, for the live branch: a rewind drops runs, and
+//! undoing the rewind restores them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -100,7 +100,7 @@ impl Runs {
         self.live.keys().next_back().copied()
     }
 
-    /// Leaves behind what came after a step.
+    /// Drops the runs and steps after a step.
     pub fn rewind(&mut self, rewind: Seq, to: StepNo) {
         self.left.push((rewind, self.live.clone()));
         self.live.retain(|_, run| run.first.is_some_and(|first| first <= to));

@@ -21,7 +21,7 @@ const SUMMARY: usize = 200;
 pub(super) struct OpenStep {
     pub numbers: StepNumbers,
     at: Timestamp,
-    answer: Option<Answer>,
+    answer: Option<FrameAnswer>,
     failure: Option<String>,
     calls: Vec<MadeCall>,
     pub reflection: Option<String>,
@@ -75,7 +75,7 @@ impl MadeCall {
 }
 
 #[derive(Debug, Clone)]
-struct Answer {
+struct FrameAnswer {
     content: String,
     model: String,
     stop: StopReason,
@@ -99,7 +99,7 @@ impl OpenStep {
     /// Takes an event of this step. What says nothing about a step is skipped.
     pub fn take(&mut self, event: &Event) {
         if let Some(made) = self.open_call(event) {
-            made.state = made.state.then(&event.fact);
+            made.state = made.state.after_event(&event.fact);
         }
         match &event.fact {
             Fact::ModelAsked(_) => *self = Self::asked(self.numbers, event.at),
@@ -112,7 +112,7 @@ impl OpenStep {
                     state: CallState::Validating,
                 };
                 self.calls = calls_of(&answered.blocks).map(made).collect();
-                self.answer = Some(Answer {
+                self.answer = Some(FrameAnswer {
                     content: text_of(&answered.blocks),
                     model: answered.model.clone(),
                     stop: answered.stop.clone(),
@@ -261,7 +261,7 @@ fn emoji(tag: &str) -> &'static str {
 
 /// The beginning of a text without what looks like a secret: half of one would not look like it.
 fn first_chars(text: &str, most: usize) -> String {
-    lathe_redact::shaped_beginning(text, most).0.into_owned()
+    lathe_redact::masked_beginning(text, most).0.into_owned()
 }
 
 #[derive(Serialize)]

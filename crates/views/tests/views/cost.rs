@@ -63,7 +63,7 @@ fn summaries_and_reviews_are_counted_and_told_apart() {
         usage: Some(usage(2_000_000, 0, 0)),
         ..Reviewed::default()
     };
-    // As an older Lathe wrote it: nobody knows whose tokens these were.
+    // As an older Lathe wrote it: without saying whose tokens these were.
     let old = Reviewed { tokens: 7, asked: 1, ..Reviewed::default() };
     for review in [review, old] {
         journal.add(Some("c1"), CallFinished { review: Some(review), ..result("edit", "done") });

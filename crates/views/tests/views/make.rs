@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use lathe_protocol::{
     Actor, AgentId, Arguments, Block, CallDecided, CallFinished, CallId, CallStarted, Change, CommandId,
     Decision, Digest, Effects, Ending, EpochCause, EpochStarted, Event, Fact, Forked, Lane, ModelAnswered,
-    ModelAsked, ModelFailed, ModelFailure, Place, Raw, Reflected, Reminded, RunNo, Seq, SessionId,
+    ModelAsked, ModelFailed, ModelFailure, EventPlace, Raw, Reflected, Reminded, RunNo, Seq, SessionId,
     SessionOpened, SessionOptions, StepNo, StopReason, TaskFinished, TaskGiven, TextBlock, Timestamp,
     ToolCall, ToolErrorKind, ToolSpec, Usage, Verdict,
 };
@@ -116,7 +116,7 @@ impl Journal {
         self.events.push(Event {
             seq: Seq(self.events.len() as u64 + 1),
             at: self.now,
-            place: Place {
+            place: EventPlace {
                 run: self.run,
                 agent: AgentId::main(),
                 step: in_step.then_some(self.step),

@@ -23,8 +23,8 @@ const TAGS: &str = "!doctype a article b body button code dd del details div dl 
 const ATTRIBUTES: &str = "aria-hidden aria-label charset class content height href html http-equiv id lang name open rel role \
     rx tabindex type width x y";
 
-/// What holds for every page, whatever was in the journal: known tags and attributes only, links only within the page,
-/// one style and one script, both ours, and the policy that forbids everything else.
+/// Invariants of every page, for any journal: known tags and attributes only, links only within the page, one style
+/// and one script, both ours, and the policy that forbids all others.
 #[track_caller]
 fn check(page: &str) {
     let tags: BTreeSet<&str> = TAGS.split_whitespace().collect();
@@ -45,7 +45,7 @@ fn check(page: &str) {
     }
     assert!(scripts == 1 && policy);
     assert!(page.ends_with("</html>\n"));
-    // What is between the tags cannot be seen by a parser as anything else, and hidden characters are gone.
+    // A parser cannot take the text between the tags for markup, and hidden characters are gone.
     assert!(!page.contains(
         |c: char| (c.is_control() && c != '\n' && c != '\t') || ('\u{202a}'..='\u{202e}').contains(&c)
     ));

@@ -1,4 +1,4 @@
-//! A check of Trae's trajectory format (spec/trae.md 5.1): every key, every type, nothing else.
+//! A check of Trae's trajectory format (spec/trae.md 5.1): every key and every type, and no others.
 
 use serde_json::{Map, Value};
 

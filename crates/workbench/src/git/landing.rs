@@ -7,8 +7,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use lathe_host::{FileProblem, HostError, Removed};
-use lathe_workspace::{WorkspaceError, landing, makes_repository, queue};
+use lathe_host::{FileProblem, HostError, RemovedItem};
+use lathe_workspace::{WorkspaceError, lock_naming, makes_repository, queue};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 
@@ -21,7 +21,7 @@ impl GitPlace {
         &self,
         named: Vec<PathBuf>,
         specs: Vec<OsString>,
-    ) -> Result<Vec<Removed>, HostError> {
+    ) -> Result<Vec<RemovedItem>, HostError> {
         let failed = |error: std::io::Error| HostError::Git(format!("git checkout: {error}"));
         let queued = queue().await;
         let (place, (tell, told)) = (self.clone(), oneshot::channel());
@@ -40,7 +40,7 @@ impl GitPlace {
         named: &[PathBuf],
         specs: &[OsString],
         runtime: &Runtime,
-    ) -> Result<Vec<Removed>, HostError> {
+    ) -> Result<Vec<RemovedItem>, HostError> {
         let mut kept = Vec::new();
         let mut done = Ok(());
         for plain in named {
@@ -62,9 +62,10 @@ impl GitPlace {
         Ok(kept)
     }
 
-    /// Has git write these files, while nobody else gives names: git would make a repository as anybody would.
+    /// Lets git write these files while no other request creates names: git would create a repository from them like
+    /// any other program.
     fn write_out(&self, named: &[PathBuf], specs: &[OsString], runtime: &Runtime) -> Result<(), HostError> {
-        let _one = landing();
+        let _one = lock_naming();
         self.check_layout(named)?;
         let call = self.run(&["checkout", "--quiet", "--no-recurse-submodules"], specs);
         runtime.block_on(call).map(drop)

@@ -1,4 +1,4 @@
-//! Git that writes files, beside others that give names.
+//! Git that writes files while other requests create names.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lathe_host::Home;
 use lathe_workbench::Workbench;
-use lathe_workspace::landing;
+use lathe_workspace::lock_naming;
 
 fn git(folder: &Path, arguments: &[&str]) {
     let who = ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"];
@@ -35,7 +35,7 @@ fn a_checkout_ends_while_every_thread_of_the_runtime_waits_for_its_lock() {
         .build()
         .unwrap();
     let place = runtime.block_on(bench.git(&root, std::slice::from_ref(&root))).unwrap();
-    let one = landing();
+    let one = lock_naming();
     let checkout = runtime.spawn(async move { place.checkout(&["a.txt".to_owned()]).await });
     // What is there is taken away right before the lock is waited for.
     while root.join("a.txt").exists() {

@@ -1,8 +1,8 @@
-//! Opening beneath a folder that is held open.
+//! Opening paths beneath a folder that is held open.
 //!
-//! With `openat2` the kernel itself sees to it that no step leaves the folder. Where there is none (other systems, old
-//! kernels, filters that forbid it) the path is walked name by name without following links, which is the same guarantee
-//! for paths that hold no links, and only such are asked for then.
+//! With `openat2` the kernel itself makes sure that no step leaves the folder. Without it (other systems, old
+//! kernels, filters that forbid it) the path is walked name by name without following links. That is the same
+//! guarantee for paths without links, and only such paths are used then.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,17 +13,17 @@ use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, openat};
 use nix::libc;
 use nix::sys::stat::{FileStat, Mode, fstat, fstatat};
 
-/// How a path is resolved.
+/// The methods of resolving a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum How {
+pub(crate) enum Resolution {
     /// By `openat2`.
     Kernel,
     /// Name by name.
     Stepwise,
 }
 
-impl How {
-    /// The best there is.
+impl Resolution {
+    /// Selects the best available method.
     pub(super) fn probe() -> Self {
         match kernel(AT_FDCWD, Path::new("."), LOOK, Links::Refused) {
             // An unreadable working folder says nothing about the call.
@@ -42,37 +42,37 @@ impl How {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Links {
-    /// Links that stay beneath are followed. Only the kernel can.
+    /// Links that stay beneath the folder are followed. Only the kernel can do that.
     Followed,
     /// The same, without leaving the mount of the folder.
     OnOneMount,
     Refused,
 }
 
-/// A descriptor that does not open what it stands for, where the system has such.
+/// Flags for a descriptor that only refers to a file without opening it, on systems that have it.
 #[cfg(target_os = "linux")]
 pub(super) const LOOK: OFlag = OFlag::O_PATH;
 #[cfg(not(target_os = "linux"))]
 pub(super) const LOOK: OFlag = OFlag::O_RDONLY.union(OFlag::O_NONBLOCK);
 
-/// What is known of a file without its content.
+/// The metadata of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct FileMeta {
     pub mode: u32,
     pub len: u64,
     pub uid: u32,
     pub gid: u32,
     pub device: u64,
     pub inode: u64,
-    /// The number of its names.
+    /// The number of its hard links.
     pub links: u64,
-    /// When it was last changed in any way: seconds and their fractions.
+    /// The time of its last change of any kind: seconds and nanoseconds.
     pub changed: (i64, i64),
-    /// When its content was last written: seconds and their fractions.
+    /// The time of the last write to its content: seconds and nanoseconds.
     pub modified: (i64, i64),
 }
 
-impl Found {
+impl FileMeta {
     /// The widths of these fields differ between systems.
     #[allow(clippy::unnecessary_cast)]
     fn from(stat: &FileStat) -> Self {
@@ -93,7 +93,7 @@ impl Found {
         Ok(Self::from(&fstat(file)?))
     }
 
-    /// One name in a folder, the link itself if it is one.
+    /// The metadata of one name in a folder, or of the link itself if it is one.
     pub(crate) fn at(folder: impl AsFd, name: &Path) -> io::Result<Self> {
         Ok(Self::from(&fstatat(folder, name, AtFlags::AT_SYMLINK_NOFOLLOW)?))
     }
@@ -103,7 +103,7 @@ impl Found {
         self.mode & libc::S_IFMT as u32 == kind as u32
     }
 
-    /// Whether both are one file or folder.
+    /// Tells whether both are the same file or folder.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         (self.device, self.inode) == (other.device, other.inode) && self.is_folder() == other.is_folder()
     }
@@ -121,9 +121,9 @@ impl Found {
     }
 }
 
-/// Opens a path beneath a folder. A link where none may be is `ELOOP`, a way out `EXDEV`.
+/// Opens a path beneath a folder. A forbidden link fails with `ELOOP`, a way out with `EXDEV`.
 pub(super) fn open(
-    how: How,
+    how: Resolution,
     folder: BorrowedFd<'_>,
     path: &Path,
     flags: OFlag,
@@ -131,23 +131,23 @@ pub(super) fn open(
 ) -> io::Result<OwnedFd> {
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     match (how, links) {
-        (How::Kernel, links) => kernel(folder, path, flags, links),
-        (How::Stepwise, Links::Refused) => stepwise(folder, path, flags),
-        (How::Stepwise, Links::Followed | Links::OnOneMount) => Err(Errno::EXDEV.into()),
+        (Resolution::Kernel, links) => kernel(folder, path, flags, links),
+        (Resolution::Stepwise, Links::Refused) => stepwise(folder, path, flags),
+        (Resolution::Stepwise, Links::Followed | Links::OnOneMount) => Err(Errno::EXDEV.into()),
     }
 }
 
-/// What stands at a path without links, without opening it.
-pub(super) fn look(how: How, folder: BorrowedFd<'_>, path: &Path, links: Links) -> io::Result<Found> {
+/// The metadata at a path without links, without opening the file.
+pub(super) fn metadata(how: Resolution, folder: BorrowedFd<'_>, path: &Path, links: Links) -> io::Result<FileMeta> {
     if cfg!(target_os = "linux") {
-        return Found::of(open(how, folder, path, LOOK, links)?);
+        return FileMeta::of(open(how, folder, path, LOOK, links)?);
     }
     let Some(name) = path.file_name() else {
-        return Found::of(open(how, folder, path, LOOK, links)?);
+        return FileMeta::of(open(how, folder, path, LOOK, links)?);
     };
     let parent = path.parent().unwrap_or(Path::new(""));
     let parent = open(how, folder, parent, LOOK | OFlag::O_DIRECTORY, links)?;
-    let found = Found::at(&parent, Path::new(name))?;
+    let found = FileMeta::at(&parent, Path::new(name))?;
     if found.is_link() { Err(Errno::ELOOP.into()) } else { Ok(found) }
 }
 
@@ -184,12 +184,12 @@ fn stepwise(folder: BorrowedFd<'_>, path: &Path, flags: OFlag) -> io::Result<Own
         let flags = if parts.peek().is_some() { LOOK | OFlag::O_DIRECTORY } else { flags };
         let flags = flags | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let opened = match openat(here, name, flags, Mode::empty()) {
-            // A link is no folder either.
-            Err(Errno::ENOTDIR) if Found::at(here, Path::new(name))?.is_link() => Err(Errno::ELOOP),
+            // A link is not a folder either.
+            Err(Errno::ENOTDIR) if FileMeta::at(here, Path::new(name))?.is_link() => Err(Errno::ELOOP),
             other => other,
         }?;
         // With `O_PATH` the link itself is opened.
-        if Found::of(&opened)?.is_link() {
+        if FileMeta::of(&opened)?.is_link() {
             return Err(Errno::ELOOP.into());
         }
         at = Some(opened);

@@ -1,18 +1,19 @@
-//! Folders that git takes for a repository by what is in them, without being called `.git`.
+//! Folders that git accepts as a repository by their content, without the name `.git`.
 //!
-//! A bare repository is `HEAD`, `objects` and `refs` in one folder (or `HEAD` and `commondir`); its `config` and `hooks` name
-//! programs, which git runs for whoever stands there. So no file tool completes such a folder, nor writes what steers one.
+//! A bare repository is `HEAD`, `objects` and `refs` in one folder (or `HEAD` and `commondir`). Its `config` and
+//! `hooks` name programs, which git runs for every user with that working folder. So no file tool completes such a
+//! folder, nor writes files that steer one.
 
 use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 
 use crate::protected::{from_top, steers};
 
-/// The names by which git knows such a folder.
+/// The names by which git recognises such a folder.
 const PARTS: [&str; 4] = ["HEAD", "commondir", "objects", "refs"];
 
-/// Real paths that are written in the same transaction. Only those of them, and of the folders above them, are kept that are
-/// a part of a repository by their name: so a question is one look, however many paths there are.
+/// Real paths that are written in the same transaction. Of these paths and the folders above them, only those are
+/// stored that have the name of a repository's part: so a query is one lookup, even for many paths.
 pub(crate) struct Together<'a>(HashSet<&'a Path>);
 
 impl<'a> Together<'a> {
@@ -22,13 +23,13 @@ impl<'a> Together<'a> {
         Self(paths.iter().flat_map(|path| path.ancestors()).filter(is_part).collect())
     }
 
-    /// Tells whether one of the paths is this one or lies below it.
+    /// Tells whether one of the paths is `part` or lies below it.
     fn writes(&self, part: &Path) -> bool {
         self.0.contains(part)
     }
 }
 
-/// The number of names in the path of the top of the repository that a root lies in; 0 where it lies in none.
+/// The number of names in the path of the top of the repository that a root lies in; 0 if it lies in none.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Top(usize);
 
@@ -38,14 +39,14 @@ impl Top {
     }
 }
 
-/// Whether writing a path would leave it in, or steer, the layout of a repository, together with other real paths that are
-/// written in the same transaction. The real path counts as a whole, because a root may be the `hooks` of such a folder; above
-/// the top of the repository that the root lies in, nothing does.
+/// Tells whether writing a path would leave it in the layout of a repository, or steer one, together with other real
+/// paths that are written in the same transaction. The whole real path counts, because a root may be the `hooks` of
+/// such a folder. Folders above the top of the root's repository do not count.
 pub(crate) fn makes_repository(top: Top, real: &Path, with: &Together<'_>) -> bool {
     repository_of(top, real, with).is_some()
 }
 
-/// The folder that is such a repository then.
+/// The folder that would be such a repository then.
 pub(crate) fn repository_of(top: Top, real: &Path, with: &Together<'_>) -> Option<PathBuf> {
     let names: Vec<Component<'_>> = real.components().collect();
     names.iter().enumerate().skip(top.0).find_map(|(at, name)| {
@@ -58,12 +59,12 @@ pub(crate) fn repository_of(top: Top, real: &Path, with: &Together<'_>) -> Optio
     })
 }
 
-/// Tells whether a folder is such a repository as it is.
+/// Tells whether a folder is such a repository already.
 pub(crate) fn is_laid_out(folder: &Path) -> bool {
     is_repository(folder, "", &Together::of(&[]))
 }
 
-/// Tells whether something stands in a folder that would make or steer a repository, besides these paths.
+/// Tells whether a folder contains files, other than these paths, that would make or steer a repository.
 pub(crate) fn is_begun(folder: &Path, besides: &HashSet<&Path>) -> bool {
     let inside = std::fs::read_dir(folder).into_iter().flatten().flatten();
     inside.into_iter().any(|entry| {

@@ -1,4 +1,4 @@
-//! Resolving a path name by name, as the kernel does, without opening anything.
+//! Resolution of a path name by name, as the kernel does it, without opening anything.
 
 use std::ffi::OsString;
 use std::io;
@@ -8,38 +8,38 @@ use nix::errno::Errno;
 
 use super::{Guard, Last};
 
-/// As many links as the kernel follows.
+/// The number of links that the kernel follows.
 const MAX_LINKS: usize = 40;
 
-pub(super) enum Stop {
-    /// A link that is no path: its text is only a description of what the kernel would open.
+pub(super) enum StepError {
+    /// A link whose text is not a path: it only describes what the kernel would open.
     Magic,
     /// The folder that no path may lead into.
     Closed,
     Io(io::Error),
 }
 
-impl From<io::Error> for Stop {
+impl From<io::Error> for StepError {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
     }
 }
 
-impl From<Errno> for Stop {
+impl From<Errno> for StepError {
     fn from(error: Errno) -> Self {
         Self::Io(error.into())
     }
 }
 
-/// Resolving name by name.
+/// The state of a resolution.
 pub(super) struct Steps<'a> {
     guard: &'a Guard,
-    /// Where we are: a path without links.
+    /// The resolved part: a path without links.
     pub(super) at: PathBuf,
-    /// Names still to be taken, the next one last.
+    /// The remaining names, the next one last.
     todo: Vec<OsString>,
     links: usize,
-    /// So many names at the end of `at` do not exist.
+    /// The number of names at the end of `at` that do not exist.
     pub(super) missing: usize,
 }
 
@@ -59,10 +59,10 @@ impl<'a> Steps<'a> {
         self.todo.extend(names);
     }
 
-    pub(super) fn walk(&mut self, last: Last, folder: bool) -> Result<(), Stop> {
+    pub(super) fn walk(&mut self, last: Last, folder: bool) -> Result<(), StepError> {
         while let Some(name) = self.todo.pop() {
             if name == ".." {
-                // The kernel knows no way back from what does not exist.
+                // The kernel does not go back from a missing folder.
                 if self.missing > 0 {
                     return Err(Errno::ENOENT.into());
                 }
@@ -83,7 +83,7 @@ impl<'a> Steps<'a> {
                 Err(error) => return Err(error.into()),
             };
             if self.guard.is_closed(&found) {
-                return Err(Stop::Closed);
+                return Err(StepError::Closed);
             }
             match leads {
                 Some(_) if self.todo.is_empty() && last == Last::Kept => {}
@@ -97,14 +97,14 @@ impl<'a> Steps<'a> {
         Ok(())
     }
 
-    fn follow(&mut self, leads: &Path) -> Result<(), Stop> {
+    fn follow(&mut self, leads: &Path) -> Result<(), StepError> {
         self.links += 1;
         if self.links > MAX_LINKS {
             return Err(Errno::ELOOP.into());
         }
         self.at.pop();
         if is_magic(&self.at) {
-            return Err(Stop::Magic);
+            return Err(StepError::Magic);
         }
         if leads.as_os_str().is_empty() {
             return Err(Errno::ENOENT.into());
@@ -117,7 +117,7 @@ impl<'a> Steps<'a> {
     }
 }
 
-/// Whether links in this folder are made by the kernel: those of `/proc` lead to open files and other roots.
+/// Tells whether the kernel makes the links in this folder: those of `/proc` lead to open files and other roots.
 #[cfg(target_os = "linux")]
 fn is_magic(folder: &Path) -> bool {
     use nix::sys::statfs::{PROC_SUPER_MAGIC, statfs};

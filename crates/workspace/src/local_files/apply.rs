@@ -1,18 +1,19 @@
-//! The transaction behind [`Files::apply`](crate::Files::apply):
+//! The transaction of [`Files::apply`](crate::Files::apply):
 //!
 //! 1. every path goes through the guard, every expectation is checked and the pre-images are read;
-//! 2. what is about to happen is noted, where the host named a folder for such notes (`intent`);
-//! 3. every new content is written and synced under a private name beside its file;
-//!    while hashes of pre-images are worked out that nobody knows yet;
+//! 2. the planned changes are noted, if the host named a folder for such notes (`intent`);
+//! 3. every new content is written and synced under a private name next to its file; meanwhile the hashes of
+//!   pre-images that are not known yet are computed;
 //! 4. the expectations are checked once more, right before the first change;
-//! 5. each new file changes places with the old one in a single step, and the old one, now under the private name, is
-//!    looked at again: if somebody changed it in that very moment, it is not lost but put back;
-//! 6. the folders are synced, the note goes, and then the old files.
+//! 5. each new file is exchanged with the old one in a single step, and the old one, now under the private name, is
+//!   checked again: if others changed it at that moment, it is not lost but restored;
+//! 6. the folders are synced, then the note is removed, and then the old files.
 //!
-//! A failure anywhere puts back what was exchanged, the old files themselves and not copies of them; a death anywhere
-//! leaves the note, and whoever opens the folder next puts back or finishes. Invariant: under its own name a file is at
-//! every moment either wholly old or wholly new. Owner, mode, access control list and extended attributes are the old
-//! file's. A file with several hard links becomes a file of its own, which the result of the call tells.
+//! A failure at any point restores the exchanged files, the old files themselves and not copies of them. A death at
+//! any point leaves the note, and the next process that opens the folder rolls back or finishes. Invariant: under its
+//! own name a file is at every moment either completely old or completely new. Owner, mode, access control list and
+//! extended attributes are those of the old file. A file with several hard links becomes a file of its own, which the
+//! result of the call reports.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -25,17 +26,17 @@ use lathe_protocol::Digest;
 use nix::fcntl::readlinkat;
 
 use super::intent::{Intent, Noted};
-use super::spot::{Folder, Hold, Like, Private, is_unsupported, private_name};
-use super::{PERMISSIONS, holds, read_range};
+use super::transaction_folder::{TransactionFolder, Hold, Like, Private, is_unsupported, private_name};
+use super::{PERMISSIONS, has_content, read_range};
 use crate::guard::layout::Together;
-use crate::guard::{Found, Guard, Last, NotOpened, Place, ROUNDS};
-use crate::landing::landing;
+use crate::guard::{FileMeta, Guard, Last, NotOpened, GuardedPath, ROUNDS};
+use crate::naming_lock::lock_naming;
 use crate::{Applied, Content, Expect, FileOp, WorkspaceError};
 
-/// So many folders of one transaction are held open.
+/// The maximum number of folders held open in one transaction.
 const HELD: usize = 200;
 
-/// All operations, or none. The caller sees to it that only one runs at a time.
+/// Applies all operations, or none. The caller makes sure that only one runs at a time.
 pub(super) fn apply(
     guard: &Arc<Guard>,
     notes: Option<&Path>,
@@ -64,12 +65,12 @@ pub(super) fn apply(
     let mut staged = Vec::with_capacity(plans.len());
     // Staging waits for the disk, hashing for the processor.
     std::thread::scope(|scope| {
-        let hashing = plans.iter().any(Plan::has_to_hash).then(|| scope.spawn(|| other_hash(&plans)));
+        let hashing = plans.iter().any(Plan::has_to_hash).then(|| scope.spawn(|| hash_mismatch(&plans)));
         for plan in &plans {
             staged.push(plan.stage(&mut folders).map_err(|error| NotOpened::Io(error).or_stale(&plan.path))?);
         }
         let other = match hashing {
-            Some(hashing) => hashing.join().unwrap_or_else(|_| other_hash(&plans)),
+            Some(hashing) => hashing.join().unwrap_or_else(|_| hash_mismatch(&plans)),
             None => None,
         };
         other.map_or(Ok(()), |plan| Err(WorkspaceError::Stale(plan.path.clone())))
@@ -77,27 +78,27 @@ pub(super) fn apply(
     for (plan, staged) in plans.iter().zip(&staged) {
         plan.check_again(guard, staged)?;
     }
-    // Others may have given names since; from here on nobody does.
-    let landing = landing();
+    // Others may have created names since; from here on none can.
+    let landing = lock_naming();
     lays_out()?;
     if let Some(intent) = &mut intent {
-        intent.go()?;
+        intent.commit()?;
     }
     let mut done = Vec::with_capacity(plans.len());
     for (plan, staged) in plans.iter().zip(staged) {
         match plan.commit(staged) {
             Ok(undo) => done.push(undo),
-            Err(error) => return Err(put_back(done, error)),
+            Err(error) => return Err(roll_back(done, error)),
         }
     }
     drop(landing);
     if let Err(error) = folders.sync() {
-        return Err(put_back(done, error));
+        return Err(roll_back(done, error));
     }
     folders.keep();
     let modes: Vec<u32> = done.iter().map(|undo| undo.mode).collect();
     let olds = Olds(done.iter_mut().filter_map(|undo| undo.old.take()).collect());
-    // First the old files, then the note: so no death leaves one of them behind.
+    // First the old files, then the note: so no death leaves an old file.
     drop(done);
     drop(intent);
     let applied = plans.into_iter().zip(modes).map(|(plan, mode)| Applied {
@@ -109,8 +110,8 @@ pub(super) fn apply(
     Ok((applied.collect(), olds))
 }
 
-/// The old files, whose names are gone already. To close one is to free what it held on the disk, for which nobody has to
-/// wait.
+/// The old files, whose names are gone already. Closing one frees its space on the disk, which no caller has to wait
+/// for.
 pub(super) struct Olds(Vec<File>);
 
 impl Olds {
@@ -119,11 +120,11 @@ impl Olds {
     }
 }
 
-/// Smaller files are freed in less time than it takes to leave them to another thread.
+/// Smaller files are freed faster than another thread can be given the work.
 const SLOW_TO_FREE: u64 = 256 * 1024;
 
-/// The first whose content before has another hash than it must have.
-fn other_hash(plans: &[Plan]) -> Option<&Plan> {
+/// The first plan whose earlier content has another hash than expected.
+fn hash_mismatch(plans: &[Plan]) -> Option<&Plan> {
     plans.iter().find(|plan| plan.hash.as_ref().is_some_and(|(content, hash)| Digest::of(content) != *hash))
 }
 
@@ -145,34 +146,34 @@ fn note(guard: &Guard, notes: Option<&Path>, plans: &[Plan]) -> Result<Option<In
     });
     match Intent::begin(notes, &noted.collect::<Vec<_>>()) {
         Ok(intent) => Ok(Some(intent)),
-        // One file needs its note only to be tidied up after a death.
+        // For one file the note is only needed to clean up after a death.
         Err(_) if !many => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-/// What stood there before.
+/// The file before the operation.
 struct Before {
     content: Content,
-    found: Found,
-    /// What a link that is to be removed says.
+    found: FileMeta,
+    /// The target of a link that is to be removed.
     link: Option<OsString>,
 }
 
 /// One operation after its first check.
 struct Plan {
-    /// As the caller wrote it.
+    /// The path as the caller gave it.
     path: PathBuf,
-    /// The name that will change: behind all links for a write, the name itself for a removal, which takes a link away and
-    /// not what it leads to.
-    place: Place,
+    /// The path that will change: for a write with all links followed, for a removal the name itself, so that a link
+    /// is removed and not its target.
+    place: GuardedPath,
     before: Option<Before>,
     after: Option<Content>,
-    /// What the hash of the content before must be, where that is not known yet.
+    /// The required hash of the earlier content, if it is not known yet.
     hash: Option<(Content, Digest)>,
-    /// The private name of the new file, and of the old one once they changed places.
+    /// The private name of the new file, and of the old one after the exchange.
     new_name: OsString,
-    /// The private name of the old file where files cannot change places.
+    /// The private name of the old file if files cannot be exchanged.
     old_name: OsString,
 }
 
@@ -197,7 +198,7 @@ impl Plan {
             (Expect::Hash(hash), Some(before)) if Digest::of(&before.content) != *hash => {
                 return Err(WorkspaceError::Stale(path));
             }
-            // What is there is the same value only where it was found to be the same.
+            // The two are the same value only if the content on disk was found to be equal.
             (Expect::Held(content, _), Some(before)) if !Arc::ptr_eq(content, &before.content) => {
                 return Err(WorkspaceError::Stale(path));
             }
@@ -244,20 +245,20 @@ impl Plan {
             Staged::Away(folder, name, _) => (folder, name),
             Staged::New(new, name, _) | Staged::Instead(new, name, _, _) => (&new.folder, name),
         };
-        // Reached by another way, or leading elsewhere: what was checked is not what would change.
+        // Reached by another way, or leading elsewhere: the checked file is not the one that would change.
         let last = if self.after.is_some() { Last::Followed } else { Last::Kept };
         let now = guard.locate(&self.path, last)?;
         if now.below != self.place.below {
             return Err(WorkspaceError::Stale(self.path.clone()));
         }
         if let Some(before @ Before { link: Some(_), .. }) = &self.before {
-            let same = before.is_same_link(folder, name) && before.is_same(&guard.behind(&self.place));
+            let same = before.is_same_link(folder, name) && before.is_same(&guard.link_target(&self.place));
             return if same { Ok(()) } else { Err(WorkspaceError::Stale(self.path.clone())) };
         }
         let now = folder.file(name);
         match (&self.before, now) {
-            // The clock may be too coarse to tell a change in this very moment; the look at the old file after the exchange
-            // is not.
+            // The clock may be too coarse to show a change at this moment; the check of the old file after the
+            // exchange finds it.
             (Some(before), Ok((_, now))) if before.found == now => Ok(()),
             (Some(before), now) if before.is_same(&now) => Ok(()),
             (Some(_), _) => Err(WorkspaceError::Stale(self.path.clone())),
@@ -297,13 +298,13 @@ impl Plan {
         };
         let old = match old {
             Ok(old) => old,
-            // It was there a moment ago.
+            // It existed a moment ago.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(WorkspaceError::Stale(self.path.clone()));
             }
             Err(error) => return Err(failed(error)),
         };
-        // What was taken away must be what was expected, or it comes back.
+        // The removed file must be the expected one, otherwise it is restored.
         let (expected, file) = match before.link {
             Some(_) => (before.is_same_link(&folder, &old.name), None),
             None => {
@@ -316,19 +317,19 @@ impl Plan {
         if expected {
             return Ok(undo);
         }
-        Err(put_back(vec![undo], WorkspaceError::Stale(self.path.clone())))
+        Err(roll_back(vec![undo], WorkspaceError::Stale(self.path.clone())))
     }
 }
 
 impl Before {
-    /// Where a path leads and what stands there; resolved anew while somebody changes the way.
-    /// `held` becomes its content where that is what stands there.
+    /// Resolves a path and reads the file there; repeats that while others change the way to it. If the content
+    /// equals `held`, that value is used.
     fn find(
         guard: &Guard,
         path: &Path,
         last: Last,
         held: Option<&Content>,
-    ) -> Result<(Place, Option<Self>), WorkspaceError> {
+    ) -> Result<(GuardedPath, Option<Self>), WorkspaceError> {
         for _ in 0..ROUNDS {
             let place = guard.locate(path, last)?;
             guard.may_write(path, &place)?;
@@ -337,11 +338,11 @@ impl Before {
             }
             match Self::read(guard, &place, last, held) {
                 Ok(before) => return Ok((place, Some(before))),
-                Err(error) if error.is_turned() => {}
+                Err(error) if error.is_redirected() => {}
                 Err(error) if error.is_absent() => {}
                 Err(error) => return Err(error.at(path)),
             }
-            // A link that leads nowhere, or out: there is no content to expect.
+            // A link that leads nowhere, or outside: there is no content to expect.
             if last == Last::Kept {
                 match guard.file(path) {
                     Err(WorkspaceError::NotFound(_)) => return Ok((place, None)),
@@ -353,46 +354,46 @@ impl Before {
         Err(WorkspaceError::Stale(path.to_owned()))
     }
 
-    fn read(guard: &Guard, place: &Place, last: Last, held: Option<&Content>) -> Result<Self, NotOpened> {
+    fn read(guard: &Guard, place: &GuardedPath, last: Last, held: Option<&Content>) -> Result<Self, NotOpened> {
         let link = match (last, place.parent()) {
             (Last::Kept, Some((parent, name))) => readlinkat(&guard.hold_folder(&parent)?, name).ok(),
             (Last::Kept | Last::Followed, _) => None,
         };
         let (file, found) = match link {
-            Some(_) => guard.behind(place)?,
+            Some(_) => guard.link_target(place)?,
             None => guard.file_at(place)?,
         };
         let content = match held {
-            Some(held) if holds(&file, held)? => Arc::clone(held),
+            Some(held) if has_content(&file, held)? => Arc::clone(held),
             Some(_) | None => Arc::new(read_range(&file, &found, 0..u64::MAX)?),
         };
         Ok(Self { content, found, link })
     }
 
-    fn is_same(&self, now: &Result<(File, Found), NotOpened>) -> bool {
+    fn is_same(&self, now: &Result<(File, FileMeta), NotOpened>) -> bool {
         now.as_ref().is_ok_and(|(file, found)| {
-            found.len == self.found.len && holds(file, &self.content).unwrap_or(false)
+            found.len == self.found.len && has_content(file, &self.content).unwrap_or(false)
         })
     }
 
-    fn is_same_link(&self, folder: &Folder, name: &OsStr) -> bool {
+    fn is_same_link(&self, folder: &TransactionFolder, name: &OsStr) -> bool {
         folder.link(name).ok() == self.link
     }
 }
 
-/// An operation that only needs its last step, in the folder and for the name it has.
+/// An operation that only needs its last step, with its folder and its name there.
 enum Staged<'a> {
     Nothing,
-    /// The old file goes.
-    Away(Arc<Folder>, OsString, &'a Before),
+    /// The old file is removed.
+    Away(Arc<TransactionFolder>, OsString, &'a Before),
     /// A file where none was.
     New(Private, OsString, u32),
-    /// A file in the place of the old one.
+    /// A file that replaces the old one.
     Instead(Private, OsString, u32, &'a Before),
 }
 
-/// How one finished operation is taken back. Dropping it makes the operation final: the old file goes with its private
-/// name.
+/// The way to roll back a finished operation. Dropping it makes the operation final: the old file is removed with its
+/// private name.
 struct Undo {
     path: PathBuf,
     mode: u32,
@@ -403,13 +404,13 @@ struct Undo {
 
 enum Back {
     Nothing,
-    Unlink(Arc<Folder>, OsString),
+    Unlink(Arc<TransactionFolder>, OsString),
     Rename(Private, OsString),
 }
 
-/// Takes operations back, the last first, and returns the error to report: the given one, or where an old file now is if
-/// it could not be put back.
-fn put_back(done: Vec<Undo>, error: WorkspaceError) -> WorkspaceError {
+/// Rolls back operations, the last first, and returns the error to report: the given one, or the location of an old
+/// file that could not be restored.
+fn roll_back(done: Vec<Undo>, error: WorkspaceError) -> WorkspaceError {
     let mut report = error;
     for undo in done.into_iter().rev() {
         let taken = match undo.back {
@@ -417,7 +418,7 @@ fn put_back(done: Vec<Undo>, error: WorkspaceError) -> WorkspaceError {
             Back::Unlink(folder, name) => folder.unlink(&name),
             Back::Rename(old, name) => {
                 match old.folder.rename(&old.name, &name) {
-                    // Two names of one file are not renamed; then the private one goes with `old`.
+                    // Two names of one file are not renamed; then the private one is removed with `old`.
                     Ok(()) => Ok(()),
                     Err(why) => {
                         let at = old.folder.real().join(&old.name);
@@ -435,8 +436,8 @@ fn put_back(done: Vec<Undo>, error: WorkspaceError) -> WorkspaceError {
     report
 }
 
-/// Exchanges a new file with the old one and returns the name the old one has then. Where the file system cannot, the old
-/// one gets a second name first, or is copied where there are no hard links.
+/// Exchanges a new file with the old one and returns the old one's private name. On a file system without exchange,
+/// the old one gets a second name first, or is copied if there are no hard links.
 fn exchange(new: Private, name: &OsStr, old_name: &OsStr, before: &Before) -> io::Result<Private> {
     let folder = Arc::clone(&new.folder);
     match folder.exchange(&new.name, name) {
@@ -449,7 +450,7 @@ fn exchange(new: Private, name: &OsStr, old_name: &OsStr, before: &Before) -> io
                     folder.write_private(old_name, &before.content, Some(like))?.0
                 }
             };
-            // What will be lost must be what was kept: here nothing brings back what came between.
+            // The replaced file must be the one that was kept: here a change in between could not be restored.
             if !folder.found(name)?.is_same(&before.found) {
                 return Err(io::Error::from(io::ErrorKind::NotFound));
             }
@@ -461,23 +462,23 @@ fn exchange(new: Private, name: &OsStr, old_name: &OsStr, before: &Before) -> io
     }
 }
 
-/// The folders of a transaction. Those made for new files go again unless kept.
+/// The folders of a transaction. Those made for new files are removed again unless kept.
 struct Folders<'a> {
     guard: &'a Arc<Guard>,
-    open: BTreeMap<PathBuf, Arc<Folder>>,
-    made: Vec<(Arc<Folder>, OsString)>,
+    open: BTreeMap<PathBuf, Arc<TransactionFolder>>,
+    made: Vec<(Arc<TransactionFolder>, OsString)>,
 }
 
 impl Folders<'_> {
-    /// The folder of a place, made if it is missing, and the place's name in it.
-    fn of(&mut self, place: &Place) -> io::Result<(Arc<Folder>, OsString)> {
+    /// The folder of a path, made if it is missing, and the path's name in it.
+    fn of(&mut self, place: &GuardedPath) -> io::Result<(Arc<TransactionFolder>, OsString)> {
         let Some((parent, name)) = place.parent() else {
             return Err(io::Error::from(io::ErrorKind::IsADirectory));
         };
         Ok((self.at(parent)?, name.to_owned()))
     }
 
-    fn at(&mut self, place: Place) -> io::Result<Arc<Folder>> {
+    fn at(&mut self, place: GuardedPath) -> io::Result<Arc<TransactionFolder>> {
         let real = self.guard.real(&place);
         if let Some(open) = self.open.get(&real) {
             return Ok(Arc::clone(open));
@@ -493,7 +494,7 @@ impl Folders<'_> {
             }
         }
         let hold = if self.open.len() < HELD { Hold::Open } else { Hold::Closed };
-        let folder = Arc::new(Folder::open(self.guard, place, hold)?);
+        let folder = Arc::new(TransactionFolder::open(self.guard, place, hold)?);
         self.open.insert(real, Arc::clone(&folder));
         Ok(folder)
     }
@@ -513,7 +514,7 @@ impl Folders<'_> {
 impl Drop for Folders<'_> {
     fn drop(&mut self) {
         for (folder, name) in self.made.iter().rev() {
-            // One that somebody else uses by now is not empty and stays.
+            // A folder that others use by now is not empty and stays.
             let _ = folder.remove_folder(name);
         }
     }

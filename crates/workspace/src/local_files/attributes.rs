@@ -1,15 +1,15 @@
-//! Extended attributes that a file keeps when its content is replaced: `user.*` and the access control list. Capabilities
-//! go, as they do with any write.
+//! Extended attributes that a file keeps when its content is replaced: `user.*` and the access control list.
+//! Capabilities are dropped, as with any write.
 
 use std::fs::{File, Permissions};
 use std::io;
 
 /// Names and values.
 #[derive(Debug, Default)]
-pub(super) struct Attributes(Vec<(Vec<u8>, Vec<u8>)>);
+pub(super) struct ExtendedAttributes(Vec<(Vec<u8>, Vec<u8>)>);
 
 #[cfg(target_os = "linux")]
-impl Attributes {
+impl ExtendedAttributes {
     /// The attributes of an open file. A file system without any has none.
     pub(super) fn of(file: &File) -> io::Result<Self> {
         use std::os::unix::ffi::OsStrExt as _;
@@ -44,9 +44,9 @@ impl Attributes {
         Ok(Self(found))
     }
 
-    /// Gives a file mode and attributes: `user.*` while it may be written, and the access control list after the mode,
+    /// Gives a file mode and attributes: `user.*` while it is writable, and the access control list after the mode,
     /// which would change it.
-    pub(super) fn give(&self, file: &File, mode: Permissions) -> io::Result<()> {
+    pub(super) fn apply_to(&self, file: &File, mode: Permissions) -> io::Result<()> {
         use std::os::unix::ffi::OsStrExt as _;
         let set = |(name, value): &(Vec<u8>, Vec<u8>)| {
             let name = std::ffi::OsStr::from_bytes(name);
@@ -60,12 +60,12 @@ impl Attributes {
 }
 
 #[cfg(not(target_os = "linux"))]
-impl Attributes {
+impl ExtendedAttributes {
     pub(super) fn of(_: &File) -> io::Result<Self> {
         Ok(Self::default())
     }
 
-    pub(super) fn give(&self, file: &File, mode: Permissions) -> io::Result<()> {
+    pub(super) fn apply_to(&self, file: &File, mode: Permissions) -> io::Result<()> {
         file.set_permissions(mode)
     }
 }

@@ -1,13 +1,14 @@
-//! Notes of transactions that have begun, so that a death in the middle leaves no mixture.
+//! Notes about transactions that have begun, so that a death in the middle leaves no mixture of old and new files.
 //!
-//! A note lies in a folder the host names, outside of the workspace, and is locked while its writer lives. It is written
-//! before the first private file and says `go` before the first name changes; with several files that is synced. Whoever
-//! opens the workspace next finds the note unlocked and looks at each file: where all are new, the transaction was over
-//! but for tidying; otherwise those that are new get their old content back, by the old file itself. Rolling back was
-//! chosen over finishing because nobody was ever told that the change was made.
+//! A note lies in a folder that the host names, outside of the workspace, and is locked while its writer lives. It is
+//! written before the first private file, and gets the line `go` before the first name changes; with several files
+//! that is synced. The next process that opens the workspace finds the note unlocked and checks each file. If all are
+//! new, the transaction was complete except for the cleanup. Otherwise the new ones get their old content back, from
+//! the old file itself. Rolling back was chosen over finishing because no caller was ever told that the change was
+//! made.
 //!
-//! A file that somebody changed since is neither old nor new; it is left alone and its old content stays beside it.
-//! Notes of other roots are left to those who open these.
+//! A file that others changed since is neither old nor new; it is left alone and its old content stays next to it.
+//! Notes of other roots are left to the processes that open those.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
@@ -22,14 +23,14 @@ use std::time::Duration;
 use lathe_protocol::Digest;
 
 use super::read_range;
-use super::spot::{Folder, Hold, private_name};
+use super::transaction_folder::{TransactionFolder, Hold, private_name};
 use crate::WorkspaceError;
-use crate::guard::{Guard, Place};
+use crate::guard::{Guard, GuardedPath};
 
 const HEAD: &str = "lathe intent 1";
 const GO: &str = "go";
 const ENDING: &str = "intent";
-/// A note that was never finished belongs to nobody after this time.
+/// The age after which an unfinished note is abandoned.
 const FORGOTTEN: Duration = Duration::from_secs(3600);
 
 /// One file of a transaction.
@@ -39,16 +40,16 @@ pub(super) struct Noted {
     pub(super) below: PathBuf,
     pub(super) new_name: OsString,
     pub(super) old_name: OsString,
-    /// Content before and after; not known where one file stands alone.
+    /// Content before and after; unknown for a single file.
     pub(super) old: Option<Digest>,
     pub(super) new: Option<Digest>,
     pub(super) had: bool,
     pub(super) has: bool,
-    /// So many folders above it are made for it.
+    /// The number of folders above it that are made for it.
     pub(super) folders: usize,
 }
 
-/// A note on the disk. It goes with this value.
+/// A note on the disk. It is removed with this value.
 pub(super) struct Intent {
     file: File,
     path: PathBuf,
@@ -66,7 +67,7 @@ impl Intent {
         let draft = path.with_extension("draft");
         let write = || {
             let mut file = File::options().write(true).create_new(true).mode(0o600).open(&draft)?;
-            // The lock comes before the name by which others find it.
+            // The lock is taken before the file gets the name by which others find it.
             file.lock()?;
             file.write_all(text.as_bytes())?;
             fs::rename(&draft, &path)?;
@@ -79,8 +80,8 @@ impl Intent {
         Ok(Self { file, path, folder: folder.to_owned(), several: noted.len() > 1 })
     }
 
-    /// From now on names change. A single file changes in one step and needs no such word.
-    pub(super) fn go(&mut self) -> Result<(), WorkspaceError> {
+    /// Records that from now on names change. A single file changes in one step and needs no such record.
+    pub(super) fn commit(&mut self) -> Result<(), WorkspaceError> {
         if !self.several {
             return Ok(());
         }
@@ -97,7 +98,8 @@ impl Drop for Intent {
     }
 }
 
-/// Puts back or finishes what others left unfinished in these roots. Returns the files that have their old content again.
+/// Rolls back or finishes transactions that others left unfinished in these roots. Returns the files whose old
+/// content was restored.
 pub(super) fn recover(guard: &Arc<Guard>, folder: &Path) -> Result<Vec<PathBuf>, WorkspaceError> {
     let failed = |error| WorkspaceError::io(folder, error);
     DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
@@ -124,7 +126,7 @@ pub(super) fn recover(guard: &Arc<Guard>, folder: &Path) -> Result<Vec<PathBuf>,
     Ok(put_back)
 }
 
-/// `None`: the note is not ours to follow.
+/// None if the note is not ours to follow.
 fn follow(guard: &Arc<Guard>, path: &Path) -> io::Result<Option<Vec<PathBuf>>> {
     let mut file = File::options().read(true).write(true).open(path)?;
     match file.try_lock() {
@@ -132,14 +134,14 @@ fn follow(guard: &Arc<Guard>, path: &Path) -> io::Result<Option<Vec<PathBuf>>> {
         Err(TryLockError::WouldBlock) => return Ok(None),
         Err(TryLockError::Error(error)) => return Err(error),
     }
-    // Its writer may have ended well while we opened it.
+    // Its writer may have finished while we opened it.
     if file.metadata()?.nlink() == 0 {
         return Ok(None);
     }
     let mut text = String::new();
     file.read_to_string(&mut text)?;
     let Some((noted, go)) = parse(&text) else {
-        // Torn by a crash of the machine, so it never came to `go`.
+        // Torn by a crash of the machine, so it never got the line `go`.
         return Ok(Some(Vec::new()));
     };
     let mut left = Vec::with_capacity(noted.len());
@@ -153,7 +155,7 @@ fn follow(guard: &Arc<Guard>, path: &Path) -> io::Result<Option<Vec<PathBuf>>> {
     let mut put_back = Vec::new();
     if go && !over {
         for left in left.iter().rev().filter(|left| left.state == State::New) {
-            left.put_back()?;
+            left.roll_back()?;
             put_back.push(guard.real(&left.place));
         }
     }
@@ -167,32 +169,32 @@ fn follow(guard: &Arc<Guard>, path: &Path) -> io::Result<Option<Vec<PathBuf>>> {
 enum State {
     Old,
     New,
-    /// Somebody changed it since.
+    /// Changed by others since.
     Foreign,
 }
 
-/// What a dead transaction left of one file.
+/// The remains of a dead transaction for one file.
 struct Left<'a> {
     noted: &'a Noted,
-    place: Place,
+    place: GuardedPath,
     name: OsString,
-    /// None where the folder itself is missing.
-    folder: Option<Folder>,
+    /// None if the folder itself is missing.
+    folder: Option<TransactionFolder>,
     state: State,
     guard: &'a Arc<Guard>,
 }
 
 impl<'a> Left<'a> {
-    /// `None`: it lies in no root of ours.
+    /// None if the file lies in none of our roots.
     fn look(guard: &'a Arc<Guard>, noted: &'a Noted) -> io::Result<Option<Self>> {
-        let Some(place) = guard.known(&noted.root, noted.below.clone()) else {
+        let Some(place) = guard.from_note(&noted.root, noted.below.clone()) else {
             return Ok(None);
         };
         let Some((parent, name)) = place.parent() else {
             return Ok(None);
         };
         let name = name.to_owned();
-        let folder = match Folder::open(guard, parent, Hold::Closed) {
+        let folder = match TransactionFolder::open(guard, parent, Hold::Closed) {
             Ok(folder) => Some(folder),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error),
@@ -201,7 +203,7 @@ impl<'a> Left<'a> {
         Ok(Some(Self { noted, place, name, folder, state, guard }))
     }
 
-    fn put_back(&self) -> io::Result<()> {
+    fn roll_back(&self) -> io::Result<()> {
         let Some(folder) = &self.folder else { return Ok(()) };
         if !self.noted.had {
             return folder.unlink(&self.name);
@@ -218,7 +220,7 @@ impl<'a> Left<'a> {
         Err(io::Error::from(io::ErrorKind::NotFound))
     }
 
-    /// Private files go, and folders that were made for nothing.
+    /// Removes private files, and folders that were made for nothing.
     fn tidy(&self, over: bool) -> io::Result<()> {
         let Some(folder) = &self.folder else { return self.tidy_folders(over) };
         for name in [&self.noted.new_name, &self.noted.old_name] {
@@ -237,8 +239,8 @@ impl<'a> Left<'a> {
         for _ in 0..self.noted.folders {
             let Some((parent, _)) = at.parent() else { break };
             let Some((above, name)) = parent.parent() else { break };
-            if !over && let Ok(above) = Folder::open(self.guard, above, Hold::Closed) {
-                // What is not empty stays.
+            if !over && let Ok(above) = TransactionFolder::open(self.guard, above, Hold::Closed) {
+                // A folder that is not empty stays.
                 let _ = above.remove_folder(name);
             }
             at = parent;
@@ -247,7 +249,7 @@ impl<'a> Left<'a> {
     }
 }
 
-fn state(folder: &Folder, name: &OsStr, noted: &Noted) -> State {
+fn state(folder: &TransactionFolder, name: &OsStr, noted: &Noted) -> State {
     let there = folder.found(name).is_ok();
     let private = folder.found(&noted.new_name).is_ok();
     match (noted.had, noted.has) {
@@ -255,7 +257,7 @@ fn state(folder: &Folder, name: &OsStr, noted: &Noted) -> State {
         (false, _) if private || !there => State::Old,
         (false, _) if digest(folder, name) == noted.new => State::New,
         (false, _) => State::Foreign,
-        // Away: its own name became a private one.
+        // A removal: its own name became a private one.
         (true, false) if private && there => State::Foreign,
         (true, false) if there => State::Old,
         (true, false) => State::New,
@@ -267,7 +269,7 @@ fn state(folder: &Folder, name: &OsStr, noted: &Noted) -> State {
     }
 }
 
-fn digest(folder: &Folder, name: &OsStr) -> Option<Digest> {
+fn digest(folder: &TransactionFolder, name: &OsStr) -> Option<Digest> {
     let (file, found) = folder.file(name).ok()?;
     Some(Digest::of(&read_range(&file, &found, 0..u64::MAX).ok()?))
 }
@@ -288,7 +290,7 @@ fn line(noted: &Noted) -> String {
     fields.join(" ") + "\n"
 }
 
-/// The files of a note, and whether names may have changed.
+/// The files of a note; true if names may have changed.
 fn parse(text: &str) -> Option<(Vec<Noted>, bool)> {
     let mut lines = text.strip_suffix('\n')?.split('\n');
     if lines.next()? != HEAD {

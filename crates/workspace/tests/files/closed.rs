@@ -78,9 +78,9 @@ async fn no_path_leads_into_the_closed_folder() {
         }
         for taken in ["data", "data/lathe"] {
             assert!(files.rename(Path::new(taken), Path::new("moved")).is_err(), "{taken}");
-            assert!(files.take_away(Path::new(taken), &dir.path().join("away")).is_err(), "{taken}");
+            assert!(files.move_out(Path::new(taken), &dir.path().join("away")).is_err(), "{taken}");
         }
-        let names = |entries: Vec<lathe_workspace::Entry>| -> Vec<String> {
+        let names = |entries: Vec<lathe_workspace::WalkEntry>| -> Vec<String> {
             entries.into_iter().map(|entry| entry.path.display().to_string()).collect()
         };
         let walked = names(files.walk(Path::new("."), 9).await.unwrap());
@@ -140,7 +140,7 @@ async fn a_root_in_the_closed_folder_and_one_behind_a_link_hold_nothing() {
 #[tokio::test]
 async fn no_file_tool_makes_a_folder_a_repository_or_steers_one() {
     let pieces = ["HEAD", "objects/x", "refs/heads/main"];
-    // Whatever the order, the last piece is refused; and with others in one transaction.
+    // In any order, the last piece is refused; and with others in one transaction.
     for last in 0..pieces.len() {
         let folder = Folder::new();
         for (at, piece) in pieces.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Roots that are protected folders themselves, or lie in one: no way around the names that nobody writes.
+//! Roots that are protected folders themselves, or lie in one: they do not bypass the protection of names.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,7 @@ fn repositories(base: &Path) {
         fs::create_dir_all(base.join(folder)).unwrap();
     }
     fs::write(base.join("bare/HEAD"), "ref: refs/heads/main\n").unwrap();
-    // A repository of its own in git's part of another one, and a work tree beside those parts.
+    // A repository of its own in git's part of another one, and a work tree next to those parts.
     for inner in ["bare/hooks", "bare/info", "bare/refs", "bare/objects/info"] {
         fs::create_dir_all(base.join(inner).join(".git")).unwrap();
         fs::write(base.join(inner).join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
@@ -128,7 +128,7 @@ fn no_name_is_given_taken_or_received_in_a_protected_root() {
         let files = LocalFiles::new(root.clone());
         assert!(protected(files.rename(Path::new("old"), Path::new("new")).map(drop)), "{folder}");
         assert!(protected(files.receive(Path::new("new")).map(drop)), "{folder}");
-        assert!(protected(files.take_away(Path::new("old"), &base.join("kept")).map(drop)), "{folder}");
+        assert!(protected(files.move_out(Path::new("old"), &base.join("kept")).map(drop)), "{folder}");
         assert!(root.join("old").exists() && !root.join("new").exists());
     }
     // What is free in a folder that protects some names may not become one of them.
@@ -297,8 +297,8 @@ fn a_device_that_is_led_to_stays_free() {
     fs::create_dir(base.join(".git")).unwrap();
     link(&base, ".envrc", "/dev/null");
     let named = |_: &Path, _: &Path| vec!["/dev/null".into()];
-    let places = lathe_workspace::behind_protected(&base, named);
+    let places = lathe_workspace::protected_targets(&base, named);
     assert!(!places.contains(&"/dev/null".into()), "{places:?}");
     let named = |top: &Path, _: &Path| vec![top.join("hh")];
-    assert!(lathe_workspace::behind_protected(&base, named).contains(&base.join("hh")));
+    assert!(lathe_workspace::protected_targets(&base, named).contains(&base.join("hh")));
 }

@@ -1,6 +1,6 @@
-//! Death at any moment: whoever opens the folder next finds all old or all new.
+//! Death at any moment: the next process that opens the folder finds all old or all new.
 //!
-//! The test starts itself as a child that changes files without end, and kills it when a given number of things has
+//! The test starts itself as a child that changes files without end, and kills it when a given number of events has
 //! happened in the folder.
 
 use std::fs;
@@ -140,7 +140,7 @@ async fn a_transaction_that_is_killed_is_all_old_or_all_new() {
     kill("best", FILES).await;
 }
 
-/// Where files cannot change places in one step.
+/// On file systems without an exchange in one step.
 #[tokio::test]
 async fn a_transaction_that_is_killed_is_whole_without_renameat2() {
     kill("plain", FILES).await;
@@ -177,7 +177,7 @@ async fn somebody_who_opens_the_folder_disturbs_no_living_transaction() {
     assert_eq!(generation(&root), 30);
 }
 
-/// What somebody changed between the death and the next start stays, and so does what it replaced.
+/// Changes by others between the death and the next start stay, and so does the content that they replaced.
 #[tokio::test]
 async fn a_file_changed_after_the_death_is_left_alone() {
     let dir = tempfile::tempdir_in(if Path::new("/dev/shm").is_dir() { "/dev/shm" } else { "/tmp" }).unwrap();

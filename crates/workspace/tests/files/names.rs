@@ -1,4 +1,4 @@
-//! Names that a person changes: things taken away and brought back, on this disk and another one, and files in pieces.
+//! Changes of names by the user: removing and restoring, on this disk and another one, and files in pieces.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
@@ -22,15 +22,15 @@ fn goes_and_comes_back(kept: &Path) {
     folder.with("a.txt", "a\n");
     let before = content(folder.dir.path());
     let place = kept.join("content");
-    assert_eq!(folder.files.take_away(Path::new("d"), &place).unwrap(), FileKind::Directory);
+    assert_eq!(folder.files.move_out(Path::new("d"), &place).unwrap(), FileKind::Directory);
     assert!(!folder.path("d").exists() && place.join("e/x.txt").exists());
     assert_eq!(content(folder.dir.path()).len(), 1, "nothing of it is left");
-    folder.files.bring_back(&place, Path::new("d")).unwrap();
+    folder.files.move_in(&place, Path::new("d")).unwrap();
     assert_eq!(content(folder.dir.path()), before);
     assert!(!place.exists());
-    assert_eq!(folder.files.take_away(Path::new("a.txt"), &place).unwrap(), FileKind::File);
+    assert_eq!(folder.files.move_out(Path::new("a.txt"), &place).unwrap(), FileKind::File);
     folder.with("a.txt", "somebody else's\n");
-    let refused = folder.files.bring_back(&place, Path::new("a.txt"));
+    let refused = folder.files.move_in(&place, Path::new("a.txt"));
     assert!(matches!(refused, Err(WorkspaceError::Exists(_))), "{refused:?}");
     assert_eq!(fs::read_to_string(folder.path("a.txt")).unwrap(), "somebody else's\n");
     assert_eq!(fs::read_to_string(&place).unwrap(), "a\n");
@@ -43,7 +43,7 @@ fn what_is_taken_away_comes_back_as_it_was() {
 
 #[test]
 fn what_is_taken_to_another_disk_comes_back_as_it_was() {
-    // Where memory is no disk of its own, this is the same as above.
+    // If memory is not a disk of its own, this is the same as above.
     let base = Path::new("/dev/shm");
     let kept = if base.is_dir() { tempfile::tempdir_in(base) } else { tempfile::tempdir() }.unwrap();
     let here = tempfile::tempdir().unwrap();

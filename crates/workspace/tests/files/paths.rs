@@ -35,7 +35,7 @@ enum Op {
 const OPS: [Op; 10] =
     [Op::Stat, Op::Read, Op::Part, Op::Open, Op::Walk, Op::List, Op::Real, Op::New, Op::Over, Op::Remove];
 
-/// What an operation gave, in one word and, where there is one, its text.
+/// The result of an operation in one word and, if it has one, its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Gave {
     Kind(FileKind),
@@ -107,7 +107,7 @@ async fn give(files: &LocalFiles, path: &Path, op: Op, expect: Expect) -> Gave {
             text(bytes)
         }),
         Op::Walk => files.walk(path, 9).await.map(|entries| {
-            let out = |entry: &lathe_workspace::Entry| entry.path.ends_with("canary");
+            let out = |entry: &lathe_workspace::WalkEntry| entry.path.ends_with("canary");
             assert!(!entries.iter().any(out), "{entries:?}");
             Gave::Names
         }),
@@ -389,7 +389,7 @@ async fn a_private_file_is_private_until_it_is_whole() {
                     if !entry.file_name().to_string_lossy().starts_with(".lathe-") {
                         continue;
                     }
-                    // The size is looked at first: it only grows.
+                    // The size is read first: it only grows.
                     let Ok(first) = fs::symlink_metadata(entry.path()) else { continue };
                     let whole = first.size() >= 8 << 20;
                     assert!(first.size() == 0 || whole || first.mode() & 0o077 == 0, "{:o}", first.mode());

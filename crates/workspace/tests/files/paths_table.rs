@@ -1,10 +1,10 @@
-//! The path table as data. `{W}` is the workspace, `{B}` the folder around it, `{FF}` a byte that is no UTF-8.
+//! The path table as data. `{W}` is the workspace, `{B}` the folder around it, `{FF}` a byte that is not UTF-8.
 
 use std::io::ErrorKind;
 
 use self::Is::*;
 
-/// What a path is, which says what every operation must answer.
+/// The kind of a path, which determines the result of every operation.
 #[derive(Debug, Clone, Copy)]
 pub enum Is {
     /// Content, and the real path below the workspace.
@@ -32,7 +32,7 @@ pub struct Case {
     pub name: &'static str,
     pub path: &'static str,
     pub is: Is,
-    /// What it is for a removal, which takes links and not what they lead to.
+    /// The kind for a removal, which removes links and not their targets.
     pub removed: Is,
 }
 
@@ -177,7 +177,7 @@ pub const TABLE: &[Case] = &[
     row("loop of one", "self", Loop),
     row("loop of two", "loop1", Loop),
     row("loop in the middle", "loop1/x", Loop),
-    // Links that are no paths.
+    // Links whose text is not a path.
     row("/proc/self/root", "/proc/self/root{W}/a.txt", Outside),
     row("/proc/self/root to the canary", "/proc/self/root{B}/out/canary", Outside),
     row("/proc/self/cwd", "/proc/self/cwd", Outside),
@@ -192,7 +192,7 @@ pub const TABLE: &[Case] = &[
     row("link to /proc/self/root and out", "l_proc_out/etc/passwd", Outside),
     row("link to /dev/stdin", "l_stdin", Outside),
     row("link to /dev/zero", "l_zero", Outside),
-    // What is no file.
+    // Special files.
     row("FIFO", "fifo", Special("fifo")),
     row("FIFO by a link", "l_fifo", Special("fifo")),
     row("FIFO by an absolute link", "l_fifo_abs", Special("fifo")),

@@ -25,7 +25,7 @@ impl World {
         Self { _dir: Some(dir), ..Self::at(base) }
     }
 
-    /// The same in a folder that somebody else removes.
+    /// The same in a folder that another process removes.
     pub fn at(base: PathBuf) -> Self {
         let root = base.join("ws");
         let put = |path: &str, content: &str| {

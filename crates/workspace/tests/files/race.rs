@@ -1,4 +1,4 @@
-//! Links swapped under our hands: whatever the moment, nothing outside is read or written.
+//! Links swapped at any moment: nothing outside is read or written.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -95,7 +95,7 @@ async fn race(open: fn(PathBuf) -> LocalFiles) {
         let spot = Path::new("spot");
         count(files.list(spot).await.map(|names| names.iter().all(|named| named.name != "canary")));
         let clean =
-            |entries: Vec<lathe_workspace::Entry>| entries.iter().all(|e| !e.path.ends_with("canary"));
+            |entries: Vec<lathe_workspace::WalkEntry>| entries.iter().all(|e| !e.path.ends_with("canary"));
         count(files.walk(spot, 3).await.map(clean));
         count(files.real(Path::new("spot/f")).await.map(|real| real.starts_with(&root)));
         let new = PathBuf::from(format!("spot/made{round}/new"));

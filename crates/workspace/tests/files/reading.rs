@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use lathe_workspace::{Entry, FileKind, Files as _, LocalFiles, Stat, WalkBounds, WorkspaceError};
+use lathe_workspace::{WalkEntry, FileKind, Files as _, LocalFiles, FileInfo, WalkBounds, WorkspaceError};
 use nix::sys::stat::Mode;
 
 use crate::support::{Folder, hash, write};
@@ -17,7 +17,7 @@ async fn stat_tells_kind_size_and_permissions() {
     let file = folder.with("a", "12345");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o750)).unwrap();
     symlink("a", folder.path("link")).unwrap();
-    let wanted = Stat { kind: FileKind::File, bytes: 5, mode: 0o750 };
+    let wanted = FileInfo { kind: FileKind::File, bytes: 5, mode: 0o750 };
     assert_eq!(folder.files.stat(&file).await.unwrap(), wanted);
     assert_eq!(folder.files.stat(&folder.path("link")).await.unwrap(), wanted);
     assert_eq!(folder.files.stat(folder.dir.path()).await.unwrap().kind, FileKind::Directory);
@@ -103,10 +103,10 @@ async fn a_walk_lists_odd_names_in_order_without_hidden_ones() {
     symlink("nowhere", folder.path("lost")).unwrap();
     nix::unistd::mkfifo(&folder.path("pipe"), Mode::from_bits_truncate(0o600)).unwrap();
 
-    let entry = |path: &OsStr, kind| Entry { path: PathBuf::from(path), kind };
+    let entry = |path: &OsStr, kind| WalkEntry { path: PathBuf::from(path), kind };
     let at = |path: &str, kind| entry(OsStr::new(path), kind);
     use FileKind::{Directory, File, Special};
-    let first = |below: Vec<Entry>| {
+    let first = |below: Vec<WalkEntry>| {
         let mut entries = vec![at("a", Directory)];
         entries.extend(below);
         entries.extend([

@@ -1,4 +1,4 @@
-//! What the tests share: a folder, short forms of operations, small mounts.
+//! Support for the tests: a folder, short forms of operations, small mounts.
 
 use std::ffi::OsStr;
 use std::fs;

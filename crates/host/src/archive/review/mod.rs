@@ -12,22 +12,22 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use lathe_blobs::Blobs;
-use lathe_changes::restore::{self, Step};
-use lathe_changes::{State, TreeChange, Wanted};
-use lathe_edit::{Hunk, hunks, without};
-use lathe_journal::{Journal, Reader};
+use lathe_changes::restore::{self, RestoreStep};
+use lathe_changes::{PathState, TreeChange, RestoreTarget};
+use lathe_edit::{Hunk, hunks, without_hunks};
+use lathe_journal::{Journal, SessionReader};
 use lathe_protocol::{
-    CallId, Change, Digest, Draft, EditsReviewed, Event, Fact, FilesRestored, Place, RunNo, SessionId,
+    CallId, Change, Digest, Draft, EditsReviewed, Event, Fact, FilesRestored, EventPlace, RunNo, SessionId,
     SessionOpened,
 };
-use lathe_tools::recorded;
-use lathe_workspace::landing;
+use lathe_tools::journal_changes;
+use lathe_workspace::lock_naming;
 
-pub use self::shapes::{FileReview, HunkReview, ReviewWish, Reviewed};
+pub use self::shapes::{FileReview, HunkReview, ReviewWish, ReviewOutcome};
 use crate::archive::Archive;
 use crate::archive::layouts::leave_repositories;
 use crate::error::HostError;
-use crate::place::{opened_in, same_folder};
+use crate::session::folder::{opened_in, same_folder};
 use crate::session::now;
 
 /// Lines around a hunk.
@@ -39,11 +39,11 @@ const FILE: u32 = 0o100_000;
 
 /// What became of one path.
 struct Edited {
-    first: Option<State>,
-    last: Option<State>,
+    first: Option<PathState>,
+    last: Option<PathState>,
     mixed: bool,
     /// Contents that a rejection was made from, with the names that were rejected.
-    rejected: Vec<(Option<State>, Vec<String>)>,
+    rejected: Vec<(Option<PathState>, Vec<String>)>,
     accepted: Vec<String>,
 }
 
@@ -64,7 +64,7 @@ impl Archive {
     }
 
     /// What accepting these hunks writes down. Nothing is done yet.
-    pub fn accepted_edits(&self, id: &SessionId, wish: &ReviewWish) -> Result<Vec<Reviewed>, HostError> {
+    pub fn accepted_edits(&self, id: &SessionId, wish: &ReviewWish) -> Result<Vec<ReviewOutcome>, HostError> {
         let review = self.review(id, wish.run)?;
         let meant = review.meant(wish)?;
         Ok(meant.into_iter().map(|(path, hunks)| (review.word(&path, hunks, true), Vec::new())).collect())
@@ -72,7 +72,7 @@ impl Archive {
 
     /// Takes these hunks out of their files, all or, where a file is not what the agent left, none; and says what is to be
     /// written down.
-    pub fn reject_edits(&self, id: &SessionId, wish: &ReviewWish) -> Result<Vec<Reviewed>, HostError> {
+    pub fn reject_edits(&self, id: &SessionId, wish: &ReviewWish) -> Result<Vec<ReviewOutcome>, HostError> {
         let review = self.review(id, wish.run)?;
         same_folder(&review.opened)?;
         let meant = review.meant(wish)?;
@@ -81,21 +81,21 @@ impl Archive {
         for (path, ids) in &meant {
             if let Some(edited) = review.files.get(path) {
                 let want = review.without(path, edited, ids)?;
-                wanted.push(Wanted { path: path.clone(), now: edited.last.clone(), want, foreign: false });
+                wanted.push(RestoreTarget { path: path.clone(), now: edited.last.clone(), want, foreign: false });
             }
         }
-        let one = landing();
+        let one = lock_naming();
         let mut plan = restore::plan(&wanted, &review.blobs, &review.root).map_err(wrong)?;
         leave_repositories(&mut plan, &review.root);
-        if let Some(planned) = plan.iter().find(|planned| planned.step != Step::Restore) {
+        if let Some(planned) = plan.iter().find(|planned| planned.step != RestoreStep::Restore) {
             let path = review.name(&planned.wanted.path);
             return Err(HostError::Review(match &planned.step {
-                Step::Conflict { .. } | Step::AlreadyThere => {
+                RestoreStep::Conflict { .. } | RestoreStep::AlreadyThere => {
                     format!(
                         "{path} was changed meanwhile: it is not what the agent left, so nothing was rejected"
                     )
                 }
-                Step::Failed { why } => format!("{path} cannot be put back ({why}), so nothing was rejected"),
+                RestoreStep::Failed { why } => format!("{path} cannot be put back ({why}), so nothing was rejected"),
                 step => format!("{path} cannot be put back ({step:?}), so nothing was rejected"),
             }));
         }
@@ -111,7 +111,7 @@ impl Archive {
             // Folders that had to be made for a file go with it.
             let (own, rest) = done.into_iter().partition(|change| path.starts_with(&change.path));
             done = rest;
-            reviewed.push((review.word(&path, hunks, false), recorded(own, &by, &screen)));
+            reviewed.push((review.word(&path, hunks, false), journal_changes(own, &by, &screen)));
         }
         if reviewed.is_empty() {
             return Err(HostError::Review(
@@ -122,10 +122,10 @@ impl Archive {
     }
 
     /// Writes down what was said of edits, in a session that nobody has open.
-    pub fn record_review(&self, id: &SessionId, reviewed: Vec<Reviewed>) -> Result<(), HostError> {
+    pub fn record_review(&self, id: &SessionId, reviewed: Vec<ReviewOutcome>) -> Result<(), HostError> {
         let mut journal = Journal::open(&self.home().sessions(), id, self.home().blobs()?)?;
         let run = self.review(id, None)?.last_run;
-        let mut append = |fact: Fact| journal.append(now(), Draft { place: Place::in_run(run), fact });
+        let mut append = |fact: Fact| journal.append(now(), Draft { place: EventPlace::in_run(run), fact });
         for (word, changes) in reviewed {
             append(word.into())?;
             if !changes.is_empty() {
@@ -142,7 +142,7 @@ impl Archive {
 
     fn review(&self, id: &SessionId, run: Option<RunNo>) -> Result<Review, HostError> {
         let blobs = self.home().blobs()?;
-        let events = Reader::open(&self.home().sessions(), id, blobs.clone())?.all()?;
+        let events = SessionReader::open(&self.home().sessions(), id, blobs.clone())?.all()?;
         let opened = opened_in(&events)?;
         let last_run = events.iter().map(|event| event.place.run).max().unwrap_or_default();
         let root = PathBuf::from(&opened.workspace);
@@ -204,17 +204,17 @@ impl Review {
         EditsReviewed { path: self.name(path), hunks, accepted, command: None }
     }
 
-    fn content(&self, state: Option<&State>) -> Option<Vec<u8>> {
+    fn content(&self, state: Option<&PathState>) -> Option<Vec<u8>> {
         state.and_then(|state| self.blobs.get(&state.digest).ok().flatten())
     }
 
     /// The hunks between two states of a path, by lines where both are text and both are there, else one for the whole.
-    fn between(&self, first: Option<&State>, last: Option<&State>) -> Vec<(String, Option<Hunk>)> {
+    fn between(&self, first: Option<&PathState>, last: Option<&PathState>) -> Vec<(String, Option<Hunk>)> {
         if first == last {
             return Vec::new();
         }
         let whole = |_: ()| {
-            let side = |state: Option<&State>| {
+            let side = |state: Option<&PathState>| {
                 state.map_or("-".to_owned(), |state| format!("{}:{:o}", state.digest, state.mode))
             };
             let id = Digest::of(format!("{}\n{}", side(first), side(last)).as_bytes());
@@ -273,13 +273,13 @@ impl Review {
         &self,
         id: &str,
         hunk: Option<&Hunk>,
-        first: Option<&State>,
-        last: Option<&State>,
+        first: Option<&PathState>,
+        last: Option<&PathState>,
         state: &'static str,
     ) -> HunkReview {
         let old = self.content(first).unwrap_or_default();
         let new = self.content(last).unwrap_or_default();
-        let is_lost = |state: Option<&State>| state.is_some() && self.content(state).is_none();
+        let is_lost = |state: Option<&PathState>| state.is_some() && self.content(state).is_none();
         let is_text = !is_lost(first) && !is_lost(last) && hunks(&old, &new).is_some();
         let (old, new) = if is_text { (lines(&old), lines(&new)) } else { (Vec::new(), Vec::new()) };
         let all = Hunk { old: 0..old.len(), new: 0..new.len() };
@@ -351,7 +351,7 @@ impl Review {
     }
 
     /// What a path is without these hunks. Its content is in the store then.
-    fn without(&self, path: &Path, edited: &Edited, ids: &[String]) -> Result<Option<State>, HostError> {
+    fn without(&self, path: &Path, edited: &Edited, ids: &[String]) -> Result<Option<PathState>, HostError> {
         let (first, last) = (edited.first.as_ref(), edited.last.as_ref());
         let all = self.between(first, last);
         let taken: Option<Vec<Hunk>> =
@@ -362,10 +362,10 @@ impl Review {
         let lost = || HostError::Review(format!("the content of {} is no longer stored", self.name(path)));
         let old = self.content(first).ok_or_else(lost)?;
         let new = self.content(Some(last)).ok_or_else(lost)?;
-        let content = without(&old, &new, &taken);
+        let content = without_hunks(&old, &new, &taken);
         let digest =
             self.blobs.put(&content).map_err(|error| HostError::of_blob(&error, HostError::Review))?;
-        Ok(Some(State::new(digest, last.mode)))
+        Ok(Some(PathState::new(digest, last.mode)))
     }
 }
 

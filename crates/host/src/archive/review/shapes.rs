@@ -45,4 +45,4 @@ pub struct ReviewWish {
 }
 
 /// Record to be written down: what was said, and what was done to the file.
-pub type Reviewed = (EditsReviewed, Vec<Change>);
+pub type ReviewOutcome = (EditsReviewed, Vec<Change>);

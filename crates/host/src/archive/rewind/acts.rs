@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use lathe_changes::TreeChange;
-use lathe_changes::restore::{Planned, Step};
-use lathe_journal::live;
-use lathe_protocol::{Event, Fact, Place, Rewound, Seq, StepNo};
+use lathe_changes::restore::{Planned, RestoreStep};
+use lathe_journal::live_branch;
+use lathe_protocol::{Event, Fact, EventPlace, Rewound, Seq, StepNo};
 
 use super::{PathAct, Story, Undone};
 use crate::archive::claims::Claim;
@@ -35,10 +35,10 @@ pub(super) fn end_of(story: &Story, to: StepNo) -> Seq {
     let rewind = Event {
         seq: Seq(u64::MAX),
         at: now(),
-        place: Place::in_run(story.last_run),
+        place: EventPlace::in_run(story.last_run),
         fact: Rewound { to }.into(),
     };
-    let left = live(story.all.iter().cloned().chain([rewind]));
+    let left = live_branch(story.all.iter().cloned().chain([rewind]));
     // What was put back after the step is no part of it: going to the step brings it back.
     let is_own = |event: &&Event| !matches!(event.fact, Fact::FilesRestored(_) | Fact::RewindUndone(_));
     left.iter().rev().skip(1).find(is_own).map_or(Seq(0), |event| event.seq)
@@ -188,9 +188,9 @@ pub(super) fn note(root: &Path, planned: &Planned, claims: &[Claim], undone: &mu
     };
     let is_of_path = |claim: &Claim| claim.path == planned.wanted.path;
     match &planned.step {
-        Step::Restore => undone.restored.push(PathAct { path, act: act.to_owned() }),
-        Step::AlreadyThere => {}
-        Step::Conflict { .. } if claims.iter().any(is_of_path) => {
+        RestoreStep::Restore => undone.restored.push(PathAct { path, act: act.to_owned() }),
+        RestoreStep::AlreadyThere => {}
+        RestoreStep::Conflict { .. } if claims.iter().any(is_of_path) => {
             let other = claims.iter().find(|claim| is_of_path(claim));
             let other = other.map_or_else(String::new, |claim| claim.session.to_string());
             let act = format!("session {other} was at work at the same time, and wrote it or may have");
@@ -200,14 +200,14 @@ pub(super) fn note(root: &Path, planned: &Planned, claims: &[Claim], undone: &mu
     }
 }
 
-pub(super) fn reason(step: &Step) -> String {
+pub(super) fn reason(step: &RestoreStep) -> String {
     match step {
-        Step::Restore | Step::AlreadyThere => "changed while it was put back".to_owned(),
-        Step::Conflict { found: None } => "somebody removed it meanwhile".to_owned(),
-        Step::Conflict { found: Some(_) } => "somebody changed it meanwhile".to_owned(),
-        Step::MissingBlob { .. } => "its earlier content is no longer stored".to_owned(),
-        Step::FolderInUse => "the folder holds files somebody else made".to_owned(),
-        Step::Refused => "it is not a path that is put back".to_owned(),
-        Step::Failed { why } => why.clone(),
+        RestoreStep::Restore | RestoreStep::AlreadyThere => "changed while it was put back".to_owned(),
+        RestoreStep::Conflict { found: None } => "somebody removed it meanwhile".to_owned(),
+        RestoreStep::Conflict { found: Some(_) } => "somebody changed it meanwhile".to_owned(),
+        RestoreStep::MissingBlob { .. } => "its earlier content is no longer stored".to_owned(),
+        RestoreStep::FolderInUse => "the folder holds files somebody else made".to_owned(),
+        RestoreStep::Refused => "it is not a path that is put back".to_owned(),
+        RestoreStep::Failed { why } => why.clone(),
     }
 }

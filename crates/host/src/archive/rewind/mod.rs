@@ -10,11 +10,11 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use lathe_changes::restore::{self, Planned, Step};
+use lathe_changes::restore::{self, Planned, RestoreStep};
 use lathe_changes::{TreeChange, net};
-use lathe_journal::{Journal, Reader, live};
+use lathe_journal::{Journal, SessionReader, live_branch};
 use lathe_protocol::{
-    Actor, CallId, CommandId, CommandTaken, Draft, Event, Fact, Place, Rewound, RunNo, Seq, SessionId,
+    Actor, CallId, CommandId, CommandTaken, Draft, Event, Fact, EventPlace, Rewound, RunNo, Seq, SessionId,
     SessionOpened, StepNo,
 };
 use lathe_redact::Redactor;
@@ -29,7 +29,7 @@ use crate::archive::layouts::leave_repositories;
 use crate::archive::quarantine::Exchange;
 use crate::archive::restoring::{Restoring, shown};
 use crate::error::HostError;
-use crate::place::{folder_or_gone, opened_in};
+use crate::session::folder::{folder_or_gone, opened_in};
 use crate::session::now;
 
 /// What goes back.
@@ -127,7 +127,7 @@ impl Archive {
         if let Some(undone) = story.done_by(command.as_ref()) {
             return Ok(undone);
         }
-        let branch = live(story.all.clone());
+        let branch = live_branch(story.all.clone());
         let last = last_step(&branch);
         if to > last {
             return Err(HostError::NoSuchStep { at: to, last });
@@ -275,7 +275,7 @@ impl Archive {
     }
 
     fn story(&self, id: &SessionId) -> Result<Story, HostError> {
-        let reader = Reader::open(&self.home().sessions(), id, self.home().blobs()?)?;
+        let reader = SessionReader::open(&self.home().sessions(), id, self.home().blobs()?)?;
         let all = reader.all()?;
         let opened = opened_in(&all)?;
         let last_run = all.iter().map(|event| event.place.run).max().unwrap_or_default();
@@ -303,7 +303,7 @@ impl Undone {
     /// The same with placeholders for secrets in names: all of it is for showing.
     fn cleaned(mut self, screen: &Redactor) -> Self {
         let clean = |text: &mut String| {
-            if let Cow::Owned(hidden) = screen.text(text) {
+            if let Cow::Owned(hidden) = screen.redact_text(text) {
                 *text = hidden;
             }
         };
@@ -334,7 +334,7 @@ impl Story {
         undone: &Undone,
         command: &Option<CommandId>,
     ) -> Restoring {
-        let chosen = plan.iter().filter(|planned| planned.step == Step::Restore);
+        let chosen = plan.iter().filter(|planned| planned.step == RestoreStep::Restore);
         let by = CallId::new("rewind");
         let (back, again) = exchange.ids();
         Restoring {
@@ -370,6 +370,6 @@ fn taken(command: CommandId, undone: &Undone) -> CommandTaken {
 }
 
 fn append(journal: &mut Journal, run: RunNo, fact: impl Into<Fact>) -> Result<(), HostError> {
-    journal.append(now(), Draft { place: Place::in_run(run), fact: fact.into() })?;
+    journal.append(now(), Draft { place: EventPlace::in_run(run), fact: fact.into() })?;
     Ok(())
 }

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 
-use lathe_policy::{Item, NamedFiles, named_files};
-use lathe_protocol::{Digesting, ItemKind, ItemState};
-use lathe_workspace::{LocalTree, Pin, WorkspaceError, find_program, leads_nowhere, nowhere, open_regular};
+use lathe_policy::{TrustItem, NamedFiles, named_files};
+use lathe_protocol::{DigestBuilder, ItemKind, ItemState};
+use lathe_workspace::{LocalTree, Pin, WorkspaceError, find_program, is_dangling, dangling_link_error, open_regular};
 
 use super::{LARGEST_TEXT, Looked, ProjectPart, WORDS};
 
 pub(super) fn of_part(tree: &LocalTree, root: &Path, part: &ProjectPart) -> Result<Looked, String> {
-    let mut counted = Digesting::default();
+    let mut counted = DigestBuilder::default();
     let mut count = |bytes: &[u8]| {
         counted.add(&(bytes.len() as u64).to_be_bytes());
         counted.add(bytes);
@@ -46,14 +46,14 @@ pub(super) fn of_part(tree: &LocalTree, root: &Path, part: &ProjectPart) -> Resu
     loose.extend(folders.map(|folder| format!("{folder} (a folder)")));
     let loose = loose.iter().map(|what| format!("cannot be tied to the content of a file: {what}")).collect();
     let (kind, name, path) = (part.kind, part.name.clone(), part.path.clone());
-    let item = Item { kind, name, path, hash: counted.done(), shows };
+    let item = TrustItem { kind, name, path, hash: counted.finish(), shows };
     Ok(Looked { item, state: ItemState::New, text, pins, loose })
 }
 
 /// The words of a field program, each as it is passed on and split at `=`. A word that could be a file of the project as
 /// well as a program on PATH is refused: nothing says which of them would run.
 pub(super) fn field_words(root: &Path, command: &str) -> Result<NamedFiles, String> {
-    let words = lathe_extend::split(command).map_err(|error| error.to_string())?;
+    let words = lathe_extend::split_command(command).map_err(|error| error.to_string())?;
     // A program without a slash is looked for on PATH only.
     let skipped = usize::from(words.first().is_some_and(|program| !program.contains('/')));
     let words = words.get(skipped..).unwrap_or_default();
@@ -102,8 +102,8 @@ pub(crate) fn text_of(tree: &LocalTree, path: &Path) -> Result<Option<String>, S
     let file = match tree.open(path) {
         Ok(file) => file,
         Err(error) if is_absent(&error) => {
-            return match leads_nowhere(&tree.root().join(path)) {
-                true => Err(nowhere().to_string()),
+            return match is_dangling(&tree.root().join(path)) {
+                true => Err(dangling_link_error().to_string()),
                 false => Ok(None),
             };
         }

@@ -13,7 +13,7 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use lathe_policy::{Entry, Item, TrustBook};
+use lathe_policy::{TrustEntry, TrustItem, TrustRecord};
 use lathe_protocol::{Digest, ItemKind, ItemState, TrustAnswer};
 use lathe_workspace::{LocalTree, Pin};
 
@@ -21,8 +21,8 @@ use self::looked::of_part;
 pub(crate) use self::looked::text_of;
 use crate::error::HostError;
 use crate::models::providers::dotenv_keys;
-use crate::ownfile::{own_folder, own_lock, own_text, own_write};
-use crate::place::working_folder;
+use crate::files::own::{own_folder, own_lock, own_text, own_write};
+use crate::session::folder::working_folder;
 use crate::rules::Rules;
 use crate::session::now;
 
@@ -65,7 +65,7 @@ pub struct ProjectText {
 /// An item, how it stands, and what would be used of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Looked {
-    pub item: Item,
+    pub item: TrustItem,
     pub state: ItemState,
     /// The instructions, or the file of schemas.
     pub text: String,
@@ -85,7 +85,7 @@ pub struct ProjectLook {
     /// Keys in the `.env` beside a Trae file, each with the name of its provider.
     pub dotenv: Vec<(String, String)>,
     /// What was said about items here, those that are gone as well.
-    book: TrustBook,
+    book: TrustRecord,
     /// What cannot be an item, and why.
     pub unusable: Vec<String>,
 }
@@ -115,14 +115,14 @@ impl ProjectLook {
     }
 
     /// What was trusted and is not there any more.
-    pub fn gone(&self) -> impl Iterator<Item = &Entry> {
+    pub fn gone(&self) -> impl Iterator<Item = &TrustEntry> {
         let items = self.items.iter().chain(&self.trae);
-        let items: Vec<Item> = items.map(|looked| looked.item.clone()).collect();
-        self.book.gone(&items).into_iter()
+        let items: Vec<TrustItem> = items.map(|looked| looked.item.clone()).collect();
+        self.book.missing_items(&items).into_iter()
     }
 
     /// What was said about an item, and who said it.
-    pub fn entry(&self, kind: ItemKind, name: &str) -> Option<&Entry> {
+    pub fn entry(&self, kind: ItemKind, name: &str) -> Option<&TrustEntry> {
         self.book.entries.iter().find(|entry| entry.kind == kind && entry.name == name)
     }
 
@@ -192,7 +192,7 @@ impl Rules {
             match of_part(&tree, &look.root, part) {
                 Ok(looked) => look.items.push(looked),
                 Err(reason) => {
-                    look.unusable.push(format!("{} `{}`: {reason}", part.kind.word(), part.name));
+                    look.unusable.push(format!("{} `{}`: {reason}", part.kind.label(), part.name));
                 }
             }
         }
@@ -224,7 +224,7 @@ impl Rules {
         let (by, at) = (user(), now().to_string());
         self.change_book(root, |book| {
             for looked in items {
-                book.say(&looked.item, said, &by, &at);
+                book.record_answer(&looked.item, said, &by, &at);
             }
         })
     }
@@ -252,7 +252,7 @@ impl Rules {
         let read = books.filter_map(|entry| read_book(&entry.path()).ok().flatten());
         let mut folders: Vec<(PathBuf, usize)> = read
             .map(|book| {
-                let trusted = book.entries.iter().filter(|entry| entry.said == TrustAnswer::Trusted).count();
+                let trusted = book.entries.iter().filter(|entry| entry.choice == TrustAnswer::Trusted).count();
                 (book.root, trusted)
             })
             .collect();
@@ -270,16 +270,16 @@ impl Rules {
         self.books().join(format!("{name}.json"))
     }
 
-    fn trust_book(&self, root: &Path) -> Result<TrustBook, HostError> {
+    fn trust_book(&self, root: &Path) -> Result<TrustRecord, HostError> {
         let path = self.book_path(root);
         match read_book(&path) {
-            Ok(Some(book)) if book.is_of(root) => Ok(book),
-            Ok(_) => Ok(TrustBook::new(root)),
+            Ok(Some(book)) if book.is_about(root) => Ok(book),
+            Ok(_) => Ok(TrustRecord::new(root)),
             Err(reason) => Err(wrong(&path, &reason)),
         }
     }
 
-    fn change_book(&self, root: &Path, change: impl FnOnce(&mut TrustBook)) -> Result<(), HostError> {
+    fn change_book(&self, root: &Path, change: impl FnOnce(&mut TrustRecord)) -> Result<(), HostError> {
         self.home().refuse_inside_session("lathe trust")?;
         let path = self.book_path(root);
         let _lock = self.lock_books()?;
@@ -308,7 +308,7 @@ impl ProjectLook {
                 // The configuration says what is wrong with it.
                 Err(_) => return,
             };
-            let item = Item {
+            let item = TrustItem {
                 kind: ItemKind::TraeConfig,
                 name: name.to_owned(),
                 path: name.into(),
@@ -331,7 +331,7 @@ impl ProjectLook {
         if self.items.iter().any(|looked| looked.item.hash == hash) {
             return;
         }
-        let item = Item {
+        let item = TrustItem {
             kind: ItemKind::Instructions,
             name: name.to_owned(),
             path: name.into(),
@@ -342,7 +342,7 @@ impl ProjectLook {
     }
 }
 
-fn read_book(path: &Path) -> Result<Option<TrustBook>, String> {
+fn read_book(path: &Path) -> Result<Option<TrustRecord>, String> {
     match own_text(path) {
         Ok(Some(text)) => serde_json::from_str(&text).map(Some).map_err(|error| error.to_string()),
         Ok(None) => Ok(None),

@@ -1,4 +1,4 @@
-//! What the binary costs before it does anything: start, memory, size, relocations.
+//! The cost of the binary before it does anything: start, memory, size, relocations.
 
 use std::io::{PipeReader, PipeWriter, Read, Write};
 use std::path::{Path, PathBuf};
@@ -9,14 +9,14 @@ use lathe_testkit::Lathe;
 
 use super::Effort;
 use super::samples::{Samples, time_program};
-use super::table::{Goal, Table, mb};
+use super::table::{Goal, BenchTable, mb};
 
 /// The limit for parts one to eleven.
 const SIZE_GOAL: u64 = 60_000_000;
 const PEAK_GOAL: u64 = 5_000_000;
 const RELOCATIONS_GOAL: u64 = 50_000;
 
-pub fn measure(binary: &Path, effort: &Effort, table: &mut Table) {
+pub fn measure(binary: &Path, effort: &Effort, table: &mut BenchTable) {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let empty = compile(folder.path(), "empty", "fn main() {}");
     let printing = compile(folder.path(), "printing", "fn main() { println!(\"0.0.0\"); }");
@@ -78,7 +78,7 @@ fn compile(folder: &Path, name: &str, text: &str) -> PathBuf {
 pub fn peak_memory(command: &mut Command, busy: Duration) -> Option<u64> {
     let (mut reader, writer): (PipeReader, PipeWriter) = std::io::pipe().ok()?;
     let mut filler = writer.try_clone().ok()?;
-    // The size of a pipe is not known here; whatever does not fit stays with this thread until the pipe is read.
+    // The size of a pipe is not known here; the bytes that do not fit stay with this thread until the pipe is read.
     let fill = std::thread::spawn(move || filler.write_all(&[b'.'; 64 * 1024]));
     std::thread::sleep(Duration::from_millis(20));
     let errors = writer.try_clone().ok()?;
@@ -105,7 +105,7 @@ pub fn kilobytes(text: &str, field: &str) -> Option<u64> {
     Some(count * 1024)
 }
 
-/// How many places the loader must mend before `main`.
+/// The number of places the loader must relocate before `main`.
 fn relocations(binary: &Path) -> Option<u64> {
     let output =
         Command::new("readelf").args(["--relocs", "--wide"]).arg(binary).env("LC_ALL", "C").output().ok()?;

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use lathe_testkit::Lathe;
 
-use super::table::{Table, Unit};
+use super::table::{BenchTable, Unit};
 use super::{Effort, Part, binary, steps, stream};
 
 const PARTS: [Part; 3] = [binary::measure, steps::measure, stream::measure];
@@ -27,7 +27,7 @@ pub fn print(older: &Path, newer: &Path, rounds: usize) {
         for which in order {
             eprintln!("round {round} of {rounds}, {}", ["older", "newer"][which]);
             let program = [older, newer][which];
-            let mut table = Table::default();
+            let mut table = BenchTable::default();
             let effort = Effort { starts: 40, runs: 6, series: 1 };
             for part in PARTS {
                 part(program, &effort, &mut table);
@@ -59,7 +59,7 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
 }
 
 /// Counts the instructions of short commands. They hardly depend on the machine.
-fn instructions(program: &Path, table: &mut Table) {
+fn instructions(program: &Path, table: &mut BenchTable) {
     if Command::new("valgrind").arg("--version").output().is_err() {
         return eprintln!("valgrind is not installed: no instructions are counted");
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use lathe_testkit::{FaultCase, Outcome, Wire, fault_cases};
+use lathe_testkit::{FaultCase, FaultOutcome, Wire, fault_cases};
 
 /// They mostly wait, so several run at once.
 const AT_ONCE: usize = 6;
@@ -12,7 +12,7 @@ const AT_ONCE: usize = 6;
 pub fn print(binary: &Path) -> bool {
     let wires: Vec<(Wire, Vec<FaultCase>)> =
         Wire::ALL.into_iter().map(|wire| (wire, fault_cases(wire))).collect();
-    let mut results: Vec<Vec<Outcome>> = Vec::new();
+    let mut results: Vec<Vec<FaultOutcome>> = Vec::new();
     for (wire, cases) in &wires {
         eprintln!("{} faults on {}", cases.len(), wire.as_str());
         results.push(run(binary, *wire, cases));
@@ -46,9 +46,9 @@ pub fn print(binary: &Path) -> bool {
     good
 }
 
-fn run(binary: &Path, wire: Wire, cases: &[FaultCase]) -> Vec<Outcome> {
+fn run(binary: &Path, wire: Wire, cases: &[FaultCase]) -> Vec<FaultOutcome> {
     let next = AtomicUsize::new(0);
-    let mut outcomes: Vec<(usize, Outcome)> = std::thread::scope(|scope| {
+    let mut outcomes: Vec<(usize, FaultOutcome)> = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..AT_ONCE)
             .map(|_| {
                 scope.spawn(|| {

@@ -1,7 +1,8 @@
-//! What shell lines cost in a large repository, beside a plain walk of it and the same lines in an empty folder.
+//! The cost of shell lines in a large repository, compared with a plain walk of it and with the same lines in an
+//! empty folder.
 //!
-//! Four lines are run, two of which change a file. Cold means that the kernel's caches were dropped before, which only
-//! root can do. At the end half of the tree is removed by a line and brought back by `lathe undo`.
+//! Four lines are run, two of which change a file. Cold means that the kernel's caches were dropped before, which
+//! only root can do. At the end a line removes half of the tree and `lathe undo` restores it.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::binary::kilobytes;
 use super::samples::{Samples, time, time_program};
-use super::table::{Goal, Table, mb};
+use super::table::{Goal, BenchTable, mb};
 
 /// Files in each of the innermost folders.
 const FILES_OF_A_FOLDER: usize = 100;
@@ -27,7 +28,7 @@ const PEAK_GOAL: u64 = 50_000_000;
 /// A cold run against a cold walk.
 const COLD_GOAL: f64 = 1.5;
 
-pub fn measure(binary: &Path, sizes: &[usize], rounds: usize, table: &mut Table) {
+pub fn measure(binary: &Path, sizes: &[usize], rounds: usize, table: &mut BenchTable) {
     for files in sizes {
         eprintln!("a repository of {files} files");
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
@@ -70,7 +71,7 @@ fn git(root: &Path, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-fn lines(binary: &Path, root: &Path, files: usize, rounds: usize, table: &mut Table) {
+fn lines(binary: &Path, root: &Path, files: usize, rounds: usize, table: &mut BenchTable) {
     let empty = tempfile::tempdir().expect("a temporary folder can be made");
     std::fs::create_dir_all(empty.path().join("d0/s0")).expect("a folder can be made");
     std::fs::write(empty.path().join("d0/s0/f0.txt"), "x\n").expect("a file can be written");
@@ -107,7 +108,7 @@ fn lines(binary: &Path, root: &Path, files: usize, rounds: usize, table: &mut Ta
 }
 
 /// Adds the rows with caches dropped; the time of the same run in an empty folder is taken off.
-fn cold(binary: &Path, root: &Path, empty: &Path, files: usize, rounds: usize, table: &mut Table) {
+fn cold(binary: &Path, root: &Path, empty: &Path, files: usize, rounds: usize, table: &mut BenchTable) {
     if !drop_caches() {
         return table.note("only root can drop the kernel's caches: nothing cold was measured".to_owned());
     }
@@ -188,7 +189,7 @@ fn memory(binary: &Path, root: &Path) -> (u64, String) {
 }
 
 /// Removes half of the tree by a line, and brings it back.
-fn half(binary: &Path, root: &Path, files: usize, table: &mut Table) {
+fn half(binary: &Path, root: &Path, files: usize, table: &mut BenchTable) {
     git(root, &["clean", "-fdq"]);
     let folders = std::fs::read_dir(root).expect("a folder can be read").count() - 1;
     let names: Vec<String> = (0..folders / 2).map(|number| format!("d{number}")).collect();

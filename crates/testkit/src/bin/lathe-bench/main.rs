@@ -1,8 +1,8 @@
 //! Measures `lathe` against its goals and prints one table.
 //!
-//! Every time is shown beside something bare that was measured in the same minute on the same machine, because a
-//! bare number says as much about the machine as about the program. Nothing is asserted: a benchmark that fails
-//! when a neighbour is busy is soon ignored.
+//! Every time is shown next to that of something bare, measured in the same minute on the same machine, because a
+//! bare number says as much about the machine as about the program. Nothing is asserted: a benchmark that fails when
+//! a neighbour is busy is soon ignored.
 
 // A program for developers: it prints, and a measurement that cannot be made should say so and stop.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -22,9 +22,9 @@ mod upkeep;
 
 use std::path::{Path, PathBuf};
 
-use table::Table;
+use table::BenchTable;
 
-/// How often things are repeated.
+/// The number of repetitions.
 struct Effort {
     /// Starts of short programs.
     starts: usize,
@@ -35,7 +35,7 @@ struct Effort {
 }
 
 /// One part of the table.
-type Part = fn(&Path, &Effort, &mut Table);
+type Part = fn(&Path, &Effort, &mut BenchTable);
 
 const PARTS: [(&str, Part); 6] = [
     ("binary", binary::measure),
@@ -82,7 +82,7 @@ fn main() {
     if let Some(older) = older {
         return compare::print(&older, &binary, 10);
     }
-    let mut table = Table::default();
+    let mut table = BenchTable::default();
     if let Some(sizes) = only_large {
         large::measure(&binary, sizes, effort.series, &mut table);
         return table.print();

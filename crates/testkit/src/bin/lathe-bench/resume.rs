@@ -1,16 +1,16 @@
-//! What it costs to open a long session again.
+//! The cost of opening a long session again.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use lathe_testkit::{Answer, FakeModel, Lathe, Options, Script, TempRepo, call, done};
+use lathe_testkit::{FakeAnswer, FakeModel, Lathe, Options, Script, TempRepo, call, done};
 use serde_json::json;
 
 use super::Effort;
 use super::binary::peak_memory;
 use super::samples::{Samples, time};
-use super::table::{Goal, Table, mb};
+use super::table::{Goal, BenchTable, mb};
 
 /// Results of the session, and the bytes of the file that each of them shows.
 const CALLS: usize = 3500;
@@ -22,7 +22,7 @@ const SIZE: u64 = 100_000_000;
 const PEAK_GOAL: u64 = 80_000_000;
 
 /// A session of 100 MB opens in 0.3 s and 80 MB, also when no snapshot spares reading it as new.
-pub fn measure(binary: &Path, effort: &Effort, table: &mut Table) {
+pub fn measure(binary: &Path, effort: &Effort, table: &mut BenchTable) {
     eprintln!("a session of {} MB, resumed {} times", SIZE / 1_000_000, effort.series * 2);
     let session = Long::make(binary);
     let goal = Goal::Time(Duration::from_millis(300));
@@ -69,7 +69,7 @@ impl Long {
     fn make(binary: &Path) -> Self {
         let line = format!("{}\n", "x".repeat(99));
         let repo = TempRepo::new(&[("long.txt", &line.repeat(SHOWN / line.len()))]);
-        let view = |k: usize| -> Answer {
+        let view = |k: usize| -> FakeAnswer {
             let id = |n: usize| format!("call_{k}_{n}");
             let first = call(&id(0), "view", json!({ "path": "long.txt" }));
             (1..CALLS_OF_A_STEP)
@@ -107,7 +107,7 @@ impl Long {
         assert!(status.expect("python3 can be run").success());
     }
 
-    /// The task is done, so this opens the session, says that there is nothing to go on with, and closes it.
+    /// The task is done, so this opens the session, says that there is nothing to resume, and closes it.
     fn resume(&self) -> Command {
         let mut command = self.lathe.clone().arg("resume").with_model(&self.model).command();
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

@@ -28,14 +28,14 @@ impl Samples {
     }
 }
 
-/// How long the work takes.
+/// Measures the duration of the work.
 pub fn time(work: impl FnOnce()) -> Duration {
     let started = Instant::now();
     work();
     started.elapsed()
 }
 
-/// How long a program takes from its start to its end.
+/// Measures a program from its start to its end.
 pub fn time_program(command: &mut Command) -> Duration {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut status = None;

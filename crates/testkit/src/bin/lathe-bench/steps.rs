@@ -1,4 +1,4 @@
-//! What a run and its steps cost, with a model that answers at once.
+//! The cost of a run and its steps, with a model that answers at once.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -6,13 +6,13 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use lathe_testkit::{FakeModel, Fault, Lathe, Options, Request, Script, call, descendants_of, done};
+use lathe_testkit::{FakeModel, Fault, Lathe, Options, ReceivedRequest, Script, call, descendants_of, done};
 use serde_json::json;
 
 use super::Effort;
 use super::binary::kilobytes;
 use super::samples::{Samples, time, time_program};
-use super::table::{Goal, Table, mb};
+use super::table::{Goal, BenchTable, mb};
 
 const STEPS: usize = 50;
 /// The bytes that a command prints in the long conversation, and how long that one gets.
@@ -23,7 +23,7 @@ const MEASURED: usize = 20;
 /// A step may cost this many times the bare work that it cannot avoid.
 const TIMES: u32 = 4;
 
-pub fn measure(binary: &Path, effort: &Effort, table: &mut Table) {
+pub fn measure(binary: &Path, effort: &Effort, table: &mut BenchTable) {
     one_turn(binary, effort, table);
     short_steps(binary, effort, table);
     memory(binary, table);
@@ -47,7 +47,7 @@ fn quiet() -> Options {
     Options { keep_bodies: false, ..Options::default() }
 }
 
-fn one_turn(binary: &Path, effort: &Effort, table: &mut Table) {
+fn one_turn(binary: &Path, effort: &Effort, table: &mut BenchTable) {
     eprintln!("runs of one turn, {} times", effort.runs);
     let model = FakeModel::start(Script::new().answer(done("ok")), quiet());
     let warm = Lathe::new(binary);
@@ -65,7 +65,7 @@ fn one_turn(binary: &Path, effort: &Effort, table: &mut Table) {
     table.time("  the first in a new home", &first, ("/bin/true", bare.median()), &goal);
 }
 
-fn short_steps(binary: &Path, effort: &Effort, table: &mut Table) {
+fn short_steps(binary: &Path, effort: &Effort, table: &mut BenchTable) {
     eprintln!("runs of {STEPS} steps, {} times", effort.series);
     let (mut steps, mut spawn, mut sync) = (Samples::default(), Samples::default(), Samples::default());
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
@@ -103,7 +103,7 @@ fn short_steps(binary: &Path, effort: &Effort, table: &mut Table) {
     }
 }
 
-fn memory(binary: &Path, table: &mut Table) {
+fn memory(binary: &Path, table: &mut BenchTable) {
     eprintln!("memory near the end of {STEPS} steps");
     let last = done("ok").fails(1, Fault::Stall(Duration::from_secs(1)));
     let model = FakeModel::start(command_script(STEPS, "echo ok").answer(last), quiet());
@@ -134,7 +134,7 @@ fn memory(binary: &Path, table: &mut Table) {
     table.note(format!("memory (proportional set size): {}", parts.join(", ")));
 }
 
-fn long_steps(binary: &Path, effort: &Effort, table: &mut Table) {
+fn long_steps(binary: &Path, effort: &Effort, table: &mut BenchTable) {
     let command = format!("head -c {PRINTED} /dev/zero | tr '\\0' x");
     // What the model is shown of an output is capped, so how much a step adds must be seen first.
     let probe = finished(binary, command_script(4, &command).answer(done("ok")), quiet());
@@ -164,7 +164,7 @@ fn long_steps(binary: &Path, effort: &Effort, table: &mut Table) {
 }
 
 /// All requests of a run that went well.
-fn finished(binary: &Path, script: Script, options: Options) -> Vec<Request> {
+fn finished(binary: &Path, script: Script, options: Options) -> Vec<ReceivedRequest> {
     let steps = script.len() + 5;
     let model = FakeModel::start(script, options);
     run(&Lathe::new(binary), &model, steps).run().expect_code(0);
@@ -175,8 +175,8 @@ fn finished(binary: &Path, script: Script, options: Options) -> Vec<Request> {
 }
 
 /// Steps that were refused would be quick: every command must have run.
-fn check_results(requests: &[Request]) {
-    let messages = requests.last().map(Request::messages).unwrap_or_default();
+fn check_results(requests: &[ReceivedRequest]) {
+    let messages = requests.last().map(ReceivedRequest::messages).unwrap_or_default();
     let ran = messages
         .iter()
         .filter(|message| message["role"] == "tool")
@@ -186,14 +186,14 @@ fn check_results(requests: &[Request]) {
 }
 
 /// From the end of each answer to the arrival of the next request.
-fn gaps(requests: &[Request], arrival: impl Fn(&Request) -> Instant) -> Vec<Duration> {
+fn gaps(requests: &[ReceivedRequest], arrival: impl Fn(&ReceivedRequest) -> Instant) -> Vec<Duration> {
     requests
         .windows(2)
         .map(|pair| arrival(&pair[1]) - pair[0].answered_at.expect("the answer was sent"))
         .collect()
 }
 
-/// How long `length` bytes take from one end of a kept connection to the other.
+/// The time that `length` bytes take from one end of an open connection to the other.
 fn loopback(length: usize, times: usize) -> Vec<Duration> {
     let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
     let address = listener.local_addr().expect("a bound listener has an address");

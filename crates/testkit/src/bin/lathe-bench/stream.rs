@@ -1,15 +1,15 @@
-//! How quickly words arrive on the screen, and what reading them costs.
+//! The delay of words on the screen, and the cost of reading them.
 
 use std::io::Read;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use lathe_testkit::{Answer, FakeModel, Fault, Lathe, Options, Script, done, say};
+use lathe_testkit::{FakeAnswer, FakeModel, Fault, Lathe, Options, Script, done, say};
 
 use super::Effort;
 use super::samples::Samples;
-use super::table::{Goal, Table, ms};
+use super::table::{Goal, BenchTable, ms};
 
 /// Tokens of the long answer. At 10,000 a second that is ten seconds of streaming.
 const TOKENS: usize = 100_000;
@@ -17,13 +17,13 @@ const TOKENS: usize = 100_000;
 const SHARE: f64 = 0.05;
 const SPEED: f64 = 10_000.0;
 
-pub fn measure(binary: &Path, effort: &Effort, table: &mut Table) {
+pub fn measure(binary: &Path, effort: &Effort, table: &mut BenchTable) {
     first_word(binary, effort, table);
     reading(binary, table);
 }
 
 /// From the write of the first words to their arrival on standard output.
-fn first_word(binary: &Path, effort: &Effort, table: &mut Table) {
+fn first_word(binary: &Path, effort: &Effort, table: &mut BenchTable) {
     eprintln!("first words, {} times", effort.runs);
     let mut samples = Samples::default();
     for _ in 0..effort.runs {
@@ -66,17 +66,17 @@ trait CallDone {
     fn call_done(self) -> Self;
 }
 
-impl CallDone for Answer {
+impl CallDone for FakeAnswer {
     fn call_done(self) -> Self {
         self.call("c1", "task_done", serde_json::json!({ "summary": "ok" }))
     }
 }
 
-/// Processor time for a long answer in small pieces, screen included, beside a short one.
-fn reading(binary: &Path, table: &mut Table) {
+/// Processor time of a long answer in small pieces, screen included, compared with a short one.
+fn reading(binary: &Path, table: &mut BenchTable) {
     eprintln!("an answer of {TOKENS} tokens");
     // A block of sixteen letters goes out in four pieces, each about a token.
-    let long = (0..TOKENS / 4).fold(Answer::new(Vec::new()), |answer, _| answer.say("tok tok tok tok "));
+    let long = (0..TOKENS / 4).fold(FakeAnswer::new(Vec::new()), |answer, _| answer.say("tok tok tok tok "));
     let (long, short) = (processor_time(binary, long), processor_time(binary, say("tok")));
     let spent = long.saturating_sub(short);
     let allowed = Duration::from_secs_f64(TOKENS as f64 / SPEED * SHARE);
@@ -90,7 +90,7 @@ fn reading(binary: &Path, table: &mut Table) {
     );
 }
 
-fn processor_time(binary: &Path, answer: Answer) -> Duration {
+fn processor_time(binary: &Path, answer: FakeAnswer) -> Duration {
     // The text ends a turn without a call, so a reminder follows; then the model is held up, and the clock is read.
     let last = done("ok").fails(1, Fault::SilenceFirst(Duration::from_secs(2)));
     let model = FakeModel::serving(Script::new().answer(answer).answer(last));

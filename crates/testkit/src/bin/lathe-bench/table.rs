@@ -7,16 +7,16 @@ use super::samples::Samples;
 const HEAD: [&str; 8] = ["what", "p50", "p95", "beside", "p50", "ratio", "goal", ""];
 
 #[derive(Debug, Default)]
-pub struct Table {
+pub struct BenchTable {
     rows: Vec<[String; 8]>,
     notes: Vec<String>,
-    /// The measured value of each row that has one: seconds for a time, else a count.
-    values: Vec<Value>,
+    /// The measured value of each row that has one: seconds for a time, a count otherwise.
+    values: Vec<BenchValue>,
 }
 
-/// What one row measured, for a comparison of two programs.
+/// The value of one row, for a comparison of two programs.
 #[derive(Debug, Clone)]
-pub struct Value {
+pub struct BenchValue {
     pub what: String,
     pub unit: Unit,
     pub amount: f64,
@@ -28,21 +28,21 @@ pub enum Unit {
     Count,
 }
 
-/// What a time is held against.
+/// The goal of a time.
 pub enum Goal {
-    /// At most this many times what was measured beside.
+    /// At most this many times the reference.
     Ratio(f64),
     /// At most this long.
     Time(Duration),
-    /// At most what was measured beside, which was expected to be about this long.
+    /// At most the reference, which was expected to take about this long.
     Beside(Duration),
 }
 
-impl Table {
-    /// A time and what was measured beside it.
+impl BenchTable {
+    /// A time and its reference.
     pub fn time(&mut self, what: &str, samples: &Samples, beside: (&str, Duration), goal: &Goal) {
         let median = samples.median();
-        self.values.push(Value { what: what.to_owned(), unit: Unit::Seconds, amount: median.as_secs_f64() });
+        self.values.push(BenchValue { what: what.to_owned(), unit: Unit::Seconds, amount: median.as_secs_f64() });
         let ratio = median.as_secs_f64() / beside.1.as_secs_f64();
         let (goal, met) = match goal {
             Goal::Ratio(limit) => (format!("ratio {limit}"), Some(ratio <= *limit)),
@@ -84,11 +84,11 @@ impl Table {
 
     /// A count that only a comparison shows.
     pub fn count(&mut self, what: &str, amount: u64) {
-        self.values.push(Value { what: what.to_owned(), unit: Unit::Count, amount: amount as f64 });
+        self.values.push(BenchValue { what: what.to_owned(), unit: Unit::Count, amount: amount as f64 });
     }
 
     /// Returns what was measured so far.
-    pub fn values(&self) -> &[Value] {
+    pub fn values(&self) -> &[BenchValue] {
         &self.values
     }
 

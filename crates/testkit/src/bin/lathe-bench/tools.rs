@@ -1,4 +1,5 @@
-//! What the tools cost: searching beside ripgrep, editing beside the bare writes, and knowing what shell lines changed.
+//! The cost of the tools: searching compared with ripgrep, editing compared with the bare writes, and finding what
+//! shell lines changed.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,14 +11,14 @@ use serde_json::{Value, json};
 
 use super::Effort;
 use super::samples::{Samples, time_program};
-use super::table::{Goal, Table};
+use super::table::{Goal, BenchTable};
 
 /// Files of the tree whose changes are watched.
 const FILES: usize = 50_000;
 /// Lines or edits of one run.
 const CALLS: usize = 20;
 
-pub fn measure(binary: &Path, effort: &Effort, table: &mut Table) {
+pub fn measure(binary: &Path, effort: &Effort, table: &mut BenchTable) {
     search(binary, effort, table);
     tracking(binary, table);
     window(binary, effort, table);
@@ -38,7 +39,7 @@ fn real_tree() -> Option<PathBuf> {
     std::fs::read_dir(registry).ok()?.flatten().map(|entry| entry.path()).find(|path| path.is_dir())
 }
 
-fn search(binary: &Path, effort: &Effort, table: &mut Table) {
+fn search(binary: &Path, effort: &Effort, table: &mut BenchTable) {
     let Some(tree) = real_tree() else {
         return table.note("no sources of dependencies here: search was not measured".to_owned());
     };
@@ -79,7 +80,7 @@ fn search(binary: &Path, effort: &Effort, table: &mut Table) {
 }
 
 /// The first lines of a file of 1 GB.
-fn window(binary: &Path, effort: &Effort, table: &mut Table) {
+fn window(binary: &Path, effort: &Effort, table: &mut BenchTable) {
     eprintln!("a window of a file of 1 GB");
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("big.txt");
@@ -107,7 +108,7 @@ fn window(binary: &Path, effort: &Effort, table: &mut Table) {
     );
 }
 
-/// How long the calls of a run took, in milliseconds.
+/// The time of the calls of a run, in milliseconds.
 fn calls(binary: &Path, folder: &Path, script: Script) -> Vec<f64> {
     let model =
         FakeModel::start(script.answer(done("ok")), Options { keep_bodies: false, ..Options::default() });
@@ -133,7 +134,7 @@ fn samples(values: &[f64]) -> Samples {
 }
 
 /// A line that changes one file, in a tree of 50,000 and in one of ten; and the first line, which waits until all is secured.
-fn tracking(binary: &Path, table: &mut Table) {
+fn tracking(binary: &Path, table: &mut BenchTable) {
     eprintln!("shell lines in a tree of {FILES} files");
     let lines = || {
         Script::repeat(CALLS, |k| {

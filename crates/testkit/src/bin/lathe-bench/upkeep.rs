@@ -1,4 +1,4 @@
-//! What is done beside a run, and over many of them.
+//! The cost of work next to a run, and over many runs.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,14 +9,14 @@ use serde_json::json;
 
 use super::Effort;
 use super::samples::{Samples, time_program};
-use super::table::{Goal, Table};
+use super::table::{Goal, BenchTable};
 
 const STEPS: usize = 200;
-/// A model that is quicker than any real one: what is written beside it shows all the more.
+/// A model that is quicker than any real one, so the cost of writing next to it shows all the more.
 const ANSWER: Duration = Duration::from_millis(10);
 const SESSIONS: usize = 1000;
 
-pub fn measure(binary: &Path, effort: &Effort, table: &mut Table) {
+pub fn measure(binary: &Path, effort: &Effort, table: &mut BenchTable) {
     trajectory(binary, effort, table);
     if effort.series > 1 {
         sessions(binary, effort, table);
@@ -24,7 +24,7 @@ pub fn measure(binary: &Path, effort: &Effort, table: &mut Table) {
 }
 
 /// A trajectory costs the run under a fiftieth.
-fn trajectory(binary: &Path, effort: &Effort, table: &mut Table) {
+fn trajectory(binary: &Path, effort: &Effort, table: &mut BenchTable) {
     eprintln!("runs of {STEPS} steps with and without a trajectory, {} times", effort.series);
     let script = Script::repeat(STEPS, |k| {
         call(&format!("call_{k}"), "bash", json!({ "command": "head -c 2000 /dev/zero | tr '\\0' x" }))
@@ -49,7 +49,7 @@ fn trajectory(binary: &Path, effort: &Effort, table: &mut Table) {
     );
 }
 
-fn sessions(binary: &Path, effort: &Effort, table: &mut Table) {
+fn sessions(binary: &Path, effort: &Effort, table: &mut BenchTable) {
     eprintln!("{SESSIONS} sessions");
     let model = FakeModel::start(
         Script::new().answer(done("ok")),

@@ -1,27 +1,27 @@
 //! Questions to the user.
 
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, Effects, Kind, Lane, Question, QuestionKind, QuestionOption};
+use lathe_protocol::{BoxFuture, Effects, ToolKind, Lane, Question, QuestionKind, QuestionOption};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::built_in::BuiltIn;
-use crate::call::{CommandForm, FaceForm, Ground, Parameters, TypedCall};
-use crate::commands::Command;
-use crate::face::Face;
+use crate::call::{CommandWords, FaceArguments, BuildContext, Parameters, TypedCall};
+use crate::commands::AgentCommand;
+use crate::faces::Face;
 use crate::outcome::{Data, Outcome};
 use crate::problem::Problem;
 use crate::tool::{Invocation, RunContext};
 
 pub(crate) const ID: &str = "ask";
 
-/// The tool in the list of all.
+/// The tool in the list of built-in tools.
 pub(crate) static TOOL: BuiltIn = BuiltIn {
-    face: Some(Face::lathe::<LatheArguments>("ask_user", "Ask", Kind::Communicate, include_str!("lathe.md"))),
+    face: Some(Face::lathe::<AskArguments>("ask_user", "Ask", ToolKind::Communicate, include_str!("lathe.md"))),
     command: Some(
-        Command::of::<Words>("ask", ID, Kind::Communicate, "Ask the user a question; the answer is printed.")
-            .or(&["ask_user"])
-            .reading(&["question"], Some("options"))
+        AgentCommand::of::<AskWords>("ask", ID, ToolKind::Communicate, "Ask the user a question; the answer is printed.")
+            .with_aliases(&["ask_user"])
+            .with_positions(&["question"], Some("options"))
             .input("question"),
     ),
     only_if: None,
@@ -29,7 +29,7 @@ pub(crate) static TOOL: BuiltIn = BuiltIn {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct LatheArguments {
+pub(crate) struct AskArguments {
     /// The question, with all the user must know to answer it.
     question: String,
     /// Two to four answers to choose from, if there are such.
@@ -37,7 +37,7 @@ pub(crate) struct LatheArguments {
     options: Option<Vec<String>>,
 }
 
-impl FaceForm for LatheArguments {
+impl FaceArguments for AskArguments {
     fn call(self) -> Result<TypedCall, Problem> {
         let labels = self.options.unwrap_or_default();
         let kind = if labels.is_empty() { QuestionKind::Text } else { QuestionKind::Choice };
@@ -50,37 +50,37 @@ impl FaceForm for LatheArguments {
             multi_select: false,
             placeholder: String::new(),
         };
-        Ok(TypedCall::new(Arguments { questions: vec![question] }))
+        Ok(TypedCall::new(AskParameters { questions: vec![question] }))
     }
 }
 
 /// The parameters of the tool, made by a face.
 #[derive(Serialize)]
-pub(crate) struct Arguments {
+pub(crate) struct AskParameters {
     pub(crate) questions: Vec<Question>,
 }
 
 /// The words of the command in the shell.
 #[derive(Deserialize, JsonSchema)]
-struct Words {
+struct AskWords {
     /// The question, with all the user must know to answer it.
     question: String,
     /// Two to four answers to choose from, if there are such.
     options: Option<Vec<String>>,
 }
 
-impl CommandForm for Words {
+impl CommandWords for AskWords {
     fn calls(self) -> Result<Vec<TypedCall>, Problem> {
         let Self { question, options } = self;
-        LatheArguments { question, options }.calls()
+        AskArguments { question, options }.calls()
     }
 }
 
-impl Parameters for Arguments {
+impl Parameters for AskParameters {
     const TOOL: &'static str = ID;
 
-    fn invocation(self, _: &Ground<'_>) -> Result<Box<dyn Invocation>, Problem> {
-        let Arguments { questions } = self;
+    fn invocation(self, _: &BuildContext<'_>) -> Result<Box<dyn Invocation>, Problem> {
+        let AskParameters { questions } = self;
         if questions.is_empty() || questions.len() > 4 {
             return Err(Problem::Arguments("questions: give 1 to 4".to_owned()));
         }
@@ -115,7 +115,7 @@ impl Invocation for Ask {
         Lane::Alone
     }
 
-    fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
+    fn run(self: Box<Self>, _: Permit, context: RunContext) -> BoxFuture<'static, Outcome> {
         Box::pin(async move {
             let Some(asker) = &context.asker else {
                 return Err(Problem::Nobody).into();

@@ -1,22 +1,23 @@
-//! A line that is nothing but one literal agent command needs no bash: it is run here, and nobody can tell.
+//! The fast path for a line that is nothing but one literal agent command: it needs no bash and runs here, with the
+//! same result.
 //!
-//! That holds only as long as the names mean in bash what they mean here, so a session in which a line may have changed
-//! that (functions, aliases, PATH, options) goes through bash from then on. The judgement is by words in the text and may
-//! err on the side of bash only.
+//! That holds only as long as command names mean in bash what they mean here, so a session in which a line may have
+//! changed that (functions, aliases, PATH, options) goes through bash from then on. The test looks for words in the
+//! text and may err on the side of bash only.
 
-/// Words by which a line may change what a later line means. A descriptor, a folder or a variable does not.
+/// Words by which a line may change the meaning of a later line. A descriptor, a folder or a variable does not.
 const CHANGES: [&str; 22] = [
     "alias", "function", "()", "PATH", "hash", "enable", "source", ". ", "eval", "exec", "set", "shopt",
     "trap", "umask", "exit", "return", "builtin", "command", "ulimit", "$'", "POSIX", "BASH",
 ];
 
-/// Whether a line leaves the names of commands as they were.
+/// Tells whether a line leaves the names of commands as they were.
 pub(crate) fn leaves_names(line: &str) -> bool {
     !CHANGES.iter().any(|word| line.contains(word))
 }
 
-/// The words of a line that bash would take as just these, with nothing to expand and nothing to chain.
-pub(crate) fn literal(line: &str) -> Option<Vec<String>> {
+/// The words of a line that bash would take literally, with nothing to expand and nothing to chain.
+pub(crate) fn literal_words(line: &str) -> Option<Vec<String>> {
     let line = line.strip_suffix('\n').unwrap_or(line);
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -44,7 +45,7 @@ pub(crate) fn literal(line: &str) -> Option<Vec<String>> {
                 }
             }
             _ if c.is_alphanumeric() || "/._-,:@%+".contains(c) => word.get_or_insert_default().push(c),
-            // An assignment before the command, or a value: only the latter is harmless.
+            // An assignment before the command, or a value after it: only the latter is harmless.
             '=' if !words.is_empty() => word.get_or_insert_default().push(c),
             _ => return None,
         }
@@ -88,7 +89,7 @@ mod tests {
             ("! view a", None),
         ] {
             let expected = expected.map(|words| words.into_iter().map(str::to_owned).collect::<Vec<_>>());
-            assert_eq!(literal(line), expected, "{line:?}");
+            assert_eq!(literal_words(line), expected, "{line:?}");
         }
     }
 

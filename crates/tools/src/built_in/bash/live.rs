@@ -1,4 +1,4 @@
-//! Output shown while it appears.
+//! Live output, shown while it appears.
 
 use lathe_protocol::OutputStream;
 use lathe_redact::Stream as Clean;
@@ -7,9 +7,9 @@ use tokio::sync::mpsc;
 
 use crate::tool::RunContext;
 
-/// Shows chunks until the command has ended: secrets taken out, characters whole, also where chunks cut them in two.
+/// Shows chunks until the command has ended, redacted and with whole characters, even where chunks cut them in two.
 pub(super) async fn forward(mut chunks: mpsc::Receiver<LiveChunk>, context: &RunContext) {
-    let stream = |kind| Shown { kind, clean: context.services.redactor.stream(), rest: Vec::new(), context };
+    let stream = |kind| LiveStream { kind, clean: context.services.redactor.stream(), rest: Vec::new(), context };
     let (mut out, mut err) = (stream(OutputStream::Stdout), stream(OutputStream::Stderr));
     while let Some(chunk) = chunks.recv().await {
         match chunk.stream {
@@ -21,15 +21,15 @@ pub(super) async fn forward(mut chunks: mpsc::Receiver<LiveChunk>, context: &Run
     err.finish();
 }
 
-struct Shown<'a> {
+struct LiveStream<'a> {
     kind: OutputStream,
     clean: Clean<'a>,
-    /// The beginning of a character.
+    /// The beginning of an incomplete character.
     rest: Vec<u8>,
     context: &'a RunContext,
 }
 
-impl Shown<'_> {
+impl LiveStream<'_> {
     fn push(&mut self, bytes: &[u8]) {
         let clean = self.clean.push(bytes);
         self.rest.extend(clean);

@@ -1,13 +1,14 @@
-//! Variables of a line whose values its text says: `for i in 1 2; do echo $i > n$i; done`.
+//! Variables of a line whose values are in its text: `for i in 1 2; do echo $i > n$i; done`.
 //!
-//! Only the simplest loops are known, with literal values. Wherever the variable might have another value, nothing is known.
+//! Only the simplest loops are understood, with literal values. A variable that might have another value counts as
+//! unknown.
 
 use std::collections::BTreeMap;
 
 /// Values that a loop may name.
 const MOST: usize = 1000;
 
-/// Text that may give a variable another value, or hide a loop from this look.
+/// Text that may give a variable another value, or hide a loop from this parser.
 const DOUBTFUL: [&str; 18] = [
     "read ",
     "let ",
@@ -31,9 +32,9 @@ const DOUBTFUL: [&str; 18] = [
 
 /// Variables with all the values that they can have.
 #[derive(Debug, Default)]
-pub(super) struct Loops(BTreeMap<String, Vec<String>>);
+pub(super) struct LoopVariables(BTreeMap<String, Vec<String>>);
 
-impl Loops {
+impl LoopVariables {
     /// The loops in the text of a line.
     pub(super) fn of(text: &str) -> Self {
         let mut found = BTreeMap::new();
@@ -42,7 +43,7 @@ impl Loops {
         }
         for (at, _) in text.match_indices("for ") {
             let (before, rest) = text.split_at(at);
-            // Inside quotes, a comment or a substitution it is another thing.
+            // Inside quotes, a comment or a substitution it has another meaning.
             if before.contains(['"', '#', '`', '(', '{']) || !is_command_position(before) {
                 continue;
             }
@@ -58,13 +59,13 @@ impl Loops {
         Self(found)
     }
 
-    /// Tells whether a word holds something whose value is not known.
+    /// Tells whether a word contains something whose value is unknown.
     pub(super) fn is_open(&self, word: &str) -> bool {
         self.values(word).iter().any(|value| value.contains(['$', '`', '…']))
             || (word.starts_with('$') && self.values(word).iter().any(|value| value.starts_with('-')))
     }
 
-    /// Everything that a word can come to.
+    /// Every value that a word can have.
     pub(super) fn values(&self, word: &str) -> Vec<String> {
         let mut all = vec![word.to_owned()];
         for (name, values) in &self.0 {
@@ -89,7 +90,7 @@ fn is_command_position(before: &str) -> bool {
         || before.ends_with(";do")
 }
 
-/// The variable and the values of a loop whose text begins here.
+/// The variable and the values of the loop that this text begins with.
 fn head(text: &str) -> Option<(String, Vec<String>)> {
     let end = text.find([';', '\n'])?;
     let mut words = text.get(..end)?.split_whitespace().skip(1);
@@ -121,7 +122,7 @@ fn mentions(word: &str, name: &str) -> bool {
     put(word, name, "") != word
 }
 
-/// A word with the value in the place of `$name` and `${name}`.
+/// A word with `$name` and `${name}` replaced by the value.
 fn put(word: &str, name: &str, value: &str) -> String {
     let word = word.replace(&format!("${{{name}}}"), value);
     let mut out = String::new();
@@ -152,7 +153,7 @@ mod tests {
             ("for i in a; do for j in b c; do echo > $i$j; done; done", "$i$j", &["ab", "ac"]),
             ("for i in 1; do echo > $item; done", "$item", &["$item"]),
         ] {
-            assert_eq!(Loops::of(line).values(word), expected, "{line}");
+            assert_eq!(LoopVariables::of(line).values(word), expected, "{line}");
         }
     }
 
@@ -168,9 +169,9 @@ mod tests {
             "for i in 1; do :; done; for i in *; do echo > $i; done",
             "# for\nx; echo > $i",
         ] {
-            assert_eq!(Loops::of(line).values("$i"), ["$i"], "{line}");
-            assert!(Loops::of(line).is_open("$i"), "{line}");
+            assert_eq!(LoopVariables::of(line).values("$i"), ["$i"], "{line}");
+            assert!(LoopVariables::of(line).is_open("$i"), "{line}");
         }
-        assert!(Loops::of("for i in -rf x; do rm $i; done").is_open("$i"), "an option");
+        assert!(LoopVariables::of("for i in -rf x; do rm $i; done").is_open("$i"), "an option");
     }
 }

@@ -1,14 +1,14 @@
-//! One real bash for the whole session.
+//! The `bash` tool: one real bash for the whole session.
 
 mod fast;
-mod late;
+mod background;
 mod live;
 mod loops;
-mod named;
-mod one;
+mod written_names;
+mod one_tool;
 mod others;
-mod person;
-mod printed;
+mod user_line;
+mod captured;
 mod restart;
 
 use std::ffi::OsString;
@@ -19,41 +19,41 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use lathe_changes::{Compared, TreeChange};
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, Effects, Kind, ToolErrorKind};
+use lathe_protocol::{BoxFuture, Effects, ToolKind, ToolErrorKind};
 use lathe_shell::{
-    CommandCall, CommandHost as _, CommandIo, Deadline, Input, LineClock, LineEnd, LineExit, LineLimits,
-    LiveChunk, Output, Said, Shell, ShellError,
+    CommandCall, CommandHost as _, CommandIo, Deadline, InputSource, LineClock, LineEnd, LineExit, LineLimits,
+    LiveChunk, OutputTarget, HostMessage, Shell, ShellError,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
-use self::others::Certain;
+use self::others::CertainWrites;
 use self::restart::Restart;
 use crate::built_in::BuiltIn;
-use crate::call::{Ground, Parameters};
+use crate::call::{BuildContext, Parameters};
 use crate::commands::{AgentCommands, LineContext};
-use crate::face::Face;
+use crate::faces::Face;
 use crate::outcome::{Data, Outcome, ShellData};
 use crate::outputs;
 use crate::preview::Preview;
 use crate::problem::Problem;
-use crate::secure;
+use crate::line::secure;
 use crate::tool::{Invocation, RunContext, ShellLine};
 
-pub(crate) use late::LeftLine;
-pub use late::{LateChanges, ran_in_background};
-pub(crate) use one::{ONE, category, not_json, unknown_tool};
+pub(crate) use background::LineWithProcesses;
+pub use background::{LateChanges, background_event};
+pub(crate) use one_tool::{ONE_TOOL, category, not_json, unknown_tool};
 pub use others::writes_only_what_it_names;
-pub use person::{PersonLine, run_line};
-pub(crate) use printed::{Printed, shares};
+pub use user_line::{UserLineOutcome, run_line};
+pub(crate) use captured::{CapturedStream, split_cap};
 
 pub(crate) const ID: &str = "bash";
 
 /// The tool in the list of all.
 pub(crate) static TOOL: BuiltIn = BuiltIn {
     face: Some(
-        Face::lathe::<Arguments>("bash", "Shell", Kind::Execute, include_str!("lathe.md")).capped(30_000),
+        Face::lathe::<BashParameters>("bash", "Shell", ToolKind::Execute, include_str!("lathe.md")).with_cap(30_000),
     ),
     command: None,
     only_if: None,
@@ -62,12 +62,12 @@ pub(crate) static TOOL: BuiltIn = BuiltIn {
 /// Bytes kept of each stream of one command.
 const KEEP: u64 = 64 << 20;
 
-/// Seconds a call may ask for at most.
+/// The most seconds that a call may ask for.
 const LONGEST: u32 = 3600;
 
 #[derive(Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Arguments {
+pub(crate) struct BashParameters {
     /// The command: any bash, also several lines.
     #[serde(default)]
     pub(crate) command: Option<String>,
@@ -84,11 +84,11 @@ pub(crate) struct Arguments {
     pub(crate) folder: Option<String>,
 }
 
-impl Parameters for Arguments {
+impl Parameters for BashParameters {
     const TOOL: &'static str = ID;
 
-    fn invocation(self, _: &Ground<'_>) -> Result<Box<dyn Invocation>, Problem> {
-        let Arguments { command, timeout, restart, folder } = self;
+    fn invocation(self, _: &BuildContext<'_>) -> Result<Box<dyn Invocation>, Problem> {
+        let BashParameters { command, timeout, restart, folder } = self;
         let fresh = restart.unwrap_or(false);
         let command = command.filter(|command| !command.trim().is_empty());
         if fresh && command.is_none() {
@@ -96,52 +96,52 @@ impl Parameters for Arguments {
         }
         let command = command.ok_or(Problem::NoCommand)?;
         let line = match &folder {
-            Some(folder) => format!("(cd -P -- {} || exit\n{command}\n)", quoted(folder)),
+            Some(folder) => format!("(cd -P -- {} || exit\n{command}\n)", quote(folder)),
             None => command.clone(),
         };
-        Ok(Box::new(Line { command, line, folder, timeout, fresh }))
+        Ok(Box::new(RunLine { command, line, folder, timeout, fresh }))
     }
 }
 
-/// What a shell line may do is not understood yet, so it may do anything.
-fn opaque() -> Effects {
+/// The effects of a shell line are not known here, so it may do anything.
+fn opaque_effects() -> Effects {
     Effects { opaque: true, ..Effects::default() }
 }
 
-struct Line {
-    /// As the model gave it.
+struct RunLine {
+    /// The command as the model gave it.
     command: String,
-    /// As it is run.
+    /// The line that runs.
     line: String,
-    /// Where it is run, if not where the shell is.
+    /// The folder it runs in, if not the shell's own.
     folder: Option<String>,
-    /// The seconds that were asked for.
+    /// The seconds that the call asked for.
     timeout: Option<u32>,
-    /// It is run in a new shell.
+    /// True if it runs in a new shell.
     fresh: bool,
 }
 
-impl Invocation for Line {
+impl Invocation for RunLine {
     fn describe(&self) -> String {
         self.command.clone()
     }
 
     fn effects(&self) -> Effects {
-        opaque()
+        opaque_effects()
     }
 
     fn line(&self) -> Option<ShellLine> {
         Some(ShellLine { text: self.command.clone(), folder: self.folder.clone() })
     }
 
-    fn preview<'a>(&'a self, context: &'a RunContext) -> Boxed<'a, Result<Preview, Problem>> {
+    fn preview<'a>(&'a self, context: &'a RunContext) -> BoxFuture<'a, Result<Preview, Problem>> {
         Box::pin(async move {
             self.check_folder(context).await?;
             Ok(Preview::Exec { command: self.command.clone() })
         })
     }
 
-    fn run(self: Box<Self>, permit: Permit, context: RunContext) -> Boxed<'static, Outcome> {
+    fn run(self: Box<Self>, permit: Permit, context: RunContext) -> BoxFuture<'static, Outcome> {
         Box::pin(async move {
             if let Err(problem) = self.check_folder(&context).await {
                 return Err(problem).into();
@@ -149,25 +149,25 @@ impl Invocation for Line {
             if self.fresh
                 && let Err(error) = context.services.restart_shell().await
             {
-                return Err(problem(error)).into();
+                return Err(shell_problem(error)).into();
             }
-            let line = Arc::new(LineContext::new(context.clone(), permit.granted().clone()));
+            let line = Arc::new(LineContext::new(context.clone(), permit.approved_effects().clone()));
             context.services.begin_line(Arc::clone(&line));
-            match self.direct(&context).await {
+            match self.run_without_bash(&context).await {
                 Some(data) => Outcome {
                     changes: line.take_changes(),
                     seen: line.take_seen(),
                     attached: line.take_attached(),
                     ..data.map(Data::Shell).into()
                 },
-                None => self.tracked(&context, &line).await,
+                None => self.run_tracked(&context, &line).await,
             }
         })
     }
 }
 
-/// The guard's word, as the model hears it.
-fn denied(reason: &str) -> Result<Data, Problem> {
+/// The guard's refusal, worded for the model.
+fn policy_denial(reason: &str) -> Result<Data, Problem> {
     let message = format!("Tool execution denied by policy. {reason}");
     Err(Problem::Foreign { kind: ToolErrorKind::PolicyViolation, message })
 }
@@ -175,7 +175,7 @@ fn denied(reason: &str) -> Result<Data, Problem> {
 /// Paths of one line that are named as not undoable.
 const NAMED: usize = 20;
 
-impl Line {
+impl RunLine {
     /// Refuses a folder that is not in the workspace.
     async fn check_folder(&self, context: &RunContext) -> Result<(), Problem> {
         let Some(folder) = &self.folder else { return Ok(()) };
@@ -190,29 +190,29 @@ impl Line {
         Err(Problem::Schema(format!("Directory '{}' {why}", place.display())))
     }
 
-    /// The line, with what it changed in the tree.
-    async fn tracked(&self, context: &RunContext, line: &LineContext) -> Outcome {
+    /// Runs the line, and finds its changes in the tree.
+    async fn run_tracked(&self, context: &RunContext, line: &LineContext) -> Outcome {
         let tracking = &context.services.tracking;
         let cwd = context.services.inside_cwd().unwrap_or_default();
         let cwd = self.folder.as_ref().map_or_else(|| cwd.clone(), |folder| cwd.join(folder));
         let here = context.services.workspace.host(&cwd);
         if !tracking.is_sparing() {
-            // A line that could destroy something for good is not run.
-            if tracking.before(context.call.as_str()).await.is_err() {
+            // A line whose losses could not be undone is not run.
+            if tracking.begin_line(context.call.as_str()).await.is_err() {
                 return Err(Problem::NoSpace(context.services.plan.home.clone())).into();
             }
         }
-        let secured = match secure::before(context, &self.command, here.as_deref()).await {
+        let secured = match secure::secure_line(context, &self.command, here.as_deref()).await {
             Ok(secured) => secured,
             Err(reason) => {
-                tracking.called_off().await;
-                return denied(&reason).into();
+                tracking.cancel_line().await;
+                return policy_denial(&reason).into();
             }
         };
         let tracked = !tracking.is_sparing() || secured.needs_tracking();
         let had_jobs = tracking.has_left_running();
         let data =
-            self.line(context).await.map(|data| Data::Shell(ShellData { untraced: line.untraced(), ..data }));
+            self.run_in_shell(context).await.map(|data| Data::Shell(ShellData { untraced: line.untraced(), ..data }));
         let mut outcome = Outcome::from(data);
         line.end();
         outcome.seen = line.take_seen();
@@ -222,27 +222,28 @@ impl Line {
             _ => (0, false),
         };
         let aside = tracking.set_programs_aside(running).await;
-        let broken = tracking.broken().await;
+        let broken = tracking.broken_repositories().await;
         let (compared, written) = match tracked {
-            true => tracking.after(&broken).await,
+            true => tracking.end_line(&broken).await,
             false => (Ok(Compared::default()), Vec::new()),
         };
         let own = line.take_changes();
-        // A session writes changes down by itself.
+        // A session records the changes by itself.
         let unknown =
             compared.as_ref().ok().filter(|_| tracking.is_sparing()).map(|found| found.changes.clone());
         let unknown = unknown.unwrap_or_default();
         let kept = match left {
             true => {
-                let line = LeftLine::new(context, self.command.clone(), cwd.clone());
+                let line = LineWithProcesses::new(context, self.command.clone(), cwd.clone());
                 line.keep(secured, unknown, broken.clone()).await
             }
-            false => secure::after(secured, context, unknown, broken.clone()).await,
+            false => secure::finish_line(secured, context, unknown, broken.clone()).await,
         };
         match compared {
             Ok(mut compared) => {
-                outcome.others = self.others(context, &cwd, &mut compared.changes, &written, had_jobs).await;
-                // What the look at the tree cannot take back, or did not look for, the commands themselves can.
+                outcome.others = self.take_foreign_changes(context, &cwd, &mut compared.changes, &written, had_jobs).await;
+                // Changes that the scan of the tree cannot undo, or did not look for, can be undone by the commands'
+                // own records.
                 let known =
                     |change: &TreeChange| compared.changes.iter().any(|known| known.path == change.path);
                 let lost =
@@ -273,15 +274,16 @@ impl Line {
             }
         }
         outcome.not_undoable.extend(not_kept);
-        outcome.broken = secure::told(&broken, kept.as_ref());
-        outcome.broken.extend(aside.iter().map(secure::told_aside));
+        outcome.broken = secure::broken_notes(&broken, kept.as_ref());
+        outcome.broken.extend(aside.iter().map(secure::aside_note));
         outcome.kept = kept.map(|kept| kept.id);
         outcome.attached = line.take_attached();
         outcome
     }
 
-    /// Takes out what somebody else changed while the line ran, as far as its text is certain about its own doings.
-    async fn others(
+    /// Removes from `changes` what others changed while the line ran, as far as the text of the line is certain about
+    /// its own writes.
+    async fn take_foreign_changes(
         &self,
         context: &RunContext,
         cwd: &Path,
@@ -289,44 +291,45 @@ impl Line {
         own: &[PathBuf],
         had_jobs: bool,
     ) -> Vec<String> {
-        // Processes that an earlier line left are the session's doing too.
+        // Processes that an earlier line left belong to the session too.
         if changes.is_empty() || had_jobs {
             return Vec::new();
         }
         let line = ShellLine { text: self.command.clone(), folder: self.folder.clone() };
-        let Some(certain) = Certain::of(&context.judge.line(&line).each, &self.command) else {
+        let Some(certain) = CertainWrites::of(&context.call_gate.decide_line(&line).each, &self.command) else {
             return Vec::new();
         };
         let is_all_ours = certain.accounts_for(changes, own);
-        if is_all_ours || certain.leads_on(changes, cwd) || certain.starts_more(cwd) {
+        if is_all_ours || certain.leads_outside(changes, cwd) || certain.starts_more(cwd) {
             return Vec::new();
         }
-        // Through another way to a file a line writes what it does not name.
+        // Through another name of a file, a line writes a file that it does not name.
         if context.services.tracking.is_alias(&certain.last_names()).await {
             return Vec::new();
         }
-        let others = certain.others(changes, own);
+        let others = certain.take_foreign(changes, own);
         others.iter().map(|path| path.display().to_string()).collect()
     }
 
-    /// One literal agent command, run without bash.
-    async fn direct(&self, context: &RunContext) -> Option<Result<ShellData, Problem>> {
+    /// Runs one literal agent command without bash, if the line is one.
+    async fn run_without_bash(&self, context: &RunContext) -> Option<Result<ShellData, Problem>> {
         let services = &context.services;
         let commands = services.commands()?;
         let plain = services.names_are_plain();
         if !fast::leaves_names(&self.line) {
-            services.names_changed();
+            services.mark_names_changed();
         }
-        let words = fast::literal(&self.line).filter(|_| plain)?;
+        let words = fast::literal_words(&self.line).filter(|_| plain)?;
         let name = words.first()?;
-        // Bash has these names too, or reads them as grammar; programs of others are given its variables.
+        // Bash has these names too, or reads them as grammar. Foreign programs get the shell's variables, so field
+        // commands need bash too.
         if matches!(name.as_str(), "read" | "jobs" | "done")
             || name.contains(':')
             || !commands.names().contains(name)
         {
             return None;
         }
-        let shell = services.held_shell();
+        let shell = services.take_running_shell();
         let workspace = &services.workspace;
         let cwd = match &shell {
             Some(shell) => shell.cwd().to_owned(),
@@ -335,14 +338,14 @@ impl Line {
         let seconds = self.timeout.map_or(context.line_seconds, |asked| asked.clamp(1, LONGEST));
         let ran = run_direct(commands, words, &cwd, context, Duration::from_secs(seconds.into())).await;
         if let Ok(ran) = &ran {
-            services.ended_with(ran.exit.code());
+            services.set_last_code(ran.exit.code());
         }
         let jobs = shell.as_ref().map_or(0, Shell::job_count);
         if let Some(shell) = shell {
             services.put_shell(shell);
         }
         Some(ran.map(|ran| {
-            let clean = |bytes: Vec<u8>| Printed::of(bytes, &services.redactor);
+            let clean = |bytes: Vec<u8>| CapturedStream::of(bytes, &services.redactor);
             ShellData {
                 command: self.command.clone(),
                 ran_in: None,
@@ -359,14 +362,14 @@ impl Line {
                 seconds,
                 untraced: 0,
                 asked: self.timeout,
-                whole: outputs::file_of(context),
+                whole: outputs::output_file(context),
             }
         }))
     }
 
-    async fn line(&self, context: &RunContext) -> Result<ShellData, Problem> {
-        outputs::provide_named(context, &self.command).await;
-        let shell = context.services.take_shell().await.map_err(problem)?;
+    async fn run_in_shell(&self, context: &RunContext) -> Result<ShellData, Problem> {
+        outputs::provide_outputs_of_line(context, &self.command).await;
+        let shell = context.services.take_shell().await.map_err(shell_problem)?;
         let number = shell.next_line();
         context.services.number_line(number);
         context.services.note_options(&self.line);
@@ -374,17 +377,17 @@ impl Line {
         let before = shell.cwd().to_owned();
         let (sender, receiver) = mpsc::channel(64);
         let ((shell, ended), ()) =
-            tokio::join!(self.run_in(shell, seconds, sender, context), live::forward(receiver, context));
+            tokio::join!(self.run_shell_line(shell, seconds, sender, context), live::forward(receiver, context));
         context.services.put_shell(shell);
-        let end = ended.map_err(problem)?;
+        let end = ended.map_err(shell_problem)?;
         let redactor = Arc::clone(&context.services.redactor);
         let (stdout, stderr) = (end.stdout, end.stderr);
-        // Large output lies in a file.
-        let read = move || [&stdout, &stderr].map(|spool| Printed::take(spool, &redactor));
+        // Large output is in a file.
+        let read = move || [&stdout, &stderr].map(|spool| CapturedStream::take(spool, &redactor));
         let [stdout, stderr] = tokio::task::spawn_blocking(read)
             .await
             .map_err(|error| Problem::Shell(format!("the output could not be read back: {error}")))?;
-        let left = left_by(context, number, end.jobs).await;
+        let left = processes_left_by(context, number, end.jobs).await;
         let has_commands = context.services.commands().is_some();
         Ok(ShellData {
             command: self.command.clone(),
@@ -402,12 +405,12 @@ impl Line {
             seconds,
             untraced: 0,
             asked: self.timeout,
-            whole: outputs::file_of(context),
+            whole: outputs::output_file(context),
         })
     }
 
-    /// Takes `live` with it, so that whoever shows it knows when the command has ended.
-    async fn run_in(
+    /// Owns `live`, so that the receiver sees its end when the command has ended.
+    async fn run_shell_line(
         &self,
         mut shell: Shell,
         seconds: u32,
@@ -424,41 +427,41 @@ impl Line {
     }
 }
 
-/// The processes that a line left behind, where anything runs.
-async fn left_by(context: &RunContext, line: u64, running: usize) -> Vec<u32> {
+/// The processes that a line left running, if anything runs.
+async fn processes_left_by(context: &RunContext, line: u64, running: usize) -> Vec<u32> {
     let Some(jobs) = context.services.jobs().filter(|_| running > 0) else { return Vec::new() };
     let jobs = jobs.list().await.into_iter().filter(|job| job.id == line);
     jobs.flat_map(|job| job.pids).collect()
 }
 
-/// The process group of what a line left running: a signal to it reaches all of them.
+/// The process group of the processes that a line left running: a signal to it reaches all of them.
 fn group_of(left: &[u32]) -> Option<i32> {
     let pid = left.iter().find_map(|pid| i32::try_from(*pid).ok())?;
     nix::unistd::getpgid(Some(nix::unistd::Pid::from_raw(pid))).ok().map(nix::unistd::Pid::as_raw)
 }
 
-/// What a command came to that ran without bash.
-struct Direct {
+/// The result of a command that ran without bash.
+struct DirectRun {
     exit: LineExit,
     out: Vec<u8>,
     err: Vec<u8>,
 }
 
-/// The command, as bash would run it: nothing on its input, the session reading its output.
+/// Runs the command as bash would: with nothing on its input, and the session reading its output.
 async fn run_direct(
     commands: &AgentCommands,
     words: Vec<String>,
     cwd: &Path,
     context: &RunContext,
     limit: Duration,
-) -> Result<Direct, Problem> {
+) -> Result<DirectRun, Problem> {
     let (clock, cancel) = (LineClock::default(), context.cancel.child_token());
     let call = CommandCall {
         argv: words.into_iter().map(OsString::from).collect(),
         cwd: cwd.to_owned(),
         caller: None,
-        output: Output::Session,
-        input: Input::Nothing,
+        output: OutputTarget::Session,
+        input: InputSource::Nothing,
         line: Some(0),
         clock: clock.clone(),
         cancel: cancel.clone(),
@@ -466,11 +469,11 @@ async fn run_direct(
     let (io, mut end) = CommandIo::pair();
     let listening = async {
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        while let Some(said) = end.hear().await {
+        while let Some(said) = end.next_message().await {
             match said {
-                Said::Out(bytes) => out.extend(bytes),
-                Said::Err(bytes) => err.extend(bytes),
-                Said::WantsInput => end.give(Vec::new()).await,
+                HostMessage::Out(bytes) => out.extend(bytes),
+                HostMessage::Err(bytes) => err.extend(bytes),
+                HostMessage::WantsInput => end.send_input(Vec::new()).await,
             }
         }
         (out, err)
@@ -492,15 +495,15 @@ async fn run_direct(
         (false, true) => LineExit::Cancelled { code },
         (false, false) => LineExit::Code(code),
     };
-    Ok(Direct { exit, out, err })
+    Ok(DirectRun { exit, out, err })
 }
 
-/// One word for bash, whatever is in it.
-pub(crate) fn quoted(text: &str) -> String {
+/// One bash word for any text.
+pub(crate) fn quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-fn problem(error: ShellError) -> Problem {
+fn shell_problem(error: ShellError) -> Problem {
     let reason = error.to_string();
     match error {
         ShellError::Place { path, source } if source.kind() == std::io::ErrorKind::StorageFull => {
@@ -519,7 +522,7 @@ fn problem(error: ShellError) -> Problem {
 }
 
 pub(crate) fn words(shell: &ShellData, cap: usize) -> String {
-    let (out, err) = shares(&shell.stdout, &shell.stderr, cap);
+    let (out, err) = split_cap(&shell.stdout, &shell.stderr, cap);
     let mut parts = vec![status(shell)];
     for (tag, printed, cap) in [("stdout", &shell.stdout, out), ("stderr", &shell.stderr, err)] {
         if printed.total > 0 {
@@ -531,11 +534,11 @@ pub(crate) fn words(shell: &ShellData, cap: usize) -> String {
     parts.join("\n")
 }
 
-/// What the next line will find.
-fn state(shell: &ShellData) -> Vec<String> {
+/// The state that the next line will find.
+fn shell_facts(shell: &ShellData) -> Vec<String> {
     let mut facts = Vec::new();
     if shell.respawned {
-        // A shell that was stopped in time could save all of them.
+        // A shell that was stopped in time could save all variables.
         let are = match shell.exit {
             LineExit::TimedOut { .. } | LineExit::Silent { .. } | LineExit::Cancelled { .. } => "may be",
             LineExit::Code(_) | LineExit::ShellKilled { .. } => "are",
@@ -556,7 +559,7 @@ fn state(shell: &ShellData) -> Vec<String> {
     facts
 }
 
-/// How the command ended, and what else the model must know to go on: one line.
+/// One line: how the command ended, and what the model must know to continue.
 fn status(shell: &ShellData) -> String {
     let mut facts = vec![match shell.exit {
         LineExit::Code(code) => format!("exit code {code}"),
@@ -574,7 +577,7 @@ fn status(shell: &ShellData) -> String {
             "cancelled by the user: the command and its children were killed".to_owned()
         }
     }];
-    facts.extend(state(shell));
+    facts.extend(shell_facts(shell));
     if let Some(asked) = shell.asked.filter(|asked| *asked != shell.seconds) {
         facts.push(format!("the timeout was {} seconds: {asked} is not from 1 to {LONGEST}", shell.seconds));
     }

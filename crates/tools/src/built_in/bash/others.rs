@@ -1,9 +1,9 @@
-//! Changes that were not the line's doing.
+//! Changes that the line did not make.
 //!
-//! A person, or another run, may write in the same folder while a line runs, and a look at the tree cannot tell whose doing a
-//! change was. Where the text of the line says for certain which files it can write, whatever else is another then was
-//! written by somebody else: it is told, and no way back of ours touches it. A line that starts programs which may write
-//! anything (`make`, a script) says no such thing, and all that changed meanwhile counts as its doing.
+//! A person, or another run, may write in the same folder while a line runs, and a scan of the tree cannot tell who
+//! made a change. If the text of the line says for certain which files it can write, every other change was made by
+//! others: the result reports it, and undo never touches it. A line that starts programs which may write anything
+//! (`make`, a script) gives no such certainty, and everything that changed meanwhile counts as its doing.
 
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
@@ -11,41 +11,43 @@ use std::path::{Component, Path, PathBuf};
 use lathe_changes::TreeChange;
 use lathe_protocol::CommandDecided;
 
-use super::loops::Loops;
-use super::named::{May, Named, names_of};
+use super::loops::LoopVariables;
+use super::written_names::{NameEffect, WrittenName, names_of};
 
-/// Names that a line can write, in its own spelling: any file with such a name at its end, or in its way, may be meant.
-pub(crate) struct Certain {
-    names: Vec<Named>,
-    /// It starts git, which starts what is hooked into it.
+/// Names that a line can write, in its own spelling. Any file with such a name at its end, or on its way, may be
+/// meant.
+pub(crate) struct CertainWrites {
+    names: Vec<WrittenName>,
+    /// True if the line starts git, which runs hooks.
     git: bool,
 }
 
-impl Certain {
-    /// None where the line may write something that it does not name. `text` is the line, if it is known.
+impl CertainWrites {
+    /// Determines the names. None if the line may write something that it does not name. `text` is the line, if it is
+    /// known.
     pub(crate) fn of(commands: &[CommandDecided], text: &str) -> Option<Self> {
-        let loops = Loops::of(text);
+        let loops = LoopVariables::of(text);
         let (mut names, mut git) = (Vec::new(), false);
         for command in commands {
             names.extend(names_of(command, &loops)?);
             git |= !command.effects.programs.is_empty();
         }
-        // What is written by the name of a link goes elsewhere.
-        let is_through = |link: &Named| {
+        // A write by the name of a link goes elsewhere.
+        let is_through = |link: &WrittenName| {
             let name = Path::new(&link.name).file_name();
             let others = names.iter().filter(|other| *other != link);
             others.flat_map(|other| Path::new(&other.name).iter()).any(|part| Some(part) == name)
         };
-        if names.iter().filter(|named| named.may == May::Link).any(is_through) {
+        if names.iter().filter(|named| named.may == NameEffect::Link).any(is_through) {
             return None;
         }
-        // A list that may have been cut says nothing for certain.
+        // A list that may have been cut is not certain.
         (!commands.is_empty() && commands.len() < crate::commands::JUDGED).then_some(Self { names, git })
     }
 
-    /// Takes those changes out that the line cannot have made, and gives their paths. `own` are paths that its commands
-    /// wrote by themselves. What the line took away and somebody else made anew is both.
-    pub(crate) fn others(&self, changes: &mut Vec<TreeChange>, own: &[PathBuf]) -> Vec<PathBuf> {
+    /// Removes the changes that the line cannot have made, and returns their paths. `own` are the paths that its
+    /// commands wrote by themselves. A file that the line removed and others created again counts for both.
+    pub(crate) fn take_foreign(&self, changes: &mut Vec<TreeChange>, own: &[PathBuf]) -> Vec<PathBuf> {
         let mut others = Vec::new();
         changes.retain_mut(|change| {
             if self.is_ours(change, own) {
@@ -71,47 +73,47 @@ impl Certain {
     fn is_ours(&self, change: &TreeChange, own: &[PathBuf]) -> bool {
         let below = |own: &PathBuf| own.starts_with(&change.path) || change.path.starts_with(own);
         let is_gone = change.after.is_none();
-        let named = |named: &Named| match named.may {
-            May::Change | May::Link => may_be(&change.path, Path::new(&named.name)),
-            May::Remove => is_gone && may_be(&change.path, Path::new(&named.name)),
-            May::RemoveLike => {
+        let named = |named: &WrittenName| match named.may {
+            NameEffect::Change | NameEffect::Link => may_be(&change.path, Path::new(&named.name)),
+            NameEffect::Remove => is_gone && may_be(&change.path, Path::new(&named.name)),
+            NameEffect::RemoveLike => {
                 is_gone && change.path.file_name().is_some_and(|name| is_like(&named.name, name))
             }
         };
         own.iter().any(below) || self.names.iter().any(named)
     }
 
-    /// Tells whether a path, or a folder around it, is one that the line takes away, spelled as it is.
+    /// Tells whether the line removes a path, or a folder around it, by its spelling.
     fn removes(&self, path: &Path) -> bool {
-        let is_like = |named: &Named| {
-            named.may == May::RemoveLike && path.file_name().is_some_and(|name| is_like(&named.name, name))
+        let is_like = |named: &WrittenName| {
+            named.may == NameEffect::RemoveLike && path.file_name().is_some_and(|name| is_like(&named.name, name))
         };
         if self.names.iter().any(is_like) {
             return true;
         }
         let path: Vec<&OsStr> = path.iter().collect();
-        let removed = self.names.iter().filter(|named| named.may == May::Remove);
+        let removed = self.names.iter().filter(|named| named.may == NameEffect::Remove);
         removed.map(|named| normal(Path::new(&named.name))).any(|name| {
             let is_same = |parts: &[&OsStr]| parts.iter().zip(&name).all(|(part, name)| is_part(name, part));
             !name.is_empty() && path.windows(name.len()).any(is_same)
         })
     }
 
-    /// The last parts of the names: where these are links, the line writes somewhere else.
+    /// The last parts of the names. If one of them is a link, the line writes somewhere else.
     pub(crate) fn last_names(&self) -> Vec<&OsStr> {
-        // A link is not written through by what makes it.
-        let written = self.names.iter().filter(|named| !matches!(named.may, May::RemoveLike | May::Link));
+        // The command that creates a link does not write through it.
+        let written = self.names.iter().filter(|named| !matches!(named.may, NameEffect::RemoveLike | NameEffect::Link));
         written.filter_map(|named| Path::new(&named.name).file_name()).collect()
     }
 
-    /// Tells whether a name is a link outside of the tree, or was one that the line itself took away.
-    pub(crate) fn leads_on(&self, changes: &[TreeChange], cwd: &Path) -> bool {
+    /// Tells whether a name is a link outside of the tree, or was one that the line itself removed.
+    pub(crate) fn leads_outside(&self, changes: &[TreeChange], cwd: &Path) -> bool {
         let was_link = |change: &TreeChange| {
             let is_link = |mode: u32| mode & TYPE == LINK;
             is_link(change.mode) || change.mode_before.is_some_and(is_link)
         };
         let is_made = |change: &TreeChange| {
-            let links = self.names.iter().filter(|named| named.may == May::Link);
+            let links = self.names.iter().filter(|named| named.may == NameEffect::Link);
             let mut names = links.filter_map(|named| Path::new(&named.name).file_name());
             change.before.is_none() && names.any(|name| change.path.file_name() == Some(name))
         };
@@ -124,9 +126,9 @@ impl Certain {
         let made: Vec<&TreeChange> = changes.iter().filter(|change| is_made(change)).collect();
         let is_new =
             |name: &str| made.iter().any(|change| change.path.file_name() == Path::new(name).file_name());
-        let leads = |named: &Named| {
-            let is_taken_away = matches!(named.may, May::Remove | May::RemoveLike);
-            let is_made = named.may == May::Link && is_new(&named.name);
+        let leads = |named: &WrittenName| {
+            let is_taken_away = matches!(named.may, NameEffect::Remove | NameEffect::RemoveLike);
+            let is_made = named.may == NameEffect::Link && is_new(&named.name);
             !is_taken_away && !is_made && cwd.join(&named.name).is_symlink()
         };
         changes.iter().any(removed) || self.names.iter().any(leads)
@@ -141,7 +143,7 @@ impl Certain {
     }
 }
 
-/// Tells whether git starts no program in a repository. A linked work tree is not looked at.
+/// Tells whether git starts no program in a repository. A linked work tree is not inspected, and counts as no.
 fn is_bare_of_hooks(git: &Path) -> bool {
     let Ok(config) = std::fs::read_to_string(git.join("config")) else { return false };
     let config = config.to_ascii_lowercase();
@@ -151,25 +153,25 @@ fn is_bare_of_hooks(git: &Path) -> bool {
     is_plain && hooks.map(|hook| hook.file_name()).all(|name| name.as_encoded_bytes().ends_with(b".sample"))
 }
 
-/// Tells whether the commands of a line write nothing but what its text names.
+/// Tells whether the commands of a line write only what its text names.
 pub fn writes_only_what_it_names(commands: &[CommandDecided]) -> bool {
-    Certain::of(commands, "").is_some()
+    CertainWrites::of(commands, "").is_some()
 }
 
 // Parts of a mode.
 const TYPE: u32 = 0o170_000;
 const LINK: u32 = 0o120_000;
 
-/// Whether a name of a line, in whatever folder, may mean this path or something above or below it.
+/// Tells whether a name of a line, in any folder, may mean this path or something above or below it.
 fn may_be(path: &Path, name: &Path) -> bool {
     let parts = normal(name);
     let Some(last) = parts.last() else { return true };
-    // Folders on the way to a file that the line made are its doing too.
+    // Folders on the way to a file that the line created are its doing too.
     let is_on_the_way = |name: &OsStr| parts.iter().any(|part| is_part(part, name));
     path.iter().any(|part| is_part(last, part)) || path.file_name().is_some_and(is_on_the_way)
 }
 
-/// The parts of a name without what leads up and nowhere.
+/// The normal parts of a name, without `..`, `.` and the root.
 fn normal(name: &Path) -> Vec<&OsStr> {
     let part = |part| match part {
         Component::Normal(part) => Some(part),
@@ -182,7 +184,7 @@ fn is_part(name: &OsStr, part: &OsStr) -> bool {
     name == part || name.to_str().is_some_and(|name| is_like(name, part))
 }
 
-/// Tells whether a name fits a pattern of stars and question marks.
+/// Tells whether a name matches a pattern of stars and question marks.
 fn is_like(pattern: &str, name: &OsStr) -> bool {
     fn fits(pattern: &[u8], name: &[u8]) -> bool {
         match (pattern.split_first(), name.split_first()) {
@@ -196,7 +198,7 @@ fn is_like(pattern: &str, name: &OsStr) -> bool {
         }
     }
     let stars = pattern.bytes().filter(|byte| matches!(byte, b'*' | b'?')).count();
-    // Beyond that it may take too long, and may be anything.
+    // With more wildcards the match may take too long, so it counts as possible.
     stars > 4 || fits(pattern.as_bytes(), name.as_encoded_bytes())
 }
 
@@ -231,8 +233,8 @@ mod tests {
     fn what_no_name_and_no_command_accounts_for_is_somebody_elses() {
         let mut changes = vec![change("/w/a.txt"), change("/w/theirs"), change("/w/own.txt")];
         let certain =
-            Certain { names: vec![Named { name: "a.txt".to_owned(), may: May::Change }], git: false };
-        let others = certain.others(&mut changes, &["/w/own.txt".into()]);
+            CertainWrites { names: vec![WrittenName { name: "a.txt".to_owned(), may: NameEffect::Change }], git: false };
+        let others = certain.take_foreign(&mut changes, &["/w/own.txt".into()]);
         assert_eq!(others, [PathBuf::from("/w/theirs")]);
         assert_eq!(changes, [change("/w/a.txt"), change("/w/own.txt")]);
     }
@@ -247,15 +249,15 @@ mod tests {
             mode: 0o100_644,
             ..TreeChange::default()
         };
-        let names = ["d", "p.txt"].map(|name| Named { name: name.to_owned(), may: May::Remove });
-        let certain = Certain { names: names.to_vec(), git: false };
+        let names = ["d", "p.txt"].map(|name| WrittenName { name: name.to_owned(), may: NameEffect::Remove });
+        let certain = CertainWrites { names: names.to_vec(), git: false };
         let mut changes = vec![
             change("/w/d/gone", &old, &None),
             change("/w/d/new", &None, &new),
             change("/w/p.txt", &old, &new),
             change("/w/q.txt", &old, &None),
         ];
-        let others = certain.others(&mut changes, &[]);
+        let others = certain.take_foreign(&mut changes, &[]);
         assert_eq!(others, ["/w/d/new", "/w/p.txt", "/w/q.txt"].map(PathBuf::from));
         assert_eq!(changes, [change("/w/d/gone", &old, &None), change("/w/p.txt", &old, &None)]);
     }

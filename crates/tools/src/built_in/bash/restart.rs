@@ -1,9 +1,9 @@
-//! A fresh shell in the place of the one that runs.
+//! Restarts the shell: a fresh one takes the place of the running one.
 
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, Effects};
+use lathe_protocol::{BoxFuture, Effects};
 
-use super::{opaque, problem};
+use super::{opaque_effects, shell_problem};
 use crate::outcome::{Data, Outcome};
 use crate::tool::{Invocation, RunContext};
 
@@ -15,13 +15,13 @@ impl Invocation for Restart {
     }
 
     fn effects(&self) -> Effects {
-        opaque()
+        opaque_effects()
     }
 
-    fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
+    fn run(self: Box<Self>, _: Permit, context: RunContext) -> BoxFuture<'static, Outcome> {
         Box::pin(async move {
             let restarted = context.services.restart_shell().await;
-            restarted.map(|()| Data::ShellRestarted).map_err(problem).into()
+            restarted.map(|()| Data::ShellRestarted).map_err(shell_problem).into()
         })
     }
 }

@@ -4,33 +4,33 @@ use std::path::PathBuf;
 
 use lathe_graph::{CkgSearch, ckg};
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, Effects, Kind};
+use lathe_protocol::{BoxFuture, Effects, ToolKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::built_in::BuiltIn;
-use crate::call::{CommandForm, FaceForm, Ground, Parameters, TypedCall};
+use crate::call::{CommandWords, FaceArguments, BuildContext, Parameters, TypedCall};
 use crate::code::with_graph;
-use crate::commands::Command;
+use crate::commands::AgentCommand;
 use crate::outcome::{Data, Outcome};
 use crate::problem::Problem;
-use crate::soft::{Soft, with_null};
+use crate::faces::{Soft, with_null};
 use crate::tool::{Invocation, RunContext};
 
 pub(crate) const ID: &str = "ckg";
 
-/// The tool in the list of all.
+/// The tool in the list of built-in tools.
 pub(crate) static TOOL: BuiltIn = BuiltIn {
     face: None,
     command: Some(
-        Command::of::<Words>(
+        AgentCommand::of::<CkgWords>(
             "ckg",
             ID,
-            Kind::Search,
+            ToolKind::Search,
             "Find functions, classes and methods by name in the code knowledge graph.",
         )
-        .reading(&["command", "identifier", "path"], None)
+        .with_positions(&["command", "identifier", "path"], None)
         .paths(&["path"]),
     ),
     only_if: None,
@@ -59,7 +59,7 @@ impl SearchName {
 
 /// Trae's parameters. What is wrong with them is said in Trae's words.
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct TraeArguments {
+pub(crate) struct TraeCkg {
     /// The command to run: `search_function`, `search_class` or `search_class_method`.
     #[schemars(with = "SearchName")]
     command: Soft<String>,
@@ -73,7 +73,7 @@ pub(crate) struct TraeArguments {
     print_body: Option<Value>,
 }
 
-impl FaceForm for TraeArguments {
+impl FaceArguments for TraeCkg {
     fn call(self) -> Result<TypedCall, Problem> {
         let given = |text: Soft<String>, name: &str| {
             text.get().ok_or_else(|| Problem::Arguments(format!("No {name} provided for the ckg tool")))
@@ -83,13 +83,13 @@ impl FaceForm for TraeArguments {
         let identifier = given(self.identifier, "identifier")?;
         // Null means false, as in Trae.
         let print_body = self.print_body.is_none_or(|given| given.as_bool().unwrap_or(false));
-        Ok(TypedCall::new(Arguments { command, path, identifier, print_body }))
+        Ok(TypedCall::new(CkgParameters { command, path, identifier, print_body }))
     }
 }
 
 /// The words of the command in the shell.
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct Words {
+pub(crate) struct CkgWords {
     /// What to look for.
     command: SearchName,
     /// Name of the function, method or class.
@@ -102,9 +102,9 @@ pub(crate) struct Words {
     print_body: Option<bool>,
 }
 
-impl CommandForm for Words {
+impl CommandWords for CkgWords {
     fn calls(self) -> Result<Vec<TypedCall>, Problem> {
-        Ok(vec![TypedCall::new(Arguments {
+        Ok(vec![TypedCall::new(CkgParameters {
             command: self.command.as_str().to_owned(),
             path: self.path.unwrap_or_else(|| ".".to_owned()),
             identifier: self.identifier,
@@ -115,18 +115,18 @@ impl CommandForm for Words {
 
 /// The parameters of the tool, made by a face or a command.
 #[derive(Serialize)]
-pub(crate) struct Arguments {
+pub(crate) struct CkgParameters {
     pub(crate) command: String,
     pub(crate) path: String,
     pub(crate) identifier: String,
     pub(crate) print_body: bool,
 }
 
-impl Parameters for Arguments {
+impl Parameters for CkgParameters {
     const TOOL: &'static str = ID;
 
-    fn invocation(self, ground: &Ground<'_>) -> Result<Box<dyn Invocation>, Problem> {
-        let Arguments { command, path, identifier, print_body } = self;
+    fn invocation(self, ground: &BuildContext<'_>) -> Result<Box<dyn Invocation>, Problem> {
+        let CkgParameters { command, path, identifier, print_body } = self;
         let folder: PathBuf = ground.root.join(&path).components().collect();
         Ok(Box::new(Ckg { command, path, folder, identifier, print_body }))
     }
@@ -134,7 +134,7 @@ impl Parameters for Arguments {
 
 struct Ckg {
     command: String,
-    /// As it was given.
+    /// The path as it was given.
     path: String,
     folder: PathBuf,
     identifier: String,
@@ -150,7 +150,7 @@ impl Invocation for Ckg {
         Effects::reading(self.folder.display().to_string())
     }
 
-    fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
+    fn run(self: Box<Self>, _: Permit, context: RunContext) -> BoxFuture<'static, Outcome> {
         Box::pin(async move { self.search(context).await.map(Data::Code).into() })
     }
 }
@@ -160,7 +160,7 @@ impl Ckg {
         let root = context.tree(ID)?.root();
         let files = context.services.workspace.files();
         match files.stat(&self.folder).await {
-            // Nothing is said about what is or is not there.
+            // An error must not reveal what exists outside of the workspace.
             Err(_) if !self.folder.starts_with(root) => {
                 return Err(Problem::Outside(self.folder.clone()));
             }
@@ -173,7 +173,7 @@ impl Ckg {
         let Some(search) = CkgSearch::parse(&self.command) else {
             return Err(Problem::Arguments(format!("Invalid command: {}", self.command)));
         };
-        // The graph reads by itself, so it is only given a folder that is really inside.
+        // The graph reads files directly, so it only gets a folder that is really inside.
         let folder = files.real(&self.folder).await.map_err(|_| Problem::Outside(self.folder.clone()))?;
         if !folder.starts_with(root) {
             return Err(Problem::Outside(self.folder.clone()));

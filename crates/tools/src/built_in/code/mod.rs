@@ -1,40 +1,40 @@
 //! Questions to the code graph of the workspace.
 //!
-//! The graph reads files of this machine: in a workspace that is elsewhere there is none, and the tool says so.
+//! The graph reads files of this machine. A workspace elsewhere has no graph, and the tool says so.
 
 use std::path::{Path, PathBuf};
 
-use lathe_graph::{Graph, GraphError, Limits, ask, language_of};
+use lathe_graph::{Graph, GraphError, GraphLimits, ask, language_of};
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, Effects, Kind};
+use lathe_protocol::{BoxFuture, Effects, ToolKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::built_in::BuiltIn;
-use crate::call::{Ground, Parameters};
-use crate::commands::Command as ShellCommand;
-use crate::face::Face;
-use crate::hidden::Hidden;
+use crate::call::{BuildContext, Parameters};
+use crate::commands::AgentCommand;
+use crate::faces::Face;
+use crate::files::hidden::HiddenPaths;
 use crate::outcome::{Data, Outcome};
 use crate::problem::Problem;
 use crate::tool::{Invocation, RunContext};
 
 pub(crate) const ID: &str = "code";
 
-/// The tool in the list of all.
+/// The tool in the list of built-in tools.
 pub(crate) static TOOL: BuiltIn = BuiltIn {
     face: Some(
-        Face::lathe::<Arguments>("code", "Code", Kind::Search, include_str!("lathe.md")).capped(48_000),
+        Face::lathe::<CodeParameters>("code", "Code", ToolKind::Search, include_str!("lathe.md")).with_cap(48_000),
     ),
     command: Some(
-        ShellCommand::of::<Arguments>(
+        AgentCommand::of::<CodeParameters>(
             "code",
             ID,
-            Kind::Search,
+            ToolKind::Search,
             "Ask the code graph: definitions, references, callers, tests, a map, what a diff can reach.",
         )
-        .noted(include_str!("notes.md"))
-        .reading(&["command", "target"], None)
+        .with_notes(include_str!("notes.md"))
+        .with_positions(&["command", "target"], None)
         .input("target"),
     ),
     only_if: None,
@@ -44,7 +44,7 @@ const BUDGET: usize = 2000;
 
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Command {
+pub(crate) enum CodeQuestion {
     Find,
     Def,
     Refs,
@@ -58,7 +58,7 @@ pub(crate) enum Command {
     Impact,
 }
 
-impl Command {
+impl CodeQuestion {
     fn name(self) -> &'static str {
         match self {
             Self::Find => "find",
@@ -78,9 +78,9 @@ impl Command {
 
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Arguments {
+pub(crate) struct CodeParameters {
     /// What to ask.
-    command: Command,
+    command: CodeQuestion,
     /// A name, a file, words or a diff, as the command wants it.
     #[serde(default)]
     target: Option<String>,
@@ -88,22 +88,22 @@ pub(crate) struct Arguments {
     budget: Option<usize>,
 }
 
-impl Parameters for Arguments {
+impl Parameters for CodeParameters {
     const TOOL: &'static str = ID;
 
-    fn invocation(self, ground: &Ground<'_>) -> Result<Box<dyn Invocation>, Problem> {
-        let Arguments { command, target, budget } = self;
+    fn invocation(self, ground: &BuildContext<'_>) -> Result<Box<dyn Invocation>, Problem> {
+        let CodeParameters { command, target, budget } = self;
         let target = target.unwrap_or_default();
-        if target.trim().is_empty() && !matches!(command, Command::Map) {
+        if target.trim().is_empty() && !matches!(command, CodeQuestion::Map) {
             return Err(Problem::Arguments(format!("target: `{}` needs one", command.name())));
         }
         let budget = budget.unwrap_or(BUDGET).clamp(100, 12_000);
         Ok(Box::new(Code { root: ground.root.to_owned(), command, target, budget }))
     }
 
-    /// A file that a line names is one of the folder that the line is in.
+    /// A file that a line names is resolved against the folder that the line runs in.
     fn resolve(&mut self, folder: &Path) {
-        let is_file = matches!(self.command, Command::Outline | Command::Imports);
+        let is_file = matches!(self.command, CodeQuestion::Outline | CodeQuestion::Imports);
         let Some(target) = self.target.as_ref().filter(|_| is_file) else { return };
         let path = folder.join(target);
         if path.is_file() {
@@ -114,7 +114,7 @@ impl Parameters for Arguments {
 
 struct Code {
     root: PathBuf,
-    command: Command,
+    command: CodeQuestion,
     target: String,
     budget: usize,
 }
@@ -129,7 +129,7 @@ impl Invocation for Code {
         Effects::reading(self.root.display().to_string())
     }
 
-    fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
+    fn run(self: Box<Self>, _: Permit, context: RunContext) -> BoxFuture<'static, Outcome> {
         Box::pin(async move {
             let asked = with_graph(&context, ID, self.root.clone(), move |graph| {
                 ask(graph, self.command.name(), &self.target, self.budget)
@@ -139,8 +139,8 @@ impl Invocation for Code {
     }
 }
 
-/// The graph of a folder, for as long as a question takes. The session keeps the one of its own root. `tool` is the canonical
-/// name of what asks.
+/// Runs a question on the graph of a folder. The session keeps the graph that was asked last. `tool` is the canonical
+/// name of the asking tool.
 pub(crate) async fn with_graph<T: Send + 'static>(
     context: &RunContext,
     tool: &'static str,
@@ -148,14 +148,14 @@ pub(crate) async fn with_graph<T: Send + 'static>(
     ask: impl FnOnce(&mut Graph) -> Result<T, GraphError> + Send + 'static,
 ) -> Result<T, Problem> {
     context.tree(tool)?;
-    // The graph has read every file of code, and tells of each by the others: it cannot leave one out.
-    let hidden = Hidden::beneath(context, ID, Kind::Search, &folder).await?;
+    // The graph has read every file of code, and its replies about some files reveal others: it cannot leave one out.
+    let hidden = HiddenPaths::scan(context, ID, ToolKind::Search, &folder).await?;
     let code = hidden.files().filter(|file| language_of(&file.to_string_lossy(), "").is_some());
     if let Some(file) = code.min() {
-        // Which files there are is not told either.
-        let judge = &context.judge;
-        let rule = judge.hidden_by(ID, Kind::Search, file).map(|decided| decided.rule).unwrap_or_default();
-        let what = match judge.rules.paths_of(&rule).as_slice() {
+        // The error does not reveal which files exist either.
+        let call_gate = &context.call_gate;
+        let rule = call_gate.hiding_decision(ID, ToolKind::Search, file).map(|decided| decided.rule).unwrap_or_default();
+        let what = match call_gate.rules.paths_of(&rule).as_slice() {
             [] => "some code here".to_owned(),
             paths => paths.iter().map(|path| format!("`{path}`")).collect::<Vec<_>>().join(", "),
         };
@@ -169,7 +169,7 @@ pub(crate) async fn with_graph<T: Send + 'static>(
         let mut kept = kept.lock();
         let mut graph = match kept.take().filter(|graph| graph.root() == folder) {
             Some(graph) => graph,
-            None => Graph::open(&folder, &home, Limits::default())?.watching(),
+            None => Graph::open(&folder, &home, GraphLimits::default())?.watching(),
         };
         let answer = ask(&mut graph);
         *kept = Some(graph);

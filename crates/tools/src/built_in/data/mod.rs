@@ -1,43 +1,43 @@
 //! Values in JSON, TOML and YAML files by JSONPath, with the file's formatting and comments kept.
 
-mod loose;
+mod json_path;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use lathe_edit::data::{DataError, Document, Kind, Layout};
-use lathe_edit::{Text, rewrite};
+use lathe_edit::data::{DataError, DataDocument, DataLanguage, Layout};
+use lathe_edit::{TextContent, rewrite};
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, Digest, Effects, Kind as ToolKind, SeenFile};
+use lathe_protocol::{BoxFuture, Digest, Effects, SeenFile, ToolKind};
 use lathe_workspace::{Expect, FileKind, FileOp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::built_in::BuiltIn;
-use crate::call::{CommandForm, Ground, Parameters, TypedCall};
-use crate::commands::Command;
-use crate::commit::commit;
-use crate::outcome::{Data, DataData, DataDone, Outcome};
+use crate::call::{CommandWords, BuildContext, Parameters, TypedCall};
+use crate::commands::AgentCommand;
+use crate::files::commit;
+use crate::outcome::{Data, ValuesData, ValuesResult, Outcome};
 use crate::preview::Preview;
-use crate::problem::{Doing, Problem};
-use crate::tool::{Invocation, RunContext, absolute, shown};
+use crate::problem::{FileAccess, Problem};
+use crate::tool::{Invocation, RunContext, absolute, display_path};
 use crate::view::LARGEST;
 
 pub(crate) const ID: &str = "data";
 
-/// The tool in the list of all.
+/// The tool in the list of built-in tools.
 pub(crate) static TOOL: BuiltIn = BuiltIn {
     face: None,
     command: Some(
-        Command::of::<Words>(
+        AgentCommand::of::<DataWords>(
             "json_edit",
             ID,
             ToolKind::Edit,
             "View, set, add or remove values of a JSON, TOML or YAML file by JSONPath.",
         )
-        .noted(include_str!("notes.md"))
-        .reading(&["operation", "file_path", "json_path", "value"], None)
+        .with_notes(include_str!("notes.md"))
+        .with_positions(&["operation", "file_path", "json_path", "value"], None)
         .input("value")
         .in_callers_folder(&["file_path"]),
     ),
@@ -55,7 +55,7 @@ pub(crate) enum Operation {
 
 /// The parameters of the tool, made by a face.
 #[derive(Serialize)]
-pub(crate) struct Arguments {
+pub(crate) struct DataParameters {
     pub(crate) operation: Operation,
     pub(crate) path: String,
     pub(crate) json_path: Option<String>,
@@ -65,7 +65,7 @@ pub(crate) struct Arguments {
 
 /// The words of the command in the shell.
 #[derive(Deserialize, JsonSchema)]
-struct Words {
+struct DataWords {
     /// What to do.
     operation: Operation,
     /// JSON, TOML or YAML file.
@@ -81,25 +81,25 @@ struct Words {
     pretty_print: Option<bool>,
 }
 
-impl CommandForm for Words {
+impl CommandWords for DataWords {
     fn calls(self) -> Result<Vec<TypedCall>, Problem> {
         let Self { operation, file_path: path, json_path, value, pretty_print } = self;
         let (value, pretty) = (value.unwrap_or_default(), pretty_print.unwrap_or(false));
-        Ok(vec![TypedCall::new(Arguments { operation, path, json_path, value, pretty })])
+        Ok(vec![TypedCall::new(DataParameters { operation, path, json_path, value, pretty })])
     }
 }
 
-impl Parameters for Arguments {
+impl Parameters for DataParameters {
     const TOOL: &'static str = ID;
 
-    fn invocation(self, ground: &Ground<'_>) -> Result<Box<dyn Invocation>, Problem> {
-        let Arguments { operation, path, json_path, value, pretty } = self;
+    fn invocation(self, ground: &BuildContext<'_>) -> Result<Box<dyn Invocation>, Problem> {
+        let DataParameters { operation, path, json_path, value, pretty } = self;
         let path = absolute(ground.root, &path);
-        Ok(Box::new(Edit { shown: shown(ground.root, &path), path, operation, json_path, value, pretty }))
+        Ok(Box::new(DataEdit { shown: display_path(ground.root, &path), path, operation, json_path, value, pretty }))
     }
 }
 
-struct Edit {
+struct DataEdit {
     path: PathBuf,
     /// The path for people.
     shown: String,
@@ -109,7 +109,7 @@ struct Edit {
     pretty: bool,
 }
 
-impl Invocation for Edit {
+impl Invocation for DataEdit {
     fn describe(&self) -> String {
         let place = self.json_path.as_deref().unwrap_or("$");
         let verb = match self.operation {
@@ -131,24 +131,24 @@ impl Invocation for Edit {
         }
     }
 
-    fn preview<'a>(&'a self, context: &'a RunContext) -> Boxed<'a, Result<Preview, Problem>> {
+    fn preview<'a>(&'a self, context: &'a RunContext) -> BoxFuture<'a, Result<Preview, Problem>> {
         Box::pin(async move {
             let (before, after, _) = self.work_out(context).await?;
             Ok(self.proposal(&before, after.as_deref()))
         })
     }
 
-    fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
+    fn run(self: Box<Self>, _: Permit, context: RunContext) -> BoxFuture<'static, Outcome> {
         Box::pin(async move {
             match self.edit(&context).await {
                 Ok(outcome) => outcome,
-                Err(problem) => Err(context.since_shown(problem)).into(),
+                Err(problem) => Err(context.problem_since_shown(problem)).into(),
             }
         })
     }
 }
 
-impl Edit {
+impl DataEdit {
     fn proposal(&self, before: &[u8], after: Option<&[u8]>) -> Preview {
         match after {
             Some(after) => Preview::edit(&self.path.display().to_string(), Some(before), after),
@@ -160,7 +160,7 @@ impl Edit {
         let (before, after, done) = self.work_out(context).await?;
         context.check_shown(&self.path, || self.proposal(&before, after.as_deref()))?;
         let path = self.path.display().to_string();
-        let data = Data::Values(DataData { path: path.clone(), json_path: self.json_path.clone(), done });
+        let data = Data::Values(ValuesData { path: path.clone(), json_path: self.json_path.clone(), done });
         let hash = Digest::of(&before);
         let Some(after) = after else {
             let seen = vec![SeenFile { path, hash }];
@@ -172,25 +172,25 @@ impl Edit {
         let op =
             FileOp::Write { path: self.path.clone(), expect: Expect::Hash(hash), content: Arc::new(after) };
         let done = commit(context, vec![op]).await;
-        let done = done.map_err(|error| Problem::from_workspace(error, &self.path, Doing::Writing))?;
+        let done = done.map_err(|error| Problem::from_workspace(error, &self.path, FileAccess::Writing))?;
         Ok(done.into_outcome(data))
     }
 
-    /// The content before, and after if there is a change.
-    async fn work_out(&self, context: &RunContext) -> Result<(Vec<u8>, Option<Vec<u8>>, DataDone), Problem> {
+    /// Computes the content before, and the content after if there is a change.
+    async fn work_out(&self, context: &RunContext) -> Result<(Vec<u8>, Option<Vec<u8>>, ValuesResult), Problem> {
         let files = context.services.workspace.files();
-        let wrong = |error| Problem::from_workspace(error, &self.path, Doing::Reading);
+        let wrong = |error| Problem::from_workspace(error, &self.path, FileAccess::Reading);
         let stat = files.stat(&self.path).await.map_err(wrong)?;
         match stat.kind {
             FileKind::Directory => return Err(Problem::IsFolder(self.path.clone())),
-            FileKind::Special => return Err(Problem::special(&self.path, Doing::Reading)),
+            FileKind::Special => return Err(Problem::special(&self.path, FileAccess::Reading)),
             FileKind::File if stat.bytes > LARGEST => {
                 return Err(Problem::TooLarge { path: self.path.clone(), bytes: stat.bytes });
             }
             FileKind::File => {}
         }
         let before = files.read(&self.path, None).await.map_err(wrong)?;
-        let text = Text::decode(&before).map_err(|_| Problem::Binary(self.path.clone()))?;
+        let text = TextContent::decode(&before).map_err(|_| Problem::Binary(self.path.clone()))?;
         let Some(text) = text.as_str() else {
             return Err(Problem::Prepare {
                 path: self.path.clone(),
@@ -202,9 +202,9 @@ impl Edit {
             json_path: self.json_path.clone().unwrap_or_default(),
             error,
         };
-        let kind = Kind::of_path(&self.path.display().to_string()).unwrap_or(Kind::Json);
+        let kind = DataLanguage::of_path(&self.path.display().to_string()).unwrap_or(DataLanguage::Json);
         let layout = if self.pretty { Layout::Fitting } else { Layout::Compact };
-        let mut document = Document::parse(kind, text).map_err(problem)?.with_layout(layout);
+        let mut document = DataDocument::parse(kind, text).map_err(problem)?.with_layout(layout);
         let done = self.act(&mut document).map_err(problem)?;
         if self.operation == Operation::View || document.text() == text {
             return Ok((before, None, done));
@@ -214,10 +214,10 @@ impl Edit {
         Ok((before, Some(after.content), done))
     }
 
-    fn act(&self, document: &mut Document) -> Result<DataDone, DataError> {
+    fn act(&self, document: &mut DataDocument) -> Result<ValuesResult, DataError> {
         match self.act_at(self.json_path.as_deref(), document) {
-            // Not in the words of the standard: nothing was changed yet.
-            Err(DataError::Path { path, reason }) => match loose::standard(&path, document) {
+            // The path may not be in standard spelling; nothing was changed yet.
+            Err(DataError::Path { path, reason }) => match json_path::standard(&path, document) {
                 Ok(standard) if standard != path => self.act_at(Some(&standard), document),
                 Ok(_) => Err(DataError::Path { path, reason }),
                 Err(hint) => Err(DataError::Path { path, reason: format!("{reason}; {hint}") }),
@@ -226,13 +226,13 @@ impl Edit {
         }
     }
 
-    fn act_at(&self, place: Option<&str>, document: &mut Document) -> Result<DataDone, DataError> {
+    fn act_at(&self, place: Option<&str>, document: &mut DataDocument) -> Result<ValuesResult, DataError> {
         match self.operation {
             Operation::View => match place {
-                None => Ok(DataDone::Whole { text: self.written(document.value()) }),
+                None => Ok(ValuesResult::Whole { text: self.written(document.value()) }),
                 Some(place) => {
                     let found = document.view(place)?;
-                    Ok(DataDone::Found {
+                    Ok(ValuesResult::Found {
                         count: found.len(),
                         text: match found.as_slice() {
                             [only] => self.written(only),
@@ -243,13 +243,13 @@ impl Edit {
             },
             Operation::Set => {
                 let count = document.set(place.unwrap_or("$"), &self.value)?;
-                Ok(DataDone::Set { count, value: self.value.to_string() })
+                Ok(ValuesResult::Set { count, value: self.value.to_string() })
             }
             Operation::Add => {
                 document.add(place.unwrap_or("$"), &self.value)?;
-                Ok(DataDone::Added)
+                Ok(ValuesResult::Added)
             }
-            Operation::Remove => Ok(DataDone::Removed { count: document.remove(place.unwrap_or("$"))? }),
+            Operation::Remove => Ok(ValuesResult::Removed { count: document.remove(place.unwrap_or("$"))? }),
         }
     }
 
@@ -258,16 +258,16 @@ impl Edit {
     }
 }
 
-/// Lathe's words.
-pub(crate) fn words(data: &DataData) -> String {
-    let DataData { path, json_path, done } = data;
+/// The result in Lathe's words.
+pub(crate) fn words(data: &ValuesData) -> String {
+    let ValuesData { path, json_path, done } = data;
     let place = json_path.as_deref().unwrap_or("$");
     match done {
-        DataDone::Whole { text } => format!("<file path=\"{path}\">\n{text}\n</file>"),
-        DataDone::Found { count: 0, .. } => format!("Nothing in {path} matches {place}."),
-        DataDone::Found { text, .. } => format!("<value path=\"{path}\" at=\"{place}\">\n{text}\n</value>"),
-        DataDone::Set { count, .. } => format!("Set {place} in {path} ({count} places)."),
-        DataDone::Added => format!("Added {place} to {path}."),
-        DataDone::Removed { count } => format!("Removed {count} values at {place} from {path}."),
+        ValuesResult::Whole { text } => format!("<file path=\"{path}\">\n{text}\n</file>"),
+        ValuesResult::Found { count: 0, .. } => format!("Nothing in {path} matches {place}."),
+        ValuesResult::Found { text, .. } => format!("<value path=\"{path}\" at=\"{place}\">\n{text}\n</value>"),
+        ValuesResult::Set { count, .. } => format!("Set {place} in {path} ({count} places)."),
+        ValuesResult::Added => format!("Added {place} to {path}."),
+        ValuesResult::Removed { count } => format!("Removed {count} values at {place} from {path}."),
     }
 }

@@ -1,6 +1,6 @@
-//! Search/replace blocks: several changes of one file as one text, for changes too long to be words.
+//! Search/replace blocks: several changes of one file in one text, for changes too long to be words of a line.
 
-use super::Arguments;
+use super::EditParameters;
 use crate::call::TypedCall;
 use crate::patch;
 use crate::problem::Problem;
@@ -9,15 +9,15 @@ const SEARCH: &str = "<<<<<<< SEARCH";
 const MIDDLE: &str = "=======";
 const REPLACE: &str = ">>>>>>> REPLACE";
 
-/// One block is an edit; several are a patch, which is made whole or not at all.
+/// Makes calls of the blocks. One block is an edit; several are a patch, which is applied completely or not at all.
 pub(super) fn calls(path: &str, text: &str) -> Result<Vec<TypedCall>, Problem> {
     let blocks = read(text).map_err(Problem::Arguments)?;
     if let [(old, new)] = blocks.as_slice() {
-        return Ok(vec![TypedCall::new(Arguments {
+        return Ok(vec![TypedCall::new(EditParameters {
             path: path.to_owned(),
             old_str: Some(old.clone()),
             new_str: new.clone(),
-            ..Arguments::default()
+            ..EditParameters::default()
         })]);
     }
     let mut patch = format!("*** Begin Patch\n*** Update File: {path}\n");
@@ -27,7 +27,7 @@ pub(super) fn calls(path: &str, text: &str) -> Result<Vec<TypedCall>, Problem> {
         new.lines().for_each(|line| patch.push_str(&format!("+{line}\n")));
     }
     patch.push_str("*** End Patch\n");
-    Ok(vec![TypedCall::new(patch::Arguments { patch })])
+    Ok(vec![TypedCall::new(patch::PatchParameters { patch })])
 }
 
 /// The pairs of old and new text, whole lines each.

@@ -1,4 +1,4 @@
-//! Changes inside a file: a text replaced, or text inserted after a line.
+//! Changes inside a file: replaces a text, or inserts text after a line.
 
 mod blocks;
 
@@ -8,45 +8,45 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use lathe_edit::{
-    EditError, Edited, Looseness, MatchKind, Nearest, Occurrence, Text, insert, left_out_of_new,
+    EditError, Edited, Looseness, MatchKind, Nearest, Occurrence, TextContent, insert, omission_in_new,
     number_lines, replace_loosely,
 };
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, Digest, Effects, Kind};
+use lathe_protocol::{BoxFuture, Digest, Effects, ToolKind};
 use lathe_workspace::{Expect, FileKind, FileOp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::built_in::BuiltIn;
-use crate::call::{CommandForm, Ground, Parameters, TypedCall};
-use crate::commands::Command;
-use crate::commit::commit_known;
-use crate::face::Face;
-use crate::modify;
+use crate::call::{CommandWords, BuildContext, Parameters, TypedCall};
+use crate::commands::AgentCommand;
+use crate::files::commit_known;
+use crate::faces::Face;
+use crate::faces::modify;
 use crate::outcome::{Data, EditKind, EditedData, Outcome, Snippet};
 use crate::preview::Preview;
-use crate::problem::{Doing, Problem};
-use crate::syntax;
-use crate::tool::{Invocation, RunContext, absolute, shown};
-use crate::view::{LARGEST, Lines, clip, lines_of};
+use crate::problem::{FileAccess, Problem};
+use crate::files::syntax;
+use crate::tool::{Invocation, RunContext, absolute, display_path};
+use crate::view::{LARGEST, LineSlice, clip, lines_of};
 
 pub(crate) const ID: &str = "edit";
 
-/// The tool in the list of all.
+/// The tool in the list of built-in tools.
 pub(crate) static TOOL: BuiltIn = BuiltIn {
     face: Some(
-        Face::lathe::<Arguments>("edit", "Edit", Kind::Edit, include_str!("lathe.md"))
+        Face::lathe::<EditParameters>("edit", "Edit", ToolKind::Edit, include_str!("lathe.md"))
             .modified_by(modify::edit),
     ),
     command: Some(
-        Command::of::<Words>(
+        AgentCommand::of::<EditWords>(
             "edit",
             ID,
-            Kind::Edit,
+            ToolKind::Edit,
             "Replace a text in a file: exactly one place, or all with --replace-all.",
         )
-        .noted(include_str!("notes.md"))
-        .reading(&["file_path", "old_string", "new_string"], None)
+        .with_notes(include_str!("notes.md"))
+        .with_positions(&["file_path", "old_string", "new_string"], None)
         .input("blocks")
         .in_callers_folder(&["file_path"]),
     ),
@@ -56,12 +56,12 @@ pub(crate) static TOOL: BuiltIn = BuiltIn {
 /// Lines shown before and after a change.
 const AROUND: usize = 4;
 
-/// Places shown of an edit in many.
+/// Places shown of an edit with many.
 const SNIPPETS: usize = 3;
 
 #[derive(Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Arguments {
+pub(crate) struct EditParameters {
     /// File to change; relative paths are relative to the workspace.
     pub(crate) path: String,
     /// Text to replace, exactly as it stands in the file, with enough lines around it to be unique.
@@ -75,11 +75,11 @@ pub(crate) struct Arguments {
     /// Instead of old_str: insert new_str after this line; 0 is the beginning of the file.
     #[serde(default)]
     pub(crate) insert_line: Option<i64>,
-    /// How often old_str must stand in the file. Only other toolsets speak of it.
+    /// The number of occurrences that old_str must have in the file. Only other toolsets have this parameter.
     #[serde(default)]
     #[schemars(skip)]
     pub(crate) expected: Option<usize>,
-    /// Take a text that is nearly the same, where nothing else fits.
+    /// Accept a text that is nearly the same, if no other place fits.
     #[serde(default)]
     #[schemars(skip)]
     pub(crate) fuzzy: Option<bool>,
@@ -91,7 +91,7 @@ pub(crate) struct Arguments {
 
 /// The words of the command in the shell.
 #[derive(Deserialize, JsonSchema)]
-struct Words {
+struct EditWords {
     /// File to change.
     file_path: String,
     /// Text to replace, exactly as it stands in the file; it must stand there once.
@@ -111,18 +111,18 @@ struct Words {
     blocks: Option<String>,
 }
 
-impl CommandForm for Words {
+impl CommandWords for EditWords {
     fn calls(self) -> Result<Vec<TypedCall>, Problem> {
         let Self { file_path: path, old_string, new_string, replace_all, insert_line, blocks } = self;
         match (old_string, new_string, blocks) {
             (None, None, Some(text)) => blocks::calls(&path, &text),
-            (old_str, Some(new_str), None) => Ok(vec![TypedCall::new(Arguments {
+            (old_str, Some(new_str), None) => Ok(vec![TypedCall::new(EditParameters {
                 path,
                 old_str,
                 new_str,
                 replace_all,
                 insert_line,
-                ..Arguments::default()
+                ..EditParameters::default()
             })]),
             (Some(_), None, _) => {
                 Err(Problem::Arguments("Missing required parameter: new_string".to_owned()))
@@ -137,11 +137,11 @@ impl CommandForm for Words {
     }
 }
 
-impl Parameters for Arguments {
+impl Parameters for EditParameters {
     const TOOL: &'static str = ID;
 
-    fn invocation(self, ground: &Ground<'_>) -> Result<Box<dyn Invocation>, Problem> {
-        let Arguments { path, old_str, new_str, replace_all, insert_line, expected, fuzzy, keep_end } = self;
+    fn invocation(self, ground: &BuildContext<'_>) -> Result<Box<dyn Invocation>, Problem> {
+        let EditParameters { path, old_str, new_str, replace_all, insert_line, expected, fuzzy, keep_end } = self;
         let change = match (old_str, insert_line) {
             (Some(old), None) => {
                 let how = match (replace_all.unwrap_or(false), expected) {
@@ -159,7 +159,7 @@ impl Parameters for Arguments {
         };
         let path = absolute(ground.root, &path);
         let keep_end = keep_end.unwrap_or(false);
-        Ok(Box::new(Edit { shown: shown(ground.root, &path), path, new: new_str, change, keep_end }))
+        Ok(Box::new(Edit { shown: display_path(ground.root, &path), path, new: new_str, change, keep_end }))
     }
 }
 
@@ -190,18 +190,18 @@ impl Invocation for Edit {
         Effects { reads: vec![path.clone()], ..Effects::writing(path) }
     }
 
-    fn preview<'a>(&'a self, context: &'a RunContext) -> Boxed<'a, Result<Preview, Problem>> {
+    fn preview<'a>(&'a self, context: &'a RunContext) -> BoxFuture<'a, Result<Preview, Problem>> {
         Box::pin(async move {
             let (before, edited) = self.work_out(context).await?;
             Ok(self.proposal(&before, &edited.content))
         })
     }
 
-    fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
+    fn run(self: Box<Self>, _: Permit, context: RunContext) -> BoxFuture<'static, Outcome> {
         Box::pin(async move {
             match self.edit(&context).await {
                 Ok(outcome) => outcome,
-                Err(problem) => Err(context.since_shown(problem)).into(),
+                Err(problem) => Err(context.problem_since_shown(problem)).into(),
             }
         })
     }
@@ -212,31 +212,31 @@ impl Edit {
         Preview::edit(&self.path.display().to_string(), Some(before), after)
     }
 
-    /// The content as it is, and as it would be.
+    /// Computes the content as it is, and as it would be.
     async fn work_out(&self, context: &RunContext) -> Result<(Vec<u8>, Edited), Problem> {
         let files = context.services.workspace.files();
-        let stat = files.stat(&self.path).await.map_err(|error| self.wrong(error, Doing::Reading))?;
+        let stat = files.stat(&self.path).await.map_err(|error| self.wrong(error, FileAccess::Reading))?;
         match stat.kind {
             FileKind::Directory => return Err(Problem::IsFolder(self.path.clone())),
-            FileKind::Special => return Err(Problem::special(&self.path, Doing::Reading)),
+            FileKind::Special => return Err(Problem::special(&self.path, FileAccess::Reading)),
             FileKind::File if stat.bytes > LARGEST => {
                 return Err(Problem::TooLarge { path: self.path.clone(), bytes: stat.bytes });
             }
             FileKind::File => {}
         }
-        let before = files.read(&self.path, None).await.map_err(|error| self.wrong(error, Doing::Reading))?;
+        let before = files.read(&self.path, None).await.map_err(|error| self.wrong(error, FileAccess::Reading))?;
         let edited = self.change(&before).map_err(|problem| {
             match context.seen_hash(&self.path.display().to_string()) {
-                // It may be a change by another program that took away what is to be replaced.
+                // Another program may have removed the text that is to be replaced.
                 Some(seen) if *seen != Digest::of(&before) => Problem::Stale(self.path.clone()),
-                // What was asked about could be done then.
+                // The edit could be done when the user was asked.
                 _ if context.shown.is_some() => Problem::NotAsShown(vec![self.path.clone()]),
                 Some(_) | None => problem,
             }
         })?;
-        // A loose match that breaks the file is a misunderstanding; an exact one may be a step on the way.
+        // A loose match that breaks the file is a misunderstanding; an exact one may be an intermediate step.
         if edited.matched >= MatchKind::Indentation
-            && syntax::breaks(&context.services, &self.path, &before, &edited.content).await
+            && syntax::introduces_errors(&context.services, &self.path, &before, &edited.content).await
         {
             return Err(Problem::Unclear { path: self.path.clone(), place: place(&before, &edited) });
         }
@@ -250,20 +250,20 @@ impl Edit {
         let path = self.path.display().to_string();
         let seen = context.seen_hash(&path).cloned();
         let content = Arc::new(std::mem::take(&mut edited.content));
-        // What is known to be what was seen need not be hashed to see it.
-        let unsure = seen.clone().filter(|seen| !context.services.known.is(&before, seen));
+        // Content that is known to be what the model saw need not be hashed again.
+        let unsure = seen.clone().filter(|seen| !context.services.last_written.is(&before, seen));
         let expect = Expect::Held(before, unsure);
         let op = FileOp::Write { path: self.path.clone(), expect, content: Arc::clone(&content) };
-        // The words are found while the disk works.
+        // The data is computed while the disk works.
         let (done, data) = tokio::join!(commit_known(context, vec![op], vec![seen]), async {
             self.data(&path, &edited, &content)
         });
-        let done = done.map_err(|error| self.wrong(error, Doing::Writing))?;
+        let done = done.map_err(|error| self.wrong(error, FileAccess::Writing))?;
         Ok(done.into_outcome(Data::Edited(data)))
     }
 
     fn change(&self, before: &[u8]) -> Result<Edited, Problem> {
-        if let (Change::Insert { .. }, Some(line)) = (&self.change, left_out_of_new(&self.new)) {
+        if let (Change::Insert { .. }, Some(line)) = (&self.change, omission_in_new(&self.new)) {
             return Err(Problem::LeftOut { path: self.path.clone(), line });
         }
         let edited = match &self.change {
@@ -271,7 +271,7 @@ impl Edit {
             Change::Insert { line } => match usize::try_from(*line) {
                 Ok(line) => insert(before, line, &self.new),
                 Err(_) => {
-                    let lines = Text::decode(before).map_or(0, |text| text.line_count());
+                    let lines = TextContent::decode(before).map_or(0, |text| text.line_count());
                     return Err(Problem::Line { line: *line, lines });
                 }
             },
@@ -286,7 +286,7 @@ impl Edit {
         Ok(edited)
     }
 
-    fn wrong(&self, error: lathe_workspace::WorkspaceError, doing: Doing) -> Problem {
+    fn wrong(&self, error: lathe_workspace::WorkspaceError, doing: FileAccess) -> Problem {
         Problem::from_workspace(error, &self.path, doing)
     }
 
@@ -315,17 +315,17 @@ impl Edit {
         }
     }
 
-    /// What the edit did, for its words. The content is that of the edit.
+    /// The data of the edit, for its words. `content` is the edited content.
     fn data(&self, path: &str, edited: &Edited, content: &[u8]) -> EditedData {
         let text = text_of(content);
-        // After a line break or a deletion the place goes on in the next line, which is shown with it.
+        // After a line break or a deletion the place continues in the next line, which is shown with it.
         let goes_on = match self.change {
             Change::Replace { .. } => self.new.is_empty() || self.new.ends_with('\n'),
             Change::Insert { .. } => false,
         };
         let windows = windows(&edited.regions, AROUND + usize::from(goes_on));
         let snippets = windows.iter().take(SNIPPETS).map(|window| {
-            let Lines { text: shown, ended } = lines_of(&text, window.start, window.len());
+            let LineSlice { text: shown, ended } = lines_of(&text, window.start, window.len());
             Snippet { first: window.start, text: shown, final_newline: ended && text.ends_with('\n') }
         });
         EditedData {
@@ -342,7 +342,7 @@ impl Edit {
     }
 }
 
-/// Gives a text the end that it had. One that is empty now, or was, or is no plain text, stays.
+/// Gives a text the end that it had. A text that is or was empty, or is not plain text, is left alone.
 fn keep_end(before: &[u8], after: &mut Vec<u8>) {
     if before.is_empty() || after.is_empty() || before.contains(&0) {
         return;
@@ -358,18 +358,18 @@ fn keep_end(before: &[u8], after: &mut Vec<u8>) {
     }
 }
 
-/// The lines that the first match took up.
+/// The lines that the first match covered.
 fn place(before: &[u8], edited: &Edited) -> Nearest {
     let lines = edited.found.first().cloned().unwrap_or(1..1);
     let text = lines_of(&text_of(before), lines.start, lines.len().max(1)).text;
     Nearest { line: lines.start, text: text.trim_end_matches(['\n', '\r']).to_owned() }
 }
 
-/// A content for people. Plain text is not worth the work of finding out how it is written.
+/// Content as text for people. For plain text, the work of detecting the encoding is skipped.
 fn text_of(content: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(content) {
         Ok(text) if !text.starts_with('\u{feff}') && !text.contains('\0') => text.into(),
-        Ok(_) | Err(_) => Text::decode(content).map_or("".into(), |text| text.lossy().into_owned().into()),
+        Ok(_) | Err(_) => TextContent::decode(content).map_or("".into(), |text| text.lossy().into_owned().into()),
     }
 }
 
@@ -387,7 +387,7 @@ fn windows(regions: &[Range<usize>], after: usize) -> Vec<Range<usize>> {
     windows
 }
 
-/// What the model is told when the text was not found exactly as given.
+/// The note for the model if the text was not found exactly as given.
 pub(crate) fn looseness(matched: MatchKind) -> Option<&'static str> {
     match matched {
         MatchKind::Exact => None,

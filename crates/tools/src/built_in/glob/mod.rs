@@ -1,34 +1,34 @@
-//! Files by name.
+//! Finds files by name.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, Effects, Kind};
-use lathe_search::{Ignored, NameQuery, Scope, find_files};
+use lathe_protocol::{BoxFuture, Effects, ToolKind};
+use lathe_search::{IgnoreOptions, NameQuery, Scope, find_files};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::built_in::BuiltIn;
-use crate::call::{CommandForm, Ground, Parameters, TypedCall};
-use crate::commands::Command;
-use crate::face::Face;
-use crate::hidden::Hidden;
+use crate::call::{CommandWords, BuildContext, Parameters, TypedCall};
+use crate::commands::AgentCommand;
+use crate::faces::Face;
+use crate::files::hidden::HiddenPaths;
 use crate::outcome::{Data, FilesData, Outcome};
 use crate::problem::Problem;
-use crate::search::Respect;
-use crate::search::{problem, real, stoppable};
-use crate::tool::{Invocation, RunContext, absolute, counted, shown};
+use crate::search::RespectedIgnores;
+use crate::search::{problem, real_root_and_start, run_cancellable};
+use crate::tool::{Invocation, RunContext, absolute, counted, display_path};
 use crate::view::visible_name;
 
 pub(crate) const ID: &str = "glob";
 
-/// The tool in the list of all.
+/// The tool in the list of built-in tools.
 pub(crate) static TOOL: BuiltIn = BuiltIn {
-    face: Some(Face::lathe::<Arguments>("glob", "Glob", Kind::Search, include_str!("lathe.md"))),
+    face: Some(Face::lathe::<GlobParameters>("glob", "Glob", ToolKind::Search, include_str!("lathe.md"))),
     command: Some(
-        Command::of::<Words>("glob", ID, Kind::Search, "Find files by name, newest first.")
-            .reading(&["pattern", "path"], None)
+        AgentCommand::of::<GlobWords>("glob", ID, ToolKind::Search, "Find files by name, newest first.")
+            .with_positions(&["pattern", "path"], None)
             .in_callers_folder(&["path"]),
     ),
     only_if: None,
@@ -39,7 +39,7 @@ const FILES: usize = 200;
 
 #[derive(Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Arguments {
+pub(crate) struct GlobParameters {
     /// The pattern, from the folder on: `**/*.rs`, `src/*/mod.rs`.
     pub(crate) pattern: String,
     /// Folder to look in; the workspace if left out.
@@ -48,7 +48,7 @@ pub(crate) struct Arguments {
     /// Look at hidden and ignored files too.
     #[serde(default)]
     pub(crate) all: Option<bool>,
-    // What only other toolsets speak of.
+    // Only other toolsets have these.
     #[serde(default)]
     #[schemars(skip)]
     pub(crate) case_sensitive: Option<bool>,
@@ -57,7 +57,7 @@ pub(crate) struct Arguments {
     pub(crate) hidden: Option<bool>,
     #[serde(default)]
     #[schemars(skip)]
-    pub(crate) respect: Option<Respect>,
+    pub(crate) respect: Option<RespectedIgnores>,
     #[serde(default)]
     #[schemars(skip)]
     pub(crate) limit: Option<usize>,
@@ -68,7 +68,7 @@ pub(crate) struct Arguments {
 
 /// The words of the command in the shell.
 #[derive(Deserialize, JsonSchema)]
-struct Words {
+struct GlobWords {
     /// The pattern, from the folder on: `**/*.rs`, `src/*/mod.rs`. Quote it, or bash expands it first.
     pattern: String,
     /// Folder to look in; the current one if left out.
@@ -80,17 +80,17 @@ struct Words {
     limit: Option<usize>,
 }
 
-impl CommandForm for Words {
+impl CommandWords for GlobWords {
     fn calls(self) -> Result<Vec<TypedCall>, Problem> {
         let Self { pattern, path, all, limit } = self;
-        Ok(vec![TypedCall::new(Arguments { pattern, path, all, limit, ..Arguments::default() })])
+        Ok(vec![TypedCall::new(GlobParameters { pattern, path, all, limit, ..GlobParameters::default() })])
     }
 }
 
-impl Parameters for Arguments {
+impl Parameters for GlobParameters {
     const TOOL: &'static str = ID;
 
-    fn invocation(self, ground: &Ground<'_>) -> Result<Box<dyn Invocation>, Problem> {
+    fn invocation(self, ground: &BuildContext<'_>) -> Result<Box<dyn Invocation>, Problem> {
         let given = self;
         if given.pattern.trim().is_empty() {
             return Err(Problem::Arguments("pattern: it must not be empty".to_owned()));
@@ -100,7 +100,7 @@ impl Parameters for Arguments {
         let all = flag(given.all);
         let scope = Scope {
             hidden: all || flag(given.hidden),
-            ignored: if all { Ignored::INCLUDED } else { given.respect.unwrap_or_default().into() },
+            ignored: if all { IgnoreOptions::INCLUDED } else { given.respect.unwrap_or_default().into() },
             ignored_start: !all && given.respect.is_some_and(|respect| respect.start),
             ..Scope::default()
         };
@@ -111,7 +111,7 @@ impl Parameters for Arguments {
             count_ignored: flag(given.count_ignored),
             now: SystemTime::now(),
         };
-        Ok(Box::new(Glob { shown: shown(ground.root, &start), start, scope, query }))
+        Ok(Box::new(Glob { shown: display_path(ground.root, &start), start, scope, query }))
     }
 }
 
@@ -132,7 +132,7 @@ impl Invocation for Glob {
         Effects::reading(self.start.display().to_string())
     }
 
-    fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
+    fn run(self: Box<Self>, _: Permit, context: RunContext) -> BoxFuture<'static, Outcome> {
         Box::pin(async move {
             match self.find(&context).await {
                 Ok((files, left_out)) => Outcome { left_out, ..Ok(Data::Files(files)).into() },
@@ -145,24 +145,24 @@ impl Invocation for Glob {
 impl Glob {
     async fn find(self, context: &RunContext) -> Result<(FilesData, usize), Problem> {
         let Self { start, mut scope, mut query, .. } = self;
-        scope.closed = context.tree(ID)?.closed().map(Path::to_owned);
+        scope.excluded_folder = context.tree(ID)?.closed().map(Path::to_owned);
         let as_glob = |problem| match problem {
             Problem::Search(reason) => Problem::Glob(reason),
             other => other,
         };
-        (scope.root, scope.start) = real(context, &start, ID).await.map_err(as_glob)?;
+        (scope.root, scope.start) = real_root_and_start(context, &start, ID).await.map_err(as_glob)?;
         scope.unread = context.services.unread.clone();
         if !scope.start.is_dir() {
             return Err(Problem::SearchNotFolder(start));
         }
-        let hidden = Hidden::beneath(context, ID, Kind::Search, &scope.start).await?;
+        let hidden = HiddenPaths::scan(context, ID, ToolKind::Search, &scope.start).await?;
         scope.exclude.extend(hidden.globs(&scope.start));
         let (base, pattern) = (scope.start.clone(), query.glob.clone());
-        // `app/[id]/page.tsx` is a path where there is such a file.
+        // `app/[id]/page.tsx` is a path if such a file exists.
         if context.services.workspace.files().stat(&start.join(&pattern)).await.is_ok() {
             query.glob = globset::escape(&pattern);
         }
-        let found = stoppable(context, move |cancel| find_files(&scope, &query, cancel)).await?;
+        let found = run_cancellable(context, move |cancel| find_files(&scope, &query, cancel)).await?;
         let mut found = found.map_err(|error| as_glob(problem(error, &start)))?;
         found.files.retain(|file| !hidden.has(&file.path));
         Ok((FilesData { start: start.display().to_string(), base, pattern, found }, hidden.count()))

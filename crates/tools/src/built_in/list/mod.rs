@@ -1,32 +1,32 @@
-//! The names in one folder.
+//! Lists the names in one folder.
 
 use std::path::PathBuf;
 
 use globset::GlobSet;
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, Effects, Kind};
-use lathe_search::{GlobStyle, Ignored, glob_set, ignored_names, is_ignored};
+use lathe_protocol::{BoxFuture, Effects, ToolKind};
+use lathe_search::{GlobStyle, IgnoreOptions, glob_set, ignored_names, is_ignored};
 use lathe_workspace::FileKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::built_in::BuiltIn;
-use crate::call::{CommandForm, Ground, Parameters, TypedCall};
-use crate::commands::Command;
-use crate::hidden::{IGNORE_FILES_NOT_READ, ReadPlace};
-use crate::outcome::{Data, Listed, ListingData, Outcome};
-use crate::problem::{Doing, Problem};
-use crate::search::Respect;
-use crate::tool::{Invocation, RunContext, absolute, shown};
+use crate::call::{CommandWords, BuildContext, Parameters, TypedCall};
+use crate::commands::AgentCommand;
+use crate::files::hidden::{IGNORE_FILES_NOT_READ, ReadPlace};
+use crate::outcome::{Data, ListedName, ListingData, Outcome};
+use crate::problem::{FileAccess, Problem};
+use crate::search::RespectedIgnores;
+use crate::tool::{Invocation, RunContext, absolute, display_path};
 
 pub(crate) const ID: &str = "list";
 
-/// The tool in the list of all.
+/// The tool in the list of built-in tools.
 pub(crate) static TOOL: BuiltIn = BuiltIn {
     face: None,
     command: Some(
-        Command::of::<Words>("list", ID, Kind::Read, "Name what is in a folder, folders first.")
-            .reading(&["path"], None)
+        AgentCommand::of::<ListWords>("list", ID, ToolKind::Read, "Name what is in a folder, folders first.")
+            .with_positions(&["path"], None)
             .in_callers_folder(&["path"]),
     ),
     only_if: None,
@@ -34,17 +34,17 @@ pub(crate) static TOOL: BuiltIn = BuiltIn {
 
 /// The parameters of the tool, made by a face.
 #[derive(Serialize)]
-pub(crate) struct Arguments {
+pub(crate) struct ListParameters {
     pub(crate) path: String,
     /// Globs of names to leave out.
     pub(crate) ignore: Vec<String>,
-    /// Which ignore files count.
-    pub(crate) respect: Respect,
+    /// The ignore files that count.
+    pub(crate) respect: RespectedIgnores,
 }
 
 /// The words of the command in the shell.
 #[derive(Deserialize, JsonSchema)]
-struct Words {
+struct ListWords {
     /// Folder; the current one if left out.
     #[serde(default)]
     path: Option<String>,
@@ -56,24 +56,24 @@ struct Words {
     all: Option<bool>,
 }
 
-impl CommandForm for Words {
+impl CommandWords for ListWords {
     fn calls(self) -> Result<Vec<TypedCall>, Problem> {
         let path = self.path.unwrap_or_else(|| ".".to_owned());
         let counts = !self.all.unwrap_or(false);
-        let respect = Respect { git: counts, gemini: counts, start: false };
-        Ok(vec![TypedCall::new(Arguments { path, ignore: self.ignore.unwrap_or_default(), respect })])
+        let respect = RespectedIgnores { git: counts, gemini: counts, start: false };
+        Ok(vec![TypedCall::new(ListParameters { path, ignore: self.ignore.unwrap_or_default(), respect })])
     }
 }
 
-impl Parameters for Arguments {
+impl Parameters for ListParameters {
     const TOOL: &'static str = ID;
 
-    fn invocation(self, ground: &Ground<'_>) -> Result<Box<dyn Invocation>, Problem> {
-        let Arguments { path, ignore, respect } = self;
+    fn invocation(self, ground: &BuildContext<'_>) -> Result<Box<dyn Invocation>, Problem> {
+        let ListParameters { path, ignore, respect } = self;
         let ignore = glob_set(&ignore, GlobStyle::default());
         let ignore = ignore.map_err(|error| Problem::Arguments(format!("ignore: {error}")))?;
         let path = absolute(ground.root, &path);
-        Ok(Box::new(List { shown: shown(ground.root, &path), path, ignore, respect: respect.into() }))
+        Ok(Box::new(List { shown: display_path(ground.root, &path), path, ignore, respect: respect.into() }))
     }
 }
 
@@ -82,7 +82,7 @@ struct List {
     /// The path for people.
     shown: String,
     ignore: GlobSet,
-    respect: Ignored,
+    respect: IgnoreOptions,
 }
 
 impl Invocation for List {
@@ -94,12 +94,12 @@ impl Invocation for List {
         Effects::reading(self.path.display().to_string())
     }
 
-    fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
+    fn run(self: Box<Self>, _: Permit, context: RunContext) -> BoxFuture<'static, Outcome> {
         Box::pin(async move {
             match self.list(&context).await {
                 Ok((listing, left_out)) => {
                     let is_local = context.services.workspace.local().is_some();
-                    let unread = !is_local && self.respect != Ignored::INCLUDED;
+                    let unread = !is_local && self.respect != IgnoreOptions::INCLUDED;
                     let notes = unread.then_some(IGNORE_FILES_NOT_READ).into_iter().collect();
                     Outcome { left_out, notes, ..Ok(Data::Listing(listing)).into() }
                 }
@@ -111,9 +111,9 @@ impl Invocation for List {
 
 impl List {
     async fn list(&self, context: &RunContext) -> Result<(ListingData, usize), Problem> {
-        let place = ReadPlace::of(context, &self.path, ID, Kind::Search);
+        let place = ReadPlace::of(context, &self.path, ID, ToolKind::Search);
         let files = &place.files;
-        let wrong = |error| match Problem::from_workspace(error, &self.path, Doing::Reading) {
+        let wrong = |error| match Problem::from_workspace(error, &self.path, FileAccess::Reading) {
             Problem::Read { reason, .. } => Problem::List(reason),
             other => other,
         };
@@ -127,9 +127,9 @@ impl List {
                 let root = tree.root();
                 let (root, real) = (files.real(root).await.map_err(wrong)?, files.real(&place.path).await);
                 let real = real.map_err(wrong)?;
-                context.services.unread.meet_above(&root, &real);
-                // A folder that is named is listed, unless no model is to see it.
-                if is_ignored(&root, &real, Ignored { git: false, ..self.respect }) {
+                context.services.unread.check_above(&root, &real);
+                // A folder that is named is listed, unless no model may see it.
+                if is_ignored(&root, &real, IgnoreOptions { git: false, ..self.respect }) {
                     return Err(Problem::Ignored(self.shown.clone()));
                 }
                 ignored_names(&root, &real, self.respect)
@@ -144,12 +144,12 @@ impl List {
                 left_out += 1;
                 continue;
             }
-            if context.judge.hides(ID, Kind::Search, &self.path.join(&entry.name)) {
+            if context.call_gate.hides_path(ID, ToolKind::Search, &self.path.join(&entry.name)) {
                 denied += 1;
                 continue;
             }
             let name: String = entry.name.to_string_lossy().chars().map(crate::view::visible).collect();
-            kept.push(Listed { name, folder: entry.kind == FileKind::Directory, bytes: entry.bytes });
+            kept.push(ListedName { name, folder: entry.kind == FileKind::Directory, bytes: entry.bytes });
         }
         kept.sort_by(|a, b| b.folder.cmp(&a.folder).then_with(|| a.name.cmp(&b.name)));
         Ok((ListingData { path: self.path.display().to_string(), entries: kept, left_out }, denied))
@@ -175,7 +175,7 @@ pub(crate) fn words(data: &ListingData, cap: usize) -> String {
     let shown = crate::view::clip(&listed, cap);
     let rest = rows.len() - 1 - shown.matches('\n').count();
     let more =
-        if rest > 0 { format!("\n{}", crate::hidden::not_shown(rest, "entry")) } else { String::new() };
+        if rest > 0 { format!("\n{}", crate::files::hidden::not_shown_note(rest, "entry")) } else { String::new() };
     let left_out = if data.left_out > 0 { format!("\n({} ignored)", data.left_out) } else { String::new() };
     format!("<folder path=\"{}\">\n{shown}\n</folder>{more}{left_out}", data.path)
 }

@@ -1,27 +1,27 @@
-//! Many files at once, by patterns.
+//! Reads many files at once, by patterns.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use lathe_edit::Text;
+use lathe_edit::TextContent;
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, Digest, Effects, Kind, SeenFile};
-use lathe_search::{Ignored, NameQuery, Scope, SearchError, find_files};
+use lathe_protocol::{BoxFuture, Digest, Effects, ToolKind, SeenFile};
+use lathe_search::{IgnoreOptions, NameQuery, Scope, SearchError, find_files};
 use lathe_workspace::{FileKind, Files};
 use serde::Serialize;
 
-use crate::call::{Ground, Parameters};
-use crate::hidden::{Hidden, ReadPlace, is_below};
-use crate::outcome::{Attached, Data, ManyData, ManyFile, Outcome};
+use crate::call::{BuildContext, Parameters};
+use crate::files::hidden::{HiddenPaths, ReadPlace, is_below};
+use crate::outcome::{AttachedContent, Data, ManyData, ManyFile, Outcome};
 use crate::problem::Problem;
-use crate::search::{Respect, real, stoppable};
+use crate::search::{RespectedIgnores, real_root_and_start, run_cancellable};
 use crate::tool::{Invocation, RunContext};
 use crate::view::{Media, document_text, media};
 
 pub(crate) const ID: &str = "many";
 
-/// Files read at most, and bytes of one of them.
+/// The most files read, and the most bytes of one of them.
 const FILES: usize = 1000;
 const BYTES: u64 = 20 << 20;
 
@@ -45,24 +45,24 @@ const EXCLUDED: [&str; 10] = [
 
 /// The parameters of the tool, made by a face.
 #[derive(Serialize)]
-pub(crate) struct Arguments {
+pub(crate) struct ManyParameters {
     pub(crate) include: Vec<String>,
     pub(crate) exclude: Vec<String>,
     pub(crate) default_excludes: bool,
-    pub(crate) respect: Respect,
+    pub(crate) respect: RespectedIgnores,
 }
 
-impl Parameters for Arguments {
+impl Parameters for ManyParameters {
     const TOOL: &'static str = ID;
 
-    fn invocation(self, ground: &Ground<'_>) -> Result<Box<dyn Invocation>, Problem> {
-        let Arguments { include, mut exclude, default_excludes, respect } = self;
+    fn invocation(self, ground: &BuildContext<'_>) -> Result<Box<dyn Invocation>, Problem> {
+        let ManyParameters { include, mut exclude, default_excludes, respect } = self;
         if default_excludes {
             exclude.extend(EXCLUDED.map(str::to_owned));
         }
         let (outside, include) =
-            include.into_iter().partition::<Vec<_>, _>(|pattern| Outside::is(pattern, ground.root));
-        let outside = outside.iter().map(|pattern| Outside::of(pattern, ground.root)).collect();
+            include.into_iter().partition::<Vec<_>, _>(|pattern| OutsidePattern::is(pattern, ground.root));
+        let outside = outside.iter().map(|pattern| OutsidePattern::of(pattern, ground.root)).collect();
         Ok(Box::new(Many {
             root: ground.root.to_owned(),
             include,
@@ -74,14 +74,14 @@ impl Parameters for Arguments {
 }
 
 /// A pattern that leads out of the workspace.
-struct Outside {
+struct OutsidePattern {
     /// The file, or the folder before the first part that is a pattern.
     start: PathBuf,
-    /// The pattern from there on; empty for a file.
+    /// The pattern from there on. Empty for a file.
     glob: String,
 }
 
-impl Outside {
+impl OutsidePattern {
     fn is(pattern: &str, root: &Path) -> bool {
         !is_below(&Self::of(pattern, root).start, root)
     }
@@ -95,7 +95,7 @@ impl Outside {
                 false => glob.push(part),
             }
         }
-        // What exists by that very name is meant as a name.
+        // A pattern that exists as a file by this very name is a name.
         let named = root.join(pattern);
         match named.symlink_metadata().is_ok() {
             true => Self { start: named, glob: String::new() },
@@ -107,9 +107,9 @@ impl Outside {
 struct Many {
     root: PathBuf,
     include: Vec<String>,
-    outside: Vec<Outside>,
+    outside: Vec<OutsidePattern>,
     exclude: Vec<String>,
-    ignored: Ignored,
+    ignored: IgnoreOptions,
 }
 
 impl Invocation for Many {
@@ -126,7 +126,7 @@ impl Invocation for Many {
         effects
     }
 
-    fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
+    fn run(self: Box<Self>, _: Permit, context: RunContext) -> BoxFuture<'static, Outcome> {
         Box::pin(async move {
             match self.read(&context).await {
                 Ok(outcome) => outcome,
@@ -139,19 +139,19 @@ impl Invocation for Many {
 impl Many {
     async fn read(self, context: &RunContext) -> Result<Outcome, Problem> {
         context.tree(ID)?;
-        let (root, start) = real(context, &self.root, ID).await?;
+        let (root, start) = real_root_and_start(context, &self.root, ID).await?;
         let Self { include, outside, exclude, ignored, .. } = self;
-        // The way to the workspace is the same for all of them.
+        // The path to the workspace is the same for all of them.
         let prefix = format!("{}/", start.display());
         let globs: Vec<String> = include
             .iter()
             .map(|pattern| pattern.strip_prefix(&prefix).unwrap_or(pattern).to_owned())
             .collect();
-        let mut reading = Reading { exclude, ignored, ..Reading::default() };
+        let mut reading = ManyReader { exclude, ignored, ..ManyReader::default() };
         let files = Arc::clone(context.services.workspace.files());
         reading.folder(context, &*files, (root, start), globs, &include).await?;
-        for Outside { start, glob } in outside {
-            let place = ReadPlace::of(context, &start, ID, Kind::Read);
+        for OutsidePattern { start, glob } in outside {
+            let place = ReadPlace::of(context, &start, ID, ToolKind::Read);
             let pattern = start.join(&glob).display().to_string();
             let stat = place.files.stat(&place.path).await;
             match stat.map_err(|error| error.to_string()) {
@@ -163,27 +163,28 @@ impl Many {
                 Err(reason) => reading.data.skipped.push((start.display().to_string(), reason)),
             }
         }
-        let Reading { data, seen, attached, left_out, .. } = reading;
+        let ManyReader { data, seen, attached, left_out, .. } = reading;
         Ok(Outcome { seen, attached, left_out, ..Ok(Data::Many(data)).into() })
     }
 }
 
-/// The text that was read so far, and how.
+/// The text read so far, and the options of the reading.
 #[derive(Default)]
-struct Reading {
+struct ManyReader {
     exclude: Vec<String>,
-    ignored: Ignored,
+    ignored: IgnoreOptions,
     data: ManyData,
     seen: Vec<SeenFile>,
-    attached: Vec<Attached>,
-    /// Bytes of text.
+    attached: Vec<AttachedContent>,
+    /// The number of bytes of text.
     total: usize,
-    /// Files that a rule does not let be read.
+    /// The number of files that a rule does not let be read.
     left_out: usize,
 }
 
-impl Reading {
-    /// Reads the files of a folder that fit one of the globs. `ways` are the folder that is not left, and where it begins.
+impl ManyReader {
+    /// Reads the files of a folder that match one of the globs. `ways` are the folder that is not left, and the
+    /// folder to start in.
     async fn folder(
         &mut self,
         context: &RunContext,
@@ -193,12 +194,12 @@ impl Reading {
         patterns: &[String],
     ) -> Result<(), Problem> {
         let (root, start) = ways;
-        let hidden = Hidden::beneath(context, ID, Kind::Read, &start).await?;
+        let hidden = HiddenPaths::scan(context, ID, ToolKind::Read, &start).await?;
         let exclude = [self.exclude.clone(), hidden.globs(&start)].concat();
         let closed = context.tree(ID)?.closed().map(Path::to_owned);
         let unread = context.services.unread.clone();
         let ignored = self.ignored;
-        let found = stoppable(context, move |cancel| -> Result<Vec<PathBuf>, SearchError> {
+        let found = run_cancellable(context, move |cancel| -> Result<Vec<PathBuf>, SearchError> {
             let mut paths = Vec::new();
             for glob in globs {
                 let scope = Scope {
@@ -206,11 +207,11 @@ impl Reading {
                     ignored,
                     exclude: exclude.clone(),
                     case_insensitive_globs: true,
-                    closed: closed.clone(),
+                    excluded_folder: closed.clone(),
                     unread: unread.clone(),
                     ..Scope::new(&root, &start)
                 };
-                // What exists by that very name is meant as a name.
+                // A pattern that exists as a file by this very name is a name.
                 let literal = start.join(&glob).symlink_metadata().is_ok();
                 let glob = if literal { globset::escape(&glob) } else { glob };
                 let query = NameQuery {
@@ -240,7 +241,7 @@ impl Reading {
         Ok(())
     }
 
-    /// Reads one file, unless there is enough already.
+    /// Reads one file, unless enough was read already.
     async fn one(&mut self, context: &RunContext, files: &dyn Files, path: &Path, patterns: &[String]) {
         if self.total > TOTAL {
             self.data.unread += 1;
@@ -248,7 +249,7 @@ impl Reading {
         }
         let shown = path.display().to_string();
         match file(context, files, path, patterns).await {
-            Ok(Read { text, hash, attached }) => {
+            Ok(FileText { text, hash, attached }) => {
                 self.total += text.len();
                 self.seen.push(SeenFile { path: shown.clone(), hash });
                 self.attached.extend(attached);
@@ -259,10 +260,10 @@ impl Reading {
     }
 }
 
-struct Read {
+struct FileText {
     text: String,
     hash: Digest,
-    attached: Option<Attached>,
+    attached: Option<AttachedContent>,
 }
 
 async fn file(
@@ -270,7 +271,7 @@ async fn file(
     files: &dyn Files,
     path: &Path,
     patterns: &[String],
-) -> Result<Read, String> {
+) -> Result<FileText, String> {
     let stat = files.stat(path).await.map_err(|error| error.to_string())?;
     match stat.kind {
         FileKind::File if stat.bytes > BYTES => return Err("larger than 20 MB".to_owned()),
@@ -287,9 +288,9 @@ async fn file(
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let text = format!("[{} image, {} bytes]", image.name(), content.len());
         let content = image.shown(&content).await.ok_or("an image that cannot be shown")?;
-        return Ok(Read { text, hash, attached: Some(Attached { mime: image.mime(), content, name }) });
+        return Ok(FileText { text, hash, attached: Some(AttachedContent { mime: image.mime(), content, name }) });
     }
-    let mut text = match Text::decode(&content) {
+    let mut text = match TextContent::decode(&content) {
         Ok(text) => text.lossy().into_owned(),
         Err(_) if media == Some(Media::Pdf) => String::new(),
         Err(_) => return Err("binary".to_owned()),
@@ -299,13 +300,14 @@ async fn file(
         None if media == Some(Media::Pdf) => return Err("its text cannot be read".to_owned()),
         None => {}
     }
-    // Secrets go before the text is cut: half of one is not known.
-    let mut text = context.services.redactor.text(&text).into_owned();
+    // Text is redacted before it is cut: half a secret is not recognised.
+    let mut text = context.services.redactor.redact_text(&text).into_owned();
     text.truncate(lathe_redact::beginning(&text, ONE).len());
-    Ok(Read { text, hash, attached: None })
+    Ok(FileText { text, hash, attached: None })
 }
 
-/// Whether a pattern speaks of such files by their ending or name: what is not text is only given to whoever wants it.
+/// Tells whether a pattern names such files by their ending or name. Content that is not text is only returned if it
+/// is asked for.
 fn is_named(path: &Path, patterns: &[String]) -> bool {
     let ending = path.extension().map(|ending| format!(".{}", ending.to_string_lossy().to_lowercase()));
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().to_lowercase());

@@ -1,4 +1,4 @@
-//! Facts to remember beyond the session: lines of a section in a file the user can read and edit.
+//! Remembers facts beyond the session: lines of a section in a file that the user can read and edit.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -6,115 +6,115 @@ use std::sync::Arc;
 
 use lathe_blobs::{Durable, replace};
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, Digest, Effects, Kind};
+use lathe_protocol::{BoxFuture, Digest, Effects, ToolKind};
 use lathe_workspace::{Expect, FileOp, WorkspaceError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::built_in::BuiltIn;
-use crate::call::{CommandForm, FaceForm, Ground, Parameters, TypedCall};
-use crate::commands::Command;
-use crate::commit::{Committed, commit};
-use crate::face::Face;
-use crate::modify;
+use crate::call::{CommandWords, FaceArguments, BuildContext, Parameters, TypedCall};
+use crate::commands::AgentCommand;
+use crate::files::{CommittedChanges, commit};
+use crate::faces::Face;
+use crate::faces::modify;
 use crate::outcome::{Data, Outcome, RememberedData};
 use crate::preview::Preview;
-use crate::problem::{Doing, Problem};
+use crate::problem::{FileAccess, Problem};
 use crate::tool::{Invocation, RunContext};
 
 pub(crate) const ID: &str = "memory";
 
-/// The tool in the list of all.
+/// The tool in the list of built-in tools.
 pub(crate) static TOOL: BuiltIn = BuiltIn {
     face: Some(
-        Face::lathe::<LatheArguments>("remember", "Remember", Kind::Think, include_str!("lathe.md"))
+        Face::lathe::<MemoryArguments>("remember", "Remember", ToolKind::Think, include_str!("lathe.md"))
             .modified_by(modify::memory),
     ),
     command: Some(
-        Command::of::<Words>("memory", ID, Kind::Think, "Remember a fact beyond this session.")
-            .or(&["remember"])
-            .reading(&["fact"], None)
+        AgentCommand::of::<MemoryWords>("memory", ID, ToolKind::Think, "Remember a fact beyond this session.")
+            .with_aliases(&["remember"])
+            .with_positions(&["fact"], None)
             .input("fact"),
     ),
     only_if: None,
 };
 
-/// The section of Lathe's own toolset.
+/// The section that Lathe's own toolset uses.
 const HEADING: &str = "## Lathe Added Memories";
 
-/// Where the facts of a project are kept.
+/// The file for the facts of a project.
 const PROJECT_FILE: &str = "AGENTS.md";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Scope {
+pub(crate) enum MemoryScope {
     User,
     Project,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct LatheArguments {
+pub(crate) struct MemoryArguments {
     /// One short sentence that will be true and useful later.
     fact: String,
     /// `user` for what holds everywhere (the default), `project` for what holds in this repository.
     #[serde(default)]
-    scope: Option<Scope>,
-    /// The whole file as a person made it of the proposal. The model is not told of it.
+    scope: Option<MemoryScope>,
+    /// The whole file as the user edited the proposal. The model does not see this parameter.
     #[serde(default)]
     #[schemars(skip)]
     modified: Option<String>,
 }
 
-impl FaceForm for LatheArguments {
+impl FaceArguments for MemoryArguments {
     fn call(self) -> Result<TypedCall, Problem> {
         let Self { fact, scope, modified } = self;
-        let scope = scope.unwrap_or(Scope::User);
-        Ok(TypedCall::new(Arguments { fact, scope, heading: HEADING, modified }))
+        let scope = scope.unwrap_or(MemoryScope::User);
+        Ok(TypedCall::new(MemoryParameters { fact, scope, heading: HEADING, modified }))
     }
 }
 
 /// The parameters of the tool, made by a face.
 #[derive(Serialize)]
-pub(crate) struct Arguments {
+pub(crate) struct MemoryParameters {
     pub(crate) fact: String,
-    pub(crate) scope: Scope,
+    pub(crate) scope: MemoryScope,
     pub(crate) heading: &'static str,
-    /// The whole file as a person made it of the proposal.
+    /// The whole file as the user edited the proposal.
     pub(crate) modified: Option<String>,
 }
 
 /// The words of the command in the shell.
 #[derive(Deserialize, JsonSchema)]
-struct Words {
+struct MemoryWords {
     /// One short sentence that will be true and useful later.
     fact: String,
     /// `user` for what holds everywhere (the default), `project` for this repository.
-    scope: Option<Scope>,
+    scope: Option<MemoryScope>,
 }
 
-impl CommandForm for Words {
+impl CommandWords for MemoryWords {
     fn calls(self) -> Result<Vec<TypedCall>, Problem> {
         let Self { fact, scope } = self;
-        LatheArguments { fact, scope, modified: None }.calls()
+        MemoryArguments { fact, scope, modified: None }.calls()
     }
 }
 
-impl Parameters for Arguments {
+impl Parameters for MemoryParameters {
     const TOOL: &'static str = ID;
 
-    fn invocation(self, ground: &Ground<'_>) -> Result<Box<dyn Invocation>, Problem> {
-        let Arguments { fact, scope, heading, modified } = self;
+    fn invocation(self, ground: &BuildContext<'_>) -> Result<Box<dyn Invocation>, Problem> {
+        let MemoryParameters { fact, scope, heading, modified } = self;
         let fact = fact.trim_start_matches(|c: char| c == '-' || c.is_whitespace()).trim_end();
         let fact = fact.replace(['\n', '\r'], " ");
         if fact.is_empty() {
             return Err(Problem::Arguments("Parameter \"fact\" must be a non-empty string.".to_owned()));
         }
         let path = match (scope, &ground.setup.memory) {
-            (Scope::Project, _) => ground.root.join(PROJECT_FILE),
-            (Scope::User, Some(path)) => path.clone(),
-            (Scope::User, None) => {
+            (MemoryScope::Project, _) => ground.root.join(PROJECT_FILE),
+            (MemoryScope::User, Some(path)) => path.clone(),
+            (MemoryScope::User, None) => {
                 return Err(Problem::Memory("there is no place for the user's facts".to_owned()));
             }
         };
@@ -124,7 +124,7 @@ impl Parameters for Arguments {
 
 struct Remember {
     fact: String,
-    scope: Scope,
+    scope: MemoryScope,
     heading: &'static str,
     modified: Option<String>,
     path: PathBuf,
@@ -139,15 +139,15 @@ impl Invocation for Remember {
         Effects::writing(self.path.display().to_string())
     }
 
-    fn preview<'a>(&'a self, context: &'a RunContext) -> Boxed<'a, Result<Preview, Problem>> {
+    fn preview<'a>(&'a self, context: &'a RunContext) -> BoxFuture<'a, Result<Preview, Problem>> {
         Box::pin(async move { Ok(self.proposal(&self.current(context).await?)) })
     }
 
-    fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
+    fn run(self: Box<Self>, _: Permit, context: RunContext) -> BoxFuture<'static, Outcome> {
         Box::pin(async move {
             match self.remember(&context).await {
                 Ok(outcome) => outcome,
-                Err(problem) => Err(context.since_shown(problem)).into(),
+                Err(problem) => Err(context.problem_since_shown(problem)).into(),
             }
         })
     }
@@ -163,15 +163,15 @@ impl Remember {
         self.modified.clone().unwrap_or_else(|| with_fact(current, self.heading, &self.fact))
     }
 
-    /// The file as it is; one that does not exist is empty.
+    /// The present content of the file. A file that does not exist counts as empty.
     async fn current(&self, context: &RunContext) -> Result<String, Problem> {
         let read = match self.scope {
-            Scope::Project => match context.services.workspace.files().read(&self.path, None).await {
+            MemoryScope::Project => match context.services.workspace.files().read(&self.path, None).await {
                 Ok(bytes) => Ok(Some(bytes)),
                 Err(WorkspaceError::NotFound(_)) => Ok(None),
                 Err(error) => Err(error.to_string()),
             },
-            Scope::User => match std::fs::read(&self.path) {
+            MemoryScope::User => match std::fs::read(&self.path) {
                 Ok(bytes) => Ok(Some(bytes)),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
                 Err(error) => Err(error.to_string()),
@@ -197,12 +197,12 @@ impl Remember {
         context.check_shown(&self.path, || self.proposal(&current))?;
         let proposed = self.proposed(&current);
         let done = match self.scope {
-            Scope::User => {
+            MemoryScope::User => {
                 let wrong = |error: std::io::Error| Problem::Memory(error.to_string());
                 // A fact whose origin cannot be kept is not kept either.
                 self.keep_origin(context).map_err(wrong)?;
                 replace(&self.path, proposed.as_bytes(), Durable::Name).map_err(wrong)?;
-                Committed {
+                CommittedChanges {
                     changes: Vec::new(),
                     files: Vec::new(),
                     between_lines: false,
@@ -211,7 +211,7 @@ impl Remember {
                     seen: Vec::new(),
                 }
             }
-            Scope::Project => {
+            MemoryScope::Project => {
                 let expect = if current.is_empty()
                     && context.services.workspace.files().stat(&self.path).await.is_err()
                 {
@@ -224,7 +224,7 @@ impl Remember {
                     expect,
                     content: Arc::new(proposed.into_bytes()),
                 };
-                let wrong = |error| match Problem::from_workspace(error, &self.path, Doing::Writing) {
+                let wrong = |error| match Problem::from_workspace(error, &self.path, FileAccess::Writing) {
                     full @ Problem::NoSpace(_) => full,
                     other => Problem::Memory(other.words()),
                 };
@@ -240,11 +240,11 @@ impl Remember {
     }
 }
 
-/// The file beside the user's facts that says where each came from: a JSON object with `fact`, `folder` and `session` a
-/// line. The facts themselves are in a file whose form is fixed.
+/// The file next to the user's facts that records the origin of each: one JSON object with `fact`, `folder` and
+/// `session` per line. The form of the file with the facts is fixed, so it cannot hold them.
 const ORIGINS: &str = "memory.origins.jsonl";
 
-/// The text with one more line in the section, which ends where the next one begins. One newline at the end.
+/// Adds a line to the section, which ends where the next one begins. The result has one newline at the end.
 fn with_fact(text: &str, heading: &str, fact: &str) -> String {
     let line = format!("- {fact}");
     let Some(begin) = section(text, heading) else {
@@ -267,7 +267,7 @@ fn with_fact(text: &str, heading: &str, fact: &str) -> String {
     format!("{}\n", joined.trim_end_matches('\n'))
 }
 
-/// Where the heading stands as a line of its own.
+/// The place of the heading, as a line of its own.
 fn section(text: &str, heading: &str) -> Option<usize> {
     let mut at = 0;
     for line in text.split_inclusive('\n') {

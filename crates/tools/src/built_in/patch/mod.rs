@@ -1,4 +1,4 @@
-//! Several changes in several files, by a patch: all or none.
+//! Applies a patch with several changes in several files: all or none.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -7,36 +7,36 @@ use std::sync::Arc;
 use lathe_edit::patch::{FileChange, Loosened, Patch, PatchError, plan};
 use lathe_edit::{MatchKind, diff_stat, unified_diff};
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, Digest, Effects, Kind, ToolErrorKind};
+use lathe_protocol::{BoxFuture, Digest, Effects, ToolKind, ToolErrorKind};
 use lathe_workspace::{Expect, FileKind, FileOp, WorkspaceError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::built_in::BuiltIn;
-use crate::call::{Ground, Parameters};
-use crate::commands::Command;
-use crate::commit::commit;
-use crate::face::Face;
+use crate::call::{BuildContext, Parameters};
+use crate::commands::AgentCommand;
+use crate::files::commit;
+use crate::faces::Face;
 use crate::outcome::{Data, Outcome, PatchedData, PatchedFile};
 use crate::preview::Preview;
-use crate::problem::{Doing, Problem, places};
-use crate::tool::{Invocation, RunContext, absolute, shown};
+use crate::problem::{FileAccess, Problem, line_list};
+use crate::tool::{Invocation, RunContext, absolute, display_path};
 use crate::view::LARGEST;
 
 pub(crate) const ID: &str = "patch";
 
-/// The tool in the list of all.
+/// The tool in the list of built-in tools.
 pub(crate) static TOOL: BuiltIn = BuiltIn {
-    face: Some(Face::lathe::<Arguments>("apply_patch", "Patch", Kind::Edit, include_str!("lathe.md"))),
+    face: Some(Face::lathe::<PatchParameters>("apply_patch", "Patch", ToolKind::Edit, include_str!("lathe.md"))),
     command: Some(
-        Command::of::<Arguments>(
+        AgentCommand::of::<PatchParameters>(
             "apply_patch",
             ID,
-            Kind::Edit,
+            ToolKind::Edit,
             "Apply a patch to files, all of it or nothing; the patch comes from standard input.",
         )
-        .noted(include_str!("notes.md"))
-        .reading(&["patch"], None)
+        .with_notes(include_str!("notes.md"))
+        .with_positions(&["patch"], None)
         .input("patch")
         .in_callers_folder(&[]),
     ),
@@ -45,16 +45,16 @@ pub(crate) static TOOL: BuiltIn = BuiltIn {
 
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Arguments {
+pub(crate) struct PatchParameters {
     /// The patch. Paths are relative to the workspace.
     pub(crate) patch: String,
 }
 
-impl Parameters for Arguments {
+impl Parameters for PatchParameters {
     const TOOL: &'static str = ID;
 
-    fn invocation(self, ground: &Ground<'_>) -> Result<Box<dyn Invocation>, Problem> {
-        let Arguments { patch } = self;
+    fn invocation(self, ground: &BuildContext<'_>) -> Result<Box<dyn Invocation>, Problem> {
+        let PatchParameters { patch } = self;
         let patch = Patch::parse(&patch).map_err(|error| Problem::Arguments(error.to_string()))?;
         let paths =
             patch.paths().into_iter().map(|path| (path.to_owned(), absolute(ground.root, path))).collect();
@@ -64,14 +64,14 @@ impl Parameters for Arguments {
 
 struct Apply {
     patch: Patch,
-    /// As the patch names them, and where they are.
+    /// Each path as the patch names it, and its place.
     paths: Vec<(String, PathBuf)>,
     root: PathBuf,
 }
 
 impl Invocation for Apply {
     fn describe(&self) -> String {
-        let names: Vec<String> = self.paths.iter().map(|(_, path)| shown(&self.root, path)).collect();
+        let names: Vec<String> = self.paths.iter().map(|(_, path)| display_path(&self.root, path)).collect();
         format!("patch {}", names.join(", "))
     }
 
@@ -80,20 +80,20 @@ impl Invocation for Apply {
         Effects { reads: paths.clone(), writes: paths, ..Effects::default() }
     }
 
-    fn kinds(&self) -> Vec<Kind> {
-        let deletes = self.patch.deletes().then_some(Kind::Delete);
-        deletes.into_iter().chain(self.patch.moves().then_some(Kind::Move)).collect()
+    fn kinds(&self) -> Vec<ToolKind> {
+        let deletes = self.patch.deletes().then_some(ToolKind::Delete);
+        deletes.into_iter().chain(self.patch.moves().then_some(ToolKind::Move)).collect()
     }
 
-    fn preview<'a>(&'a self, context: &'a RunContext) -> Boxed<'a, Result<Preview, Problem>> {
+    fn preview<'a>(&'a self, context: &'a RunContext) -> BoxFuture<'a, Result<Preview, Problem>> {
         Box::pin(async move { Ok(self.proposal(&self.work_out(context).await?)) })
     }
 
-    fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
+    fn run(self: Box<Self>, _: Permit, context: RunContext) -> BoxFuture<'static, Outcome> {
         Box::pin(async move {
             match self.apply(&context).await {
                 Ok(outcome) => outcome,
-                Err(problem) => Err(context.since_shown(problem)).into(),
+                Err(problem) => Err(context.problem_since_shown(problem)).into(),
             }
         })
     }
@@ -114,7 +114,7 @@ impl Apply {
             };
             format!("{head}{old}\n{rest}")
         };
-        let paths = self.paths.iter().map(|(_, path)| shown(&self.root, path)).collect();
+        let paths = self.paths.iter().map(|(_, path)| display_path(&self.root, path)).collect();
         let places = self.paths.iter().map(|(_, path)| path.clone()).collect();
         Preview::Patch { paths, diff: planned.iter().map(diff).collect(), places }
     }
@@ -123,7 +123,7 @@ impl Apply {
         let files = context.services.workspace.files();
         let mut contents: HashMap<&str, Vec<u8>> = HashMap::new();
         for (name, path) in &self.paths {
-            let wrong = |error| Problem::from_workspace(error, path, Doing::Reading);
+            let wrong = |error| Problem::from_workspace(error, path, FileAccess::Reading);
             let stat = match files.stat(path).await {
                 Ok(stat) => stat,
                 Err(WorkspaceError::NotFound(_)) => continue,
@@ -131,7 +131,7 @@ impl Apply {
             };
             match stat.kind {
                 FileKind::Directory => return Err(Problem::IsFolder(path.clone())),
-                FileKind::Special => return Err(Problem::special(path, Doing::Reading)),
+                FileKind::Special => return Err(Problem::special(path, FileAccess::Reading)),
                 FileKind::File if stat.bytes > LARGEST => {
                     return Err(Problem::TooLarge { path: path.clone(), bytes: stat.bytes });
                 }
@@ -145,7 +145,7 @@ impl Apply {
             contents.insert(name, content);
         }
         plan(&self.patch, &|path| contents.get(path).cloned()).map_err(|error| match &error {
-            // It fitted when a person was shown it.
+            // The patch fitted when the user was shown it.
             PatchError::NoMatch { path, .. } | PatchError::Ambiguous { path, .. }
                 if context.shown.is_some() =>
             {
@@ -163,7 +163,7 @@ impl Apply {
         let mut data = PatchedData { files: Vec::new() };
         for change in planned {
             let path = absolute(&self.root, &change.path);
-            data.files.push(told(&self.root, &path, &change));
+            data.files.push(patched_file(&self.root, &path, &change));
             let left = change.moved_from.as_deref().map(|from| absolute(&self.root, from));
             let before = change.before.as_deref().map(Digest::of);
             if let (Some(left), Some(hash)) = (&left, &before) {
@@ -180,7 +180,7 @@ impl Apply {
         }
         let place = self.paths.first().map(|(_, path)| path.clone()).unwrap_or_else(|| self.root.clone());
         let done = commit(context, ops).await;
-        let done = done.map_err(|error| Problem::from_workspace(error, &place, Doing::Writing))?;
+        let done = done.map_err(|error| Problem::from_workspace(error, &place, FileAccess::Writing))?;
         Ok(done.into_outcome(Data::Patched(data)))
     }
 
@@ -208,7 +208,7 @@ impl Apply {
                 message: format!(
                     "Hunk {hunk} fits {} in several places, at lines {}. Give it more lines around the change.",
                     at(&path).display(),
-                    places(&lines)
+                    line_list(&lines)
                 ),
             },
             PatchError::Empty | PatchError::Syntax { .. } => Problem::Arguments(error.to_string()),
@@ -219,10 +219,10 @@ impl Apply {
     }
 }
 
-fn told(root: &Path, path: &Path, change: &FileChange) -> PatchedFile {
+fn patched_file(root: &Path, path: &Path, change: &FileChange) -> PatchedFile {
     let stat = diff_stat(change.before.as_deref(), change.after.as_deref());
     PatchedFile {
-        path: shown(root, path),
+        path: display_path(root, path),
         moved_from: change.moved_from.clone(),
         existed: change.before.is_some(),
         exists: change.after.is_some(),

@@ -1,41 +1,41 @@
-//! Text in files, by ripgrep's libraries.
+//! Searches text in files, by ripgrep's libraries.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, Effects, Kind};
-use lathe_search::{Case, Found, Ignored, LineKind, Scope, SearchError, TextQuery, find_text};
+use lathe_protocol::{BoxFuture, Effects, ToolKind};
+use lathe_search::{CaseMode, TextFindings, IgnoreOptions, LineKind, Scope, SearchError, TextQuery, find_text};
 use lathe_workspace::FileKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::built_in::BuiltIn;
-use crate::call::{Ground, Parameters, TypedCall};
-use crate::commands::Command;
-use crate::face::Face;
-use crate::hidden::{Hidden, ReadPlace};
+use crate::call::{BuildContext, Parameters, TypedCall};
+use crate::commands::AgentCommand;
+use crate::faces::Face;
+use crate::files::hidden::{HiddenPaths, ReadPlace};
 use crate::outcome::{Data, FoundData, Outcome};
-use crate::problem::{Doing, Problem};
-use crate::tool::{Invocation, RunContext, absolute, counted, shown};
+use crate::problem::{FileAccess, Problem};
+use crate::tool::{Invocation, RunContext, absolute, counted, display_path};
 use crate::view::visible_name;
 
 pub(crate) const ID: &str = "search";
 
-/// The tool in the list of all.
+/// The tool in the list of built-in tools.
 pub(crate) static TOOL: BuiltIn = BuiltIn {
     face: Some(
-        Face::lathe::<Arguments>("search", "Search", Kind::Search, include_str!("lathe.md")).capped(24_000),
+        Face::lathe::<SearchParameters>("search", "Search", ToolKind::Search, include_str!("lathe.md")).with_cap(24_000),
     ),
     command: Some(
-        Command::of::<Arguments>(
+        AgentCommand::of::<SearchParameters>(
             "search",
             ID,
-            Kind::Search,
+            ToolKind::Search,
             "Find lines by regular expression, ignore files respected: `path:line:text`.",
         )
-        .noted(include_str!("notes.md"))
+        .with_notes(include_str!("notes.md"))
         .short(&[
             ('i', "ignore_case"),
             ('l', "files_only"),
@@ -43,7 +43,7 @@ pub(crate) static TOOL: BuiltIn = BuiltIn {
             ('C', "context"),
             ('g', "glob"),
         ])
-        .reading(&["pattern", "path"], None)
+        .with_positions(&["pattern", "path"], None)
         .in_callers_folder(&["path"]),
     ),
     only_if: None,
@@ -57,7 +57,7 @@ const LINE: usize = 500;
 
 #[derive(Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Arguments {
+pub(crate) struct SearchParameters {
     /// What to look for: a regular expression, or plain text with `literal`.
     pub(crate) pattern: String,
     /// File or folder to look in; the workspace if left out.
@@ -90,7 +90,7 @@ pub(crate) struct Arguments {
     /// Matching lines to show at most; 100 if left out.
     #[serde(default)]
     pub(crate) limit: Option<usize>,
-    // What only other toolsets speak of.
+    // Only other toolsets have the following.
     #[serde(default)]
     #[schemars(skip)]
     pub(crate) exclude: Option<String>,
@@ -112,39 +112,39 @@ pub(crate) struct Arguments {
     pub(crate) hidden: Option<bool>,
     #[serde(default)]
     #[schemars(skip)]
-    pub(crate) respect: Option<Respect>,
-    /// A file is no folder to look in.
+    pub(crate) respect: Option<RespectedIgnores>,
+    /// The path must be a folder.
     #[serde(default)]
     #[schemars(skip)]
     pub(crate) folder_only: Option<bool>,
 }
 
-/// Which ignore files a call respects, in the canonical arguments of file tools.
+/// The ignore files that a call respects, in the canonical arguments of file tools.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(crate) struct Respect {
+pub(crate) struct RespectedIgnores {
     pub(crate) git: bool,
     pub(crate) gemini: bool,
-    /// Whether a place that is named is left out too.
+    /// True if the path that the call names is left out too.
     #[serde(default)]
     pub(crate) start: bool,
 }
 
-impl Default for Respect {
+impl Default for RespectedIgnores {
     fn default() -> Self {
         Self { git: true, gemini: true, start: false }
     }
 }
 
-impl From<Respect> for Ignored {
-    fn from(Respect { git, gemini, start: _ }: Respect) -> Self {
+impl From<RespectedIgnores> for IgnoreOptions {
+    fn from(RespectedIgnores { git, gemini, start: _ }: RespectedIgnores) -> Self {
         Self { git, gemini }
     }
 }
 
-impl Parameters for Arguments {
+impl Parameters for SearchParameters {
     const TOOL: &'static str = ID;
 
-    fn invocation(self, ground: &Ground<'_>) -> Result<Box<dyn Invocation>, Problem> {
+    fn invocation(self, ground: &BuildContext<'_>) -> Result<Box<dyn Invocation>, Problem> {
         let given = self;
         if given.pattern.is_empty() {
             return Err(Problem::Arguments("pattern: it must not be empty".to_owned()));
@@ -161,14 +161,14 @@ impl Parameters for Arguments {
             exclude: given.exclude.into_iter().collect(),
             types: given.kind.into_iter().collect(),
             hidden: all || flag(given.hidden),
-            ignored: if all { Ignored::INCLUDED } else { given.respect.unwrap_or_default().into() },
+            ignored: if all { IgnoreOptions::INCLUDED } else { given.respect.unwrap_or_default().into() },
             ignored_start: !all && given.respect.is_some_and(|respect| respect.start),
             ..Scope::default()
         };
         let query = TextQuery {
             pattern: given.pattern,
             literal: flag(given.literal),
-            case: if flag(given.ignore_case) { Case::Insensitive } else { Case::Sensitive },
+            case: if flag(given.ignore_case) { CaseMode::Insensitive } else { CaseMode::Sensitive },
             words: false,
             multiline: flag(given.multiline),
             before: given.before.unwrap_or(around),
@@ -178,7 +178,7 @@ impl Parameters for Arguments {
             without: given.without,
             names_only: flag(given.files_only),
         };
-        let shown = shown(ground.root, &start);
+        let shown = display_path(ground.root, &start);
         Ok(Box::new(Search { shown, start, scope, query, folder_only: flag(given.folder_only) }))
     }
 
@@ -206,7 +206,7 @@ impl Invocation for Search {
         Effects::reading(self.start.display().to_string())
     }
 
-    fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
+    fn run(self: Box<Self>, _: Permit, context: RunContext) -> BoxFuture<'static, Outcome> {
         Box::pin(async move {
             match self.search(&context).await {
                 Ok((found, left_out)) => Outcome { left_out, ..Ok(Data::Found(found)).into() },
@@ -219,8 +219,8 @@ impl Invocation for Search {
 impl Search {
     async fn search(self, context: &RunContext) -> Result<(FoundData, usize), Problem> {
         let Self { start, mut scope, query, folder_only, .. } = self;
-        scope.closed = context.tree(ID)?.closed().map(Path::to_owned);
-        (scope.root, scope.start) = real(context, &start, ID).await?;
+        scope.excluded_folder = context.tree(ID)?.closed().map(Path::to_owned);
+        (scope.root, scope.start) = real_root_and_start(context, &start, ID).await?;
         scope.unread = context.services.unread.clone();
         let special = |path: &Path| {
             path.symlink_metadata()
@@ -244,11 +244,11 @@ impl Search {
             return Err(Problem::SearchNotFolder(start));
         }
         let base = if scope.start.is_dir() { scope.start.clone() } else { scope.root.clone() };
-        let hidden = Hidden::beneath(context, ID, Kind::Search, &scope.start).await?;
+        let hidden = HiddenPaths::scan(context, ID, ToolKind::Search, &scope.start).await?;
         scope.exclude.extend(hidden.globs(&scope.start));
         let filter = scope.include.first().cloned();
         let asked = query.clone();
-        let found = stoppable(context, move |cancel| find_text(&scope, &query, cancel)).await?;
+        let found = run_cancellable(context, move |cancel| find_text(&scope, &query, cancel)).await?;
         let mut found = found.map_err(|error| problem(error, &start))?;
         found.files.retain(|file| !hidden.has(&file.path));
         let data = FoundData { start: start.display().to_string(), base, filter, query: asked, found };
@@ -256,14 +256,14 @@ impl Search {
     }
 }
 
-/// The root and the place to start, with all links followed.
-pub(crate) async fn real(
+/// The root and the start, with all links resolved.
+pub(crate) async fn real_root_and_start(
     context: &RunContext,
     start: &Path,
     tool: &str,
 ) -> Result<(PathBuf, PathBuf), Problem> {
-    let place = ReadPlace::of(context, start, tool, Kind::Search);
-    let missing = |error| match Problem::from_workspace(error, start, Doing::Reading) {
+    let place = ReadPlace::of(context, start, tool, ToolKind::Search);
+    let missing = |error| match Problem::from_workspace(error, start, FileAccess::Reading) {
         Problem::NotFound(path) => Problem::SearchNotFound(path),
         Problem::Read { path, reason } => Problem::Search(format!("{}: {reason}", path.display())),
         other => other,
@@ -273,8 +273,8 @@ pub(crate) async fn real(
     Ok((root, real))
 }
 
-/// Work on another thread, which ends when the call is cancelled.
-pub(crate) async fn stoppable<T: Send + 'static>(
+/// Runs work on another thread, which ends when the call is cancelled.
+pub(crate) async fn run_cancellable<T: Send + 'static>(
     context: &RunContext,
     work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
 ) -> Result<T, Problem> {
@@ -305,7 +305,7 @@ pub(crate) fn problem(error: SearchError, start: &Path) -> Problem {
 }
 
 /// The lines of one file, each with its number; context is marked by a dash.
-pub(crate) fn lines(found: &Found, at: usize, mark: impl Fn(u64, LineKind) -> String) -> Vec<String> {
+pub(crate) fn lines(found: &TextFindings, at: usize, mark: impl Fn(u64, LineKind) -> String) -> Vec<String> {
     let Some(file) = found.files.get(at) else { return Vec::new() };
     let line = |line: &lathe_search::HitLine| {
         let text = match lathe_redact::first_chars(&line.text, LINE) {

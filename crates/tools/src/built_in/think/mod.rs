@@ -1,29 +1,29 @@
-//! `sequentialthinking`: thoughts, numbered, with revisions and branches. It has no effect but to be written down.
+//! `sequentialthinking`: thoughts, numbered, with revisions and branches. Its only effect is that they are recorded.
 //!
-//! The tool itself keeps nothing: how many thoughts there were is in its memory, which the session hands back at the next
+//! The tool itself keeps nothing. The number of thoughts is in its memory, which the session hands back at the next
 //! call, so a resumed session counts on.
 
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, Effects, Kind, Lane, Raw};
+use lathe_protocol::{BoxFuture, Effects, ToolKind, Lane, Raw};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::built_in::BuiltIn;
-use crate::call::{FaceForm, Ground, Parameters, TypedCall};
-use crate::commands::Command;
-use crate::face::Face;
+use crate::call::{FaceArguments, BuildContext, Parameters, TypedCall};
+use crate::commands::AgentCommand;
+use crate::faces::Face;
 use crate::outcome::{Data, Outcome, ThoughtData};
 use crate::problem::Problem;
 use crate::tool::{Invocation, RunContext};
 
 pub(crate) const ID: &str = "think";
 
-/// The tool in the list of all.
+/// The tool in the list of built-in tools.
 pub(crate) static TOOL: BuiltIn = BuiltIn {
-    face: Some(Face::lathe::<LatheArguments>("think", "Think", Kind::Think, include_str!("lathe.md"))),
+    face: Some(Face::lathe::<ThinkArguments>("think", "Think", ToolKind::Think, include_str!("lathe.md"))),
     command: Some(
-        Command::of::<LatheArguments>("think", ID, Kind::Think, "Write a thought down. It changes nothing.")
-            .reading(&["thought"], None)
+        AgentCommand::of::<ThinkArguments>("think", ID, ToolKind::Think, "Write a thought down. It changes nothing.")
+            .with_positions(&["thought"], None)
             .input("thought"),
     ),
     only_if: None,
@@ -31,21 +31,21 @@ pub(crate) static TOOL: BuiltIn = BuiltIn {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct LatheArguments {
+pub(crate) struct ThinkArguments {
     /// The thought.
     thought: String,
 }
 
-/// One thought is one number more; nothing else has to be said.
-impl FaceForm for LatheArguments {
+/// Each thought is the next number; no other parameter is needed.
+impl FaceArguments for ThinkArguments {
     fn call(self) -> Result<TypedCall, Problem> {
-        Ok(TypedCall::new(Arguments { thought: self.thought, ..Arguments::default() }))
+        Ok(TypedCall::new(ThinkParameters { thought: self.thought, ..ThinkParameters::default() }))
     }
 }
 
 /// The parameters of the tool, checked by the face that makes them.
 #[derive(Default, Serialize)]
-pub(crate) struct Arguments {
+pub(crate) struct ThinkParameters {
     pub(crate) thought: String,
     pub(crate) thought_number: Option<i64>,
     pub(crate) total_thoughts: Option<i64>,
@@ -60,16 +60,16 @@ struct Memory {
     branches: Vec<String>,
 }
 
-impl Parameters for Arguments {
+impl Parameters for ThinkParameters {
     const TOOL: &'static str = ID;
 
-    fn invocation(self, _: &Ground<'_>) -> Result<Box<dyn Invocation>, Problem> {
+    fn invocation(self, _: &BuildContext<'_>) -> Result<Box<dyn Invocation>, Problem> {
         Ok(Box::new(Thought { arguments: self }))
     }
 }
 
 struct Thought {
-    arguments: Arguments,
+    arguments: ThinkParameters,
 }
 
 impl Invocation for Thought {
@@ -81,17 +81,17 @@ impl Invocation for Thought {
         Effects::default()
     }
 
-    /// In order, because each thought counts on from the last.
+    /// Thoughts run in order, because each counts on from the last.
     fn lane(&self) -> Lane {
         Lane::Alone
     }
 
-    fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
+    fn run(self: Box<Self>, _: Permit, context: RunContext) -> BoxFuture<'static, Outcome> {
         Box::pin(async move {
             let remembered =
                 context.memory.as_ref().and_then(|memory| serde_json::from_str(memory.get()).ok());
             let mut memory: Memory = remembered.unwrap_or_default();
-            let Arguments {
+            let ThinkParameters {
                 thought_number,
                 total_thoughts,
                 next_thought_needed,

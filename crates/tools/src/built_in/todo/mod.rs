@@ -1,34 +1,34 @@
-//! A list of steps the model keeps for itself and shows to the user.
+//! Keeps a list of steps, for the model itself and for the user to see.
 
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, Effects, Kind, Raw};
+use lathe_protocol::{BoxFuture, Effects, ToolKind, Raw};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::built_in::BuiltIn;
-use crate::call::{CommandForm, Ground, Parameters, TypedCall};
-use crate::commands::Command;
-use crate::face::Face;
+use crate::call::{CommandWords, BuildContext, Parameters, TypedCall};
+use crate::commands::AgentCommand;
+use crate::faces::Face;
 use crate::outcome::{Data, Outcome};
 use crate::problem::Problem;
-use crate::tool::{Invocation, RunContext, arguments};
+use crate::tool::{Invocation, RunContext, read_arguments};
 
 pub(crate) const ID: &str = "todo";
 
-/// The tool in the list of all.
+/// The tool in the list of built-in tools.
 pub(crate) static TOOL: BuiltIn = BuiltIn {
-    face: Some(Face::lathe::<Arguments>("todo", "Todo", Kind::Think, include_str!("lathe.md"))),
+    face: Some(Face::lathe::<TodoParameters>("todo", "Todo", ToolKind::Think, include_str!("lathe.md"))),
     command: Some(
-        Command::of::<Words>(
+        AgentCommand::of::<TodoWords>(
             "todo",
             ID,
-            Kind::Think,
+            ToolKind::Think,
             "Keep the list of steps: show it, or replace it by a new one.",
         )
-        .or(&["TodoWrite"])
-        .noted(include_str!("notes.md"))
-        .reading(&[], Some("todos"))
+        .with_aliases(&["TodoWrite"])
+        .with_notes(include_str!("notes.md"))
+        .with_positions(&[], Some("todos"))
         .input("todos"),
     ),
     only_if: None,
@@ -67,16 +67,16 @@ pub(crate) struct Todo {
 
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Arguments {
+pub(crate) struct TodoParameters {
     /// The whole list, in its order; it replaces the last one.
     pub(crate) todos: Vec<Todo>,
 }
 
-impl Parameters for Arguments {
+impl Parameters for TodoParameters {
     const TOOL: &'static str = ID;
 
-    fn invocation(self, _: &Ground<'_>) -> Result<Box<dyn Invocation>, Problem> {
-        let Arguments { todos } = self;
+    fn invocation(self, _: &BuildContext<'_>) -> Result<Box<dyn Invocation>, Problem> {
+        let TodoParameters { todos } = self;
         if todos.iter().any(|todo| todo.description.trim().is_empty()) {
             return Err(Problem::Arguments("Each todo must have a non-empty description string".to_owned()));
         }
@@ -85,15 +85,15 @@ impl Parameters for Arguments {
                 "Invalid parameters: Only one task can be \"in_progress\" at a time.".to_owned(),
             ));
         }
-        Ok(Box::new(Write { todos }))
+        Ok(Box::new(WriteTodos { todos }))
     }
 }
 
-struct Write {
+struct WriteTodos {
     todos: Vec<Todo>,
 }
 
-impl Invocation for Write {
+impl Invocation for WriteTodos {
     fn describe(&self) -> String {
         let done = self.todos.iter().filter(|todo| todo.status == Status::Completed).count();
         format!("todo list: {done} of {} done", self.todos.len())
@@ -103,7 +103,7 @@ impl Invocation for Write {
         Effects::default()
     }
 
-    fn run(self: Box<Self>, _: Permit, _: RunContext) -> Boxed<'static, Outcome> {
+    fn run(self: Box<Self>, _: Permit, _: RunContext) -> BoxFuture<'static, Outcome> {
         Box::pin(async move {
             let memory = Raw::from_serialize(&self.todos).ok();
             Outcome { memory, ..Ok(Data::Todos(self.todos)).into() }
@@ -111,22 +111,22 @@ impl Invocation for Write {
     }
 }
 
-/// The parameters of a look at the list.
+/// The parameters for showing the list.
 #[derive(Serialize)]
-struct ShowArguments {}
+struct ShowTodosParameters {}
 
-impl Parameters for ShowArguments {
+impl Parameters for ShowTodosParameters {
     const TOOL: &'static str = ID;
 
-    fn invocation(self, _: &Ground<'_>) -> Result<Box<dyn Invocation>, Problem> {
-        Ok(Box::new(Show))
+    fn invocation(self, _: &BuildContext<'_>) -> Result<Box<dyn Invocation>, Problem> {
+        Ok(Box::new(ShowTodos))
     }
 }
 
-/// The list as it is.
-struct Show;
+/// Shows the list as it is.
+struct ShowTodos;
 
-impl Invocation for Show {
+impl Invocation for ShowTodos {
     fn describe(&self) -> String {
         "todo list".to_owned()
     }
@@ -135,7 +135,7 @@ impl Invocation for Show {
         Effects::default()
     }
 
-    fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
+    fn run(self: Box<Self>, _: Permit, context: RunContext) -> BoxFuture<'static, Outcome> {
         Box::pin(async move {
             let todos = context.memory.and_then(|memory| memory.to_value().ok());
             let todos = todos.and_then(|todos| serde_json::from_value(todos).ok()).unwrap_or_default();
@@ -146,17 +146,17 @@ impl Invocation for Show {
 
 /// The words of the command: a JSON list, or one step a line with its mark.
 #[derive(Deserialize, JsonSchema)]
-struct Words {
+struct TodoWords {
     /// The whole list, in its order, as JSON or as one step a word: `[x] done`, `[>] in progress`, `[ ] to do`. Left out,
     /// it is read from standard input, one step a line; without that the list is shown.
     #[schemars(with = "Option<Vec<String>>")]
     todos: Option<Value>,
 }
 
-impl CommandForm for Words {
+impl CommandWords for TodoWords {
     fn calls(self) -> Result<Vec<TypedCall>, Problem> {
         let lines: Vec<&str> = match &self.todos {
-            None => return Ok(vec![TypedCall::new(ShowArguments {})]),
+            None => return Ok(vec![TypedCall::new(ShowTodosParameters {})]),
             Some(Value::Array(todos)) if todos.iter().all(Value::is_object) => {
                 return listed(described(todos.clone()));
             }
@@ -165,7 +165,7 @@ impl CommandForm for Words {
             }
             Some(Value::String(text)) if text.trim_start().starts_with(['{', '"']) || text.contains("[{") => {
                 return match serde_json::from_str(text) {
-                    Ok(Value::Object(object)) => arguments::<Arguments>(Value::Object(object))?.calls(),
+                    Ok(Value::Object(object)) => read_arguments::<TodoParameters>(Value::Object(object))?.calls(),
                     Ok(Value::Array(list)) => listed(described(list)),
                     Ok(_) => Err(Problem::Arguments("todos: a JSON list is wanted".to_owned())),
                     Err(error) => Err(Problem::Arguments(format!("todos: {error}"))),
@@ -176,16 +176,16 @@ impl CommandForm for Words {
         };
         let lines = lines.into_iter().map(str::trim).filter(|line| !line.is_empty());
         let todos: Result<Vec<Todo>, Problem> = lines.map(step).collect();
-        Arguments { todos: todos? }.calls()
+        TodoParameters { todos: todos? }.calls()
     }
 }
 
-/// Steps that came as JSON.
+/// Makes a call of steps that came as JSON.
 fn listed(todos: Vec<Value>) -> Result<Vec<TypedCall>, Problem> {
-    arguments::<Arguments>(json!({ "todos": todos }))?.calls()
+    read_arguments::<TodoParameters>(json!({ "todos": todos }))?.calls()
 }
 
-/// Steps as other agents write them: `content` is the description, and there is no second form of it.
+/// Steps in the form of other agents: `content` is the description. Its second form, `activeForm`, is dropped.
 fn described(mut todos: Vec<Value>) -> Vec<Value> {
     for todo in todos.iter_mut().filter_map(Value::as_object_mut) {
         if !todo.contains_key("description")
@@ -198,7 +198,7 @@ fn described(mut todos: Vec<Value>) -> Vec<Value> {
     todos
 }
 
-/// `[x] text`, with or without a dash or a number before it.
+/// Parses `[x] text`, with or without a dash or a number before it.
 fn step(line: &str) -> Result<Todo, Problem> {
     let bare = line.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-' | '*' | ' '));
     let marked = bare.strip_prefix('[').and_then(|rest| rest.split_once(']'));
@@ -217,7 +217,7 @@ fn step(line: &str) -> Result<Todo, Problem> {
     Ok(Todo { description: text.trim().to_owned(), status })
 }
 
-/// `1. [status] text`, one line each.
+/// Formats the steps as `1. [status] text`, one line each.
 pub(crate) fn rows(todos: &[Todo]) -> String {
     let row =
         |(at, todo): (usize, &Todo)| format!("{}. [{}] {}", at + 1, todo.status.as_str(), todo.description);

@@ -1,14 +1,14 @@
-//! Bitmaps of Windows as PNG: no model takes them as they are.
+//! Converts bitmaps of Windows to PNG, because no model accepts them directly.
 
 use std::io::Write as _;
 
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
-/// Pixels of a bitmap that is shown.
+/// The most pixels of a bitmap that is shown.
 const PIXELS: usize = 25_000_000;
 
-/// Bytes before the header that says the sizes.
+/// Bytes before the header with the sizes.
 const HEADER: usize = 14;
 
 /// A bitmap as its header describes it.
@@ -16,27 +16,27 @@ struct Bitmap<'a> {
     content: &'a [u8],
     width: usize,
     height: usize,
-    /// The first row is the top one.
+    /// True if the first row is the top one.
     top_down: bool,
     bits: usize,
-    /// The place of the first row.
+    /// The offset of the first row.
     rows: usize,
-    /// The place of the colours that rows name by number.
+    /// The offset of the colour table that rows refer to.
     colours: usize,
 }
 
-/// Width and height, where the content says them.
+/// Width and height, if the content has them.
 pub(super) fn pixels(content: &[u8]) -> Option<(u32, u32)> {
     Some((number(content, 18, 4)?, number(content, 22, 4)?.cast_signed().unsigned_abs()))
 }
 
 /// Tells whether this is the beginning of a bitmap, and not of a text that begins with the same letters.
-pub(super) fn is_one(content: &[u8]) -> bool {
+pub(super) fn is_bitmap(content: &[u8]) -> bool {
     let has_header = matches!(number(content, 14, 4), Some(40 | 52 | 56 | 64 | 108 | 124));
     content.starts_with(b"BM") && has_header && number(content, 26, 2) == Some(1)
 }
 
-/// The picture as PNG. None for one that is compressed, too large or not whole.
+/// Converts the picture to PNG. None if it is compressed, too large or incomplete.
 pub(super) fn to_png(content: &[u8]) -> Option<Vec<u8>> {
     let bitmap = Bitmap::read(content)?;
     let (width, height) = (bitmap.width, bitmap.height);
@@ -48,7 +48,7 @@ pub(super) fn to_png(content: &[u8]) -> Option<Vec<u8>> {
     for size in [width, height] {
         header.extend(u32::try_from(size).ok()?.to_be_bytes());
     }
-    // Eight bits of red, green and blue, nothing else.
+    // Eight bits each of red, green and blue; no compression method, filter or interlacing.
     header.extend([8, 2, 0, 0, 0]);
     let mut png = b"\x89PNG\r\n\x1a\n".to_vec();
     for (name, data) in [(b"IHDR", header), (b"IDAT", packed.finish().ok()?), (b"IEND", Vec::new())] {
@@ -73,10 +73,10 @@ impl<'a> Bitmap<'a> {
         let top_down = number(content, 22, 4)?.cast_signed() < 0;
         let bitmap =
             Self { content, width, height, top_down, bits, rows: at(10, 4)?, colours: HEADER + at(14, 4)? };
-        (is_one(content) && plain && size.is_some()).then_some(bitmap)
+        (is_bitmap(content) && plain && size.is_some()).then_some(bitmap)
     }
 
-    /// One row from the top, as PNG has it: a byte that says that it is plain, then its colours.
+    /// One row from the top, as in PNG: a byte for "no filter", then its colours.
     fn row(&self, row: usize) -> Option<Vec<u8>> {
         let stored = if self.top_down { row } else { self.height - 1 - row };
         let wide = (self.bits * self.width).div_ceil(32) * 4;
@@ -112,7 +112,7 @@ fn chunk(png: &mut Vec<u8>, name: &[u8; 4], data: &[u8]) -> Option<()> {
     Some(())
 }
 
-/// A number whose last byte is the largest.
+/// A little-endian number.
 fn number(content: &[u8], at: usize, bytes: usize) -> Option<u32> {
     Some(content.get(at..at + bytes)?.iter().rev().fold(0, |number, &byte| number << 8 | u32::from(byte)))
 }
@@ -168,9 +168,9 @@ mod tests {
     #[test]
     fn what_is_no_whole_bitmap_is_none() {
         let content = bitmap((2, 2), 24, &[], b"\xff\0\0\xff\xff\xff\0\0");
-        assert!(is_one(&content) && to_png(&content).is_none());
+        assert!(is_bitmap(&content) && to_png(&content).is_none());
         assert!(to_png(&bitmap((1 << 20, 1 << 20), 24, &[], b"")).is_none());
         assert!(to_png(&bitmap((0, 2), 24, &[], b"")).is_none());
-        assert!(!is_one(b"BM is how this text begins, and it is not a picture."));
+        assert!(!is_bitmap(b"BM is how this text begins, and it is not a picture."));
     }
 }

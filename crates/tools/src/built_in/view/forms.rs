@@ -1,15 +1,15 @@
-//! The forms in which a view is asked for: the parameters of the `lathe` toolset, and the words of the command.
+//! The forms of a view request: the parameters of the `lathe` toolset, and the words of the command.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::Arguments;
-use crate::call::{CommandForm, FaceForm, TypedCall};
+use super::ViewParameters;
+use crate::call::{CommandWords, FaceArguments, TypedCall};
 use crate::problem::Problem;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct LatheArguments {
+pub(super) struct ViewArguments {
     /// File or folder; relative paths are relative to the workspace.
     path: String,
     /// First line to show, from 1.
@@ -20,26 +20,26 @@ pub(super) struct LatheArguments {
     limit: Option<i64>,
 }
 
-impl FaceForm for LatheArguments {
+impl FaceArguments for ViewArguments {
     fn call(self) -> Result<TypedCall, Problem> {
         let Self { path, offset, limit } = self;
         if limit.is_some_and(|limit| limit < 1) {
             return Err(Problem::Arguments("limit: it must be at least 1".to_owned()));
         }
         let last = limit.map(|limit| offset.unwrap_or(1).saturating_add(limit - 1));
-        Ok(TypedCall::new(Arguments {
+        Ok(TypedCall::new(ViewParameters {
             path,
             first: offset,
             last,
             leave_ignored: true,
-            ..Arguments::default()
+            ..ViewParameters::default()
         }))
     }
 }
 
 /// The words of the command in the shell.
 #[derive(Deserialize, JsonSchema)]
-pub(super) struct Words {
+pub(super) struct ViewWords {
     /// Files or folders.
     #[schemars(with = "Vec<String>")]
     file_path: Paths,
@@ -63,13 +63,13 @@ enum Paths {
     One(String),
 }
 
-impl CommandForm for Words {
+impl CommandWords for ViewWords {
     fn calls(self) -> Result<Vec<TypedCall>, Problem> {
         let Self { file_path, offset, limit, .. } = self;
         let paths = match file_path {
             Paths::Several(paths) => paths,
             Paths::One(path) => vec![path],
         };
-        paths.into_iter().map(|path| LatheArguments { path, offset, limit }.call()).collect()
+        paths.into_iter().map(|path| ViewArguments { path, offset, limit }.call()).collect()
     }
 }

@@ -1,8 +1,9 @@
-//! What a file is, by how its content begins. A name says nothing: it may have been chosen to mislead.
+//! Detects the type of a file by the beginning of its content. Its name is ignored: it may have been chosen to
+//! mislead.
 
 use super::bmp;
 
-/// What is not plain text.
+/// The kinds of content that are not plain text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Media {
     Image(Image),
@@ -29,7 +30,7 @@ impl Image {
         }
     }
 
-    /// The type of what the model is shown.
+    /// The MIME type of the content that the model is shown.
     pub(crate) fn mime(self) -> &'static str {
         match self {
             Self::Png | Self::Bmp => "image/png",
@@ -39,7 +40,7 @@ impl Image {
         }
     }
 
-    /// Width and height in pixels, where the content says them.
+    /// Width and height in pixels, if the content has them.
     pub(crate) fn pixels(self, content: &[u8]) -> Option<(u32, u32)> {
         match self {
             Self::Png => Some((big(content, 16, 4)?, big(content, 20, 4)?)),
@@ -50,7 +51,7 @@ impl Image {
         }
     }
 
-    /// The content that the model is shown. None for a picture that cannot be made one it takes.
+    /// The content that the model is shown. None if it cannot be converted to a type that models accept.
     pub(crate) async fn shown(self, content: &[u8]) -> Option<Vec<u8>> {
         let content = content.to_vec();
         match self {
@@ -60,7 +61,7 @@ impl Image {
     }
 }
 
-/// What can be shown as something else than text.
+/// Detects content that can be shown as something other than text.
 pub(crate) fn media(content: &[u8]) -> Option<Media> {
     let starts = |magic: &[u8]| content.starts_with(magic);
     if starts(b"\x89PNG\r\n\x1a\n") {
@@ -75,14 +76,14 @@ pub(crate) fn media(content: &[u8]) -> Option<Media> {
     if starts(b"RIFF") && content.get(8..12) == Some(b"WEBP") {
         return Some(Media::Image(Image::Webp));
     }
-    if bmp::is_one(content) {
+    if bmp::is_bitmap(content) {
         return Some(Media::Image(Image::Bmp));
     }
     starts(b"%PDF-").then_some(Media::Pdf)
 }
 
-/// The type of other binary content, where it is a common one.
-pub(crate) fn binary(content: &[u8]) -> Option<&'static str> {
+/// The type of other binary content, if it is a common one.
+pub(crate) fn binary_type(content: &[u8]) -> Option<&'static str> {
     const KNOWN: [(usize, &[u8], &str); 29] = [
         (0, b"\x7fELF", "ELF program or library"),
         (0, b"MZ", "Windows program"),
@@ -126,7 +127,7 @@ fn little(content: &[u8], at: usize, bytes: usize) -> Option<u32> {
     Some(content.get(at..at + bytes)?.iter().rev().fold(0, |number, &byte| number << 8 | u32::from(byte)))
 }
 
-/// Segments are passed over until the one that begins a frame.
+/// Skips segments until the one that begins a frame.
 fn jpeg(content: &[u8]) -> Option<(u32, u32)> {
     let mut at = 2;
     loop {
@@ -185,9 +186,9 @@ mod tests {
 
     #[test]
     fn other_content_is_named_if_it_is_common() {
-        assert_eq!(binary(b"\x7fELF\0"), Some("ELF program or library"));
-        assert_eq!(binary(&[&[0; 257][..], b"ustar\0"].concat()), Some("tar archive"));
-        assert_eq!(binary(b"\0\0"), None);
+        assert_eq!(binary_type(b"\x7fELF\0"), Some("ELF program or library"));
+        assert_eq!(binary_type(&[&[0; 257][..], b"ustar\0"].concat()), Some("tar archive"));
+        assert_eq!(binary_type(b"\0\0"), None);
         assert_eq!(media(b"%PDF-1.7"), Some(Media::Pdf));
         assert_eq!(media(b"text"), None);
     }

@@ -1,4 +1,4 @@
-//! Which file may have been meant by a path that leads nowhere.
+//! Finds files that may have been meant by a path that does not exist.
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -7,16 +7,16 @@ use std::time::{Duration, SystemTime};
 use lathe_protocol::edit_distance;
 use lathe_search::{NameQuery, Scope, find_files};
 
-use crate::tool::{RunContext, shown};
+use crate::tool::{RunContext, display_path};
 
-/// Names that are given.
+/// Names that are suggested.
 const NAMED: usize = 3;
 
-/// A look through the whole tree must not be what a mistyped name costs.
+/// The most time for the search: a mistyped name must not cost a scan of the whole tree.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Paths from the workspace on: names like it in its folder, then its name elsewhere.
-pub(super) async fn near(context: &RunContext, path: &Path) -> Vec<String> {
+/// Paths relative to the workspace: similar names in the same folder, then the same name elsewhere.
+pub(super) async fn similar_paths(context: &RunContext, path: &Path) -> Vec<String> {
     let root = context.services.workspace.root();
     let outside = !path.starts_with(root) || path.components().any(|part| part == Component::ParentDir);
     let (Some(folder), Some(name), false) = (path.parent(), path.file_name(), outside) else {
@@ -32,12 +32,12 @@ pub(super) async fn near(context: &RunContext, path: &Path) -> Vec<String> {
             }
         }
     }
-    found.iter().map(|path| shown(root, path).chars().map(super::visible).collect()).collect()
+    found.iter().map(|path| display_path(root, path).chars().map(super::visible).collect()).collect()
 }
 
 async fn in_folder(context: &RunContext, folder: &Path, name: &str) -> Vec<PathBuf> {
     let files = context.services.workspace.files();
-    // Nothing outside of the workspace is named.
+    // No name outside of the workspace is revealed.
     if files.real(folder).await.is_err() {
         return Vec::new();
     }
@@ -46,7 +46,7 @@ async fn in_folder(context: &RunContext, folder: &Path, name: &str) -> Vec<PathB
         .into_iter()
         .filter_map(|entry| {
             let known = entry.name.to_string_lossy().into_owned();
-            // A link that leads nowhere is there, and is not what was meant.
+            // A link that leads nowhere exists, and is not what was meant.
             if known == name {
                 return None;
             }
@@ -57,7 +57,7 @@ async fn in_folder(context: &RunContext, folder: &Path, name: &str) -> Vec<PathB
     near.into_iter().map(|(_, name)| folder.join(name)).collect()
 }
 
-/// How far a name is from the one that was given, if it can have been meant.
+/// The distance of a name from the given one, if it can have been meant.
 fn unlikeness(given: &str, known: &str) -> Option<usize> {
     let (given, known) = (given.to_lowercase(), known.to_lowercase());
     let stem = |name: &str| name.split_once('.').map_or(name, |(stem, _)| stem).to_owned();
@@ -69,7 +69,7 @@ fn unlikeness(given: &str, known: &str) -> Option<usize> {
 }
 
 async fn elsewhere(context: &RunContext, name: String) -> Vec<PathBuf> {
-    // A walk by itself needs real paths. This is a hint, and names of the same folder are found without one.
+    // A walk of its own needs real paths. This is a hint only, and names in the same folder are found without it.
     let Some(tree) = context.services.workspace.local() else { return Vec::new() };
     let Ok(root) = context.services.workspace.files().real(context.services.workspace.root()).await else {
         return Vec::new();
@@ -79,7 +79,7 @@ async fn elsewhere(context: &RunContext, name: String) -> Vec<PathBuf> {
     let base = root.clone();
     let closed = tree.closed().map(std::path::Path::to_owned);
     let looking = tokio::task::spawn_blocking(move || {
-        let scope = Scope { hidden: true, case_insensitive_globs: true, closed, ..Scope::new(&base, &base) };
+        let scope = Scope { hidden: true, case_insensitive_globs: true, excluded_folder: closed, ..Scope::new(&base, &base) };
         let query = NameQuery {
             glob: format!("**/{}", globset::escape(&name)),
             case_sensitive: false,
@@ -93,7 +93,7 @@ async fn elsewhere(context: &RunContext, name: String) -> Vec<PathBuf> {
     let found = tokio::time::timeout(PATIENCE, looking).await;
     stop.store(true, std::sync::atomic::Ordering::Relaxed);
     let found = found.ok().and_then(Result::ok).unwrap_or_default();
-    // The workspace may have been named by a link.
+    // The workspace may have been named through a link.
     let here = |path: PathBuf| {
         path.strip_prefix(&root).map(|inside| context.services.workspace.root().join(inside)).unwrap_or(path)
     };

@@ -1,7 +1,8 @@
-//! Looks at a file, with line numbers, or at a folder.
+//! Shows a file with line numbers, or a folder.
 //!
-//! What is not text is shown as what it is: a notebook as its cells, a PDF as the text of its pages, an image in words and as
-//! an attachment. A large file is read in parts, so that a window of it costs what the window costs.
+//! Content that is not text is shown in its own form: a notebook as its cells, a PDF as the text of its pages, an
+//! image in words and as an attachment. A large file is read in parts, so that the cost of a window depends on the
+//! window.
 
 mod bmp;
 mod forms;
@@ -10,49 +11,49 @@ mod missing;
 mod notebook;
 mod pdf;
 mod window;
-mod words;
+mod rendering;
 
 use std::path::{Path, PathBuf};
 
-use lathe_edit::{Encoding, Text};
+use lathe_edit::{Encoding, TextContent};
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, Digest, Effects, Kind, SeenFile};
-use lathe_search::{IgnoreRules, Ignored};
-use lathe_workspace::{Entry, FileKind, WorkspaceError};
+use lathe_protocol::{BoxFuture, Digest, Effects, ToolKind, SeenFile};
+use lathe_search::{IgnoreRules, IgnoreOptions};
+use lathe_workspace::{WalkEntry, FileKind, WorkspaceError};
 use memchr::memchr_iter;
 use serde::Serialize;
 
-use self::forms::{LatheArguments, Words};
+use self::forms::{ViewArguments, ViewWords};
 use crate::built_in::BuiltIn;
-use crate::call::{Ground, Parameters};
-use crate::commands::Command;
-use crate::face::Face;
-use crate::hidden::{IGNORE_FILES_NOT_READ, ReadPlace};
-use crate::outcome::{Attached, Data, DocumentData, DocumentKind, FileData, FolderData, ImageData, Outcome};
-use crate::problem::{Doing, Problem};
-use crate::tool::{Invocation, RunContext, absolute, shown};
+use crate::call::{BuildContext, Parameters};
+use crate::commands::AgentCommand;
+use crate::faces::Face;
+use crate::files::hidden::{IGNORE_FILES_NOT_READ, ReadPlace};
+use crate::outcome::{AttachedContent, Data, DocumentData, DocumentKind, FileData, FolderData, ImageData, Outcome};
+use crate::problem::{FileAccess, Problem};
+use crate::tool::{Invocation, RunContext, absolute, display_path};
 
 pub(crate) use kinds::{Media, media};
-pub(crate) use words::{document_words, file_words, folder_words, image_words};
+pub(crate) use rendering::{document_words, file_words, folder_words, image_words};
 
 pub(crate) const ID: &str = "view";
 
-/// The tool in the list of all.
+/// The tool in the list of built-in tools.
 pub(crate) static TOOL: BuiltIn = BuiltIn {
     face: Some(
-        Face::lathe::<LatheArguments>("view", "View", Kind::Read, include_str!("lathe.md")).capped(48_000),
+        Face::lathe::<ViewArguments>("view", "View", ToolKind::Read, include_str!("lathe.md")).with_cap(48_000),
     ),
     command: Some(
-        Command::of::<Words>(
+        AgentCommand::of::<ViewWords>(
             "view",
             ID,
-            Kind::Read,
+            ToolKind::Read,
             "Show files with line numbers, or folders; in a pipe or file, the bytes themselves.",
         )
-        .or(&["read"])
-        .noted(include_str!("notes.md"))
+        .with_aliases(&["read"])
+        .with_notes(include_str!("notes.md"))
         .short(&[('n', "show_line_numbers")])
-        .reading(&[], Some("file_path"))
+        .with_positions(&[], Some("file_path"))
         .in_callers_folder(&["file_path"]),
     ),
     only_if: None,
@@ -65,18 +66,18 @@ pub(crate) const LARGEST: u64 = 64 << 20;
 const WHOLE: u64 = 4 << 20;
 
 /// Larger images and documents are not read.
-pub const MEDIA: u64 = 20 << 20;
+pub const LARGEST_MEDIA: u64 = 20 << 20;
 
-/// The type of an image by how its content begins, as `image/png`.
+/// The MIME type of an image by the beginning of its content, such as `image/png`.
 pub fn image_type(content: &[u8]) -> Option<&'static str> {
     match media(content) {
-        // A bitmap is shown as another type, so its own bytes are of none.
+        // A bitmap is shown as another type, so its own bytes have none.
         Some(Media::Image(kinds::Image::Bmp) | Media::Pdf) | None => None,
         Some(Media::Image(image)) => Some(image.mime()),
     }
 }
 
-/// Bytes by which it is known what a file is.
+/// Bytes by which the type of a file is detected.
 const HEAD: u64 = 4096;
 
 /// Levels of a folder that are shown.
@@ -84,28 +85,28 @@ const DEPTH: usize = 2;
 
 /// The parameters of the tool, made by a face.
 #[derive(Default, Serialize)]
-pub(crate) struct Arguments {
+pub(crate) struct ViewParameters {
     pub(crate) path: String,
     pub(crate) first: Option<i64>,
-    /// None is the end of the file.
+    /// None stands for the end of the file.
     pub(crate) last: Option<i64>,
     /// Larger files are refused.
     pub(crate) most: Option<u64>,
-    /// Whether what ignore files name is refused.
+    /// True if a file that ignore files name is refused.
     pub(crate) respect_ignore: bool,
-    /// A folder is refused.
+    /// True if a folder is refused.
     pub(crate) only_files: bool,
-    /// A folder is shown without what ignore files name.
+    /// True if a folder is shown without the entries that ignore files name.
     pub(crate) leave_ignored: bool,
 }
 
-impl Parameters for Arguments {
+impl Parameters for ViewParameters {
     const TOOL: &'static str = ID;
 
-    fn invocation(self, ground: &Ground<'_>) -> Result<Box<dyn Invocation>, Problem> {
-        let Arguments { path, first, last, most, respect_ignore, only_files, leave_ignored } = self;
+    fn invocation(self, ground: &BuildContext<'_>) -> Result<Box<dyn Invocation>, Problem> {
+        let ViewParameters { path, first, last, most, respect_ignore, only_files, leave_ignored } = self;
         let path = absolute(ground.root, &path);
-        let shown = shown(ground.root, &path);
+        let shown = display_path(ground.root, &path);
         Ok(Box::new(View { shown, path, first, last, most, respect_ignore, only_files, leave_ignored }))
     }
 
@@ -140,7 +141,7 @@ impl Invocation for View {
         Effects::reading(self.path.display().to_string())
     }
 
-    fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
+    fn run(self: Box<Self>, _: Permit, context: RunContext) -> BoxFuture<'static, Outcome> {
         Box::pin(async move {
             match self.view(&context).await {
                 Ok(outcome) => outcome,
@@ -152,11 +153,11 @@ impl Invocation for View {
 
 impl View {
     async fn view(&self, context: &RunContext) -> Result<Outcome, Problem> {
-        let place = ReadPlace::of(context, &self.path, ID, Kind::Read);
+        let place = ReadPlace::of(context, &self.path, ID, ToolKind::Read);
         let stat = match place.files.stat(&place.path).await {
             Ok(stat) => stat,
             Err(WorkspaceError::NotFound(path)) => {
-                let near = missing::near(context, &self.path).await;
+                let near = missing::similar_paths(context, &self.path).await;
                 return Err(Problem::Missing { path, near });
             }
             Err(error) => return Err(self.wrong(error)),
@@ -164,7 +165,7 @@ impl View {
         let mut outcome = match stat.kind {
             FileKind::Directory => self.folder(context, &place).await?,
             FileKind::File => self.any_file(context, &place, stat.bytes).await?,
-            FileKind::Special => return Err(Problem::special(&self.path, Doing::Reading)),
+            FileKind::Special => return Err(Problem::special(&self.path, FileAccess::Reading)),
         };
         if place.tree.is_none() && (self.leave_ignored || self.respect_ignore) {
             outcome.notes.push(IGNORE_FILES_NOT_READ);
@@ -175,7 +176,7 @@ impl View {
     fn wrong(&self, error: WorkspaceError) -> Problem {
         match error {
             WorkspaceError::Ignored(_) => Problem::Ignored(self.shown.clone()),
-            error => Problem::from_workspace(error, &self.path, Doing::Reading),
+            error => Problem::from_workspace(error, &self.path, FileAccess::Reading),
         }
     }
 
@@ -185,7 +186,7 @@ impl View {
         place: &ReadPlace,
         bytes: u64,
     ) -> Result<Outcome, Problem> {
-        let respected = if self.respect_ignore { Ignored::RESPECTED } else { Ignored::INCLUDED };
+        let respected = if self.respect_ignore { IgnoreOptions::RESPECTED } else { IgnoreOptions::INCLUDED };
         if is_ignored(context, &self.path, respected).await {
             return Err(Problem::Ignored(self.shown.clone()));
         }
@@ -203,16 +204,16 @@ impl View {
         };
         let too_large = || Problem::TooLarge { path: self.path.clone(), bytes };
         match media(&content) {
-            Some(Media::Image(image)) if bytes <= MEDIA => return self.image(image, all.await?).await,
+            Some(Media::Image(image)) if bytes <= LARGEST_MEDIA => return self.image(image, all.await?).await,
             Some(Media::Image(image)) => return Ok(self.unattached(image, &content, bytes)),
-            Some(Media::Pdf) if bytes <= MEDIA => return self.pdf(context, all.await?).await,
+            Some(Media::Pdf) if bytes <= LARGEST_MEDIA => return self.pdf(context, all.await?).await,
             Some(Media::Pdf) => return Err(too_large()),
             None => {}
         }
         let windowed = self.first.is_some() || self.last.is_some();
-        if !windowed && bytes <= MEDIA && self.path.extension().is_some_and(|ending| ending == "ipynb") {
+        if !windowed && bytes <= LARGEST_MEDIA && self.path.extension().is_some_and(|ending| ending == "ipynb") {
             let content = all.await?;
-            return match notebook::cells(&context.services.redactor.bytes(&content)) {
+            return match notebook::cells(&context.services.redactor.redact_bytes(&content)) {
                 Some(cells) => Ok(self.notebook(cells, &content)),
                 None => self.file(&content),
             };
@@ -221,7 +222,7 @@ impl View {
     }
 
     fn file(&self, content: &[u8]) -> Result<Outcome, Problem> {
-        let text = Text::decode(content).map_err(|_| self.not_text(content))?;
+        let text = TextContent::decode(content).map_err(|_| self.not_text(content))?;
         let pieces = text.line_count();
         let ends_empty = text.body().is_empty() || text.ends_with_newline();
         let lines = pieces - usize::from(ends_empty);
@@ -239,7 +240,7 @@ impl View {
         Ok(self.seen(data, Digest::of(content)))
     }
 
-    /// Lines of a file that is too large to be read whole.
+    /// Shows lines of a file that is too large to be read whole.
     async fn part(
         &self,
         context: &RunContext,
@@ -282,7 +283,7 @@ impl View {
     }
 
     fn not_text(&self, content: &[u8]) -> Problem {
-        let what = kinds::binary(content);
+        let what = kinds::binary_type(content);
         Problem::NotText { path: self.path.clone(), shown: self.shown.clone(), what }
     }
 
@@ -291,7 +292,7 @@ impl View {
         let hash = Digest::of(&content);
         let name = self.path.file_name().map(|name| name.to_string_lossy().into_owned());
         let content = image.shown(&content).await.ok_or_else(|| self.not_text(&content))?;
-        let attached = Attached { mime: image.mime(), content, name: name.unwrap_or_default() };
+        let attached = AttachedContent { mime: image.mime(), content, name: name.unwrap_or_default() };
         Ok(Outcome { attached: vec![attached], ..self.seen(data, hash) })
     }
 
@@ -349,7 +350,7 @@ impl View {
         self.seen(Data::Document(data), Digest::of(content))
     }
 
-    /// The first line to show, and how many at most. A last line past the end means the end.
+    /// The first line to show, and the most lines. A last line past the end means the end.
     fn window(&self, lines: usize, pieces: usize) -> Result<(usize, usize), Problem> {
         let wanted = self.first.unwrap_or(1);
         let first = usize::try_from(wanted)
@@ -365,35 +366,36 @@ impl View {
         Ok((first, usize::try_from(last - wanted + 1).unwrap_or(usize::MAX)))
     }
 
-    /// For each entry of this folder, whether it is shown.
+    /// Decides for each entry of this folder whether it is shown.
     async fn shown_entries(
         &self,
         context: &RunContext,
         place: &ReadPlace,
-        entries: &[Entry],
-    ) -> Result<Vec<Showing>, Problem> {
+        entries: &[WalkEntry],
+    ) -> Result<Vec<EntryVisibility>, Problem> {
         let files = &place.files;
-        // What these files leave out is refused by the files themselves; that the others are not read is told.
-        let Some(tree) = &place.tree else { return Ok(vec![Showing::Shown; entries.len()]) };
+        // For a tree elsewhere, `.latheignore` is enforced by the files themselves, and a note says that other ignore
+        // files are not read.
+        let Some(tree) = &place.tree else { return Ok(vec![EntryVisibility::Shown; entries.len()]) };
         let root = files.real(tree.root()).await.map_err(|error| self.wrong(error))?;
         let folder = files.real(&place.path).await.map_err(|error| self.wrong(error))?;
-        context.services.unread.meet_above(&root, &folder);
-        let mut rules = IgnoreRules::new(&root, Ignored::INCLUDED);
-        if rules.leave_out(&folder) {
+        context.services.unread.check_above(&root, &folder);
+        let mut rules = IgnoreRules::new(&root, IgnoreOptions::INCLUDED);
+        if rules.excludes(&folder) {
             return Err(Problem::Ignored(self.shown.clone()));
         }
-        // A folder that is named is shown with all that is in it, as a file that is named is.
-        let mut respected = IgnoreRules::new(&root, Ignored::RESPECTED);
-        let leave_ignored = self.leave_ignored && !respected.leave_out(&folder);
+        // A folder that is named is shown with its whole content, as a file that is named is shown.
+        let mut respected = IgnoreRules::new(&root, IgnoreOptions::RESPECTED);
+        let leave_ignored = self.leave_ignored && !respected.excludes(&folder);
         let showing = entries.iter().map(|entry| {
             let path = folder.join(&entry.path);
-            if rules.leave_out(&path) {
-                return Showing::Unseen;
+            if rules.excludes(&path) {
+                return EntryVisibility::Unseen;
             }
-            match leave_ignored && respected.leave_out(&path) {
-                true if path.parent().is_some_and(|parent| respected.leave_out(parent)) => Showing::Below,
-                true => Showing::Ignored,
-                false => Showing::Shown,
+            match leave_ignored && respected.excludes(&path) {
+                true if path.parent().is_some_and(|parent| respected.excludes(parent)) => EntryVisibility::Below,
+                true => EntryVisibility::Ignored,
+                false => EntryVisibility::Shown,
             }
         });
         Ok(showing.collect())
@@ -409,11 +411,11 @@ impl View {
         let walked = place.files.walk(&place.path, DEPTH).await;
         let entries = walked.map_err(|error| self.wrong(error))?;
         let showing = self.shown_entries(context, place, &entries).await?;
-        let ignored = showing.iter().filter(|showing| **showing == Showing::Ignored).count();
-        let judge = context.judge.clone();
-        let hides = |entry: &Entry| judge.hides(ID, Kind::Read, &self.path.join(&entry.path));
+        let ignored = showing.iter().filter(|showing| **showing == EntryVisibility::Ignored).count();
+        let call_gate = context.call_gate.clone();
+        let hides = |entry: &WalkEntry| call_gate.hides_path(ID, ToolKind::Read, &self.path.join(&entry.path));
         let (mut shown, mut left_out) = (Vec::new(), 0);
-        for (entry, _) in entries.into_iter().zip(showing).filter(|(_, showing)| *showing == Showing::Shown) {
+        for (entry, _) in entries.into_iter().zip(showing).filter(|(_, showing)| *showing == EntryVisibility::Shown) {
             if hides(&entry) {
                 left_out += 1;
             } else {
@@ -434,11 +436,11 @@ impl View {
     }
 }
 
-/// What becomes of an entry of a folder.
+/// The treatment of an entry of a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Showing {
+enum EntryVisibility {
     Shown,
-    /// No model is to see it.
+    /// No model may see it.
     Unseen,
     /// An ignore file leaves it out.
     Ignored,
@@ -446,12 +448,12 @@ enum Showing {
     Below,
 }
 
-/// The name of an encoding, where it is worth a word.
+/// The name of an encoding, if it is worth a note.
 fn other_than_utf8(encoding: Encoding) -> Option<&'static str> {
     (encoding != Encoding::Utf8).then(|| encoding.name())
 }
 
-/// The text of a document's first pages or cells, for whoever shows many files.
+/// The text of a document's first pages or cells, for tools that show many files.
 pub(crate) async fn document_text(
     context: &RunContext,
     media: Option<Media>,
@@ -465,14 +467,14 @@ pub(crate) async fn document_text(
         }
         Some(Media::Image(_)) => None,
         None if path.extension().is_some_and(|ending| ending == "ipynb") => {
-            notebook::cells(&context.services.redactor.bytes(&content)).map(|cells| cells.join("\n\n"))
+            notebook::cells(&context.services.redactor.redact_bytes(&content)).map(|cells| cells.join("\n\n"))
         }
         None => None,
     }
 }
 
-/// Whether ignore files leave a path out.
-async fn is_ignored(context: &RunContext, path: &Path, respected: Ignored) -> bool {
+/// Tells whether ignore files leave a path out.
+async fn is_ignored(context: &RunContext, path: &Path, respected: IgnoreOptions) -> bool {
     let files = context.services.workspace.files();
     let Some(tree) = context.services.workspace.local() else { return false };
     match (files.real(tree.root()).await, files.real(path).await) {
@@ -482,14 +484,14 @@ async fn is_ignored(context: &RunContext, path: &Path, respected: Ignored) -> bo
 }
 
 /// Some lines of a text.
-pub(crate) struct Lines {
+pub(crate) struct LineSlice {
     pub(crate) text: String,
-    /// Whether the text ended before there were as many as asked for.
+    /// True if the text ended before the requested number of lines.
     pub(crate) ended: bool,
 }
 
 /// Lines from `first` on, `count` at most, without the line break after the last.
-pub(crate) fn lines_of(text: &str, first: usize, count: usize) -> Lines {
+pub(crate) fn lines_of(text: &str, first: usize, count: usize) -> LineSlice {
     let lines = text.get(line_start(text, first)..).unwrap_or_default().split_inclusive('\n').take(count);
     let mut taken = 0;
     let mut out: String = lines.inspect(|_| taken += 1).collect();
@@ -501,11 +503,11 @@ pub(crate) fn lines_of(text: &str, first: usize, count: usize) -> Lines {
             out.pop();
         }
     }
-    Lines { text: out, ended }
+    LineSlice { text: out, ended }
 }
 
-/// Where a line begins, counted from 1. Line breaks are counted piece by piece, which is many times as quick as finding
-/// each of them.
+/// The offset of a line, counted from 1. Line breaks are counted chunk by chunk, which is many times as fast as
+/// finding each of them.
 fn line_start(text: &str, line: usize) -> usize {
     const PIECE: usize = 4096;
     let (mut before, mut start) = (line.saturating_sub(1), 0);
@@ -523,17 +525,17 @@ fn line_start(text: &str, line: usize) -> usize {
     text.len()
 }
 
-/// A character as it can stand in a list of names.
+/// A character in a form that can stand in a list of names.
 pub(crate) fn visible(c: char) -> String {
     if c.is_control() { c.escape_default().to_string() } else { c.to_string() }
 }
 
-/// A name as it can stand in a list: a line break in it would look like the next name.
+/// A name in a form that can stand in a list: a line break in it would look like the next name.
 pub(crate) fn visible_name(name: &str) -> String {
     name.chars().map(visible).collect()
 }
 
-/// At most `cap` bytes, cut at the end of a line where there is one.
+/// At most `cap` bytes, cut at the end of a line if there is one.
 pub(crate) fn clip(text: &str, cap: usize) -> &str {
     if text.len() <= cap {
         return text;

@@ -1,4 +1,4 @@
-//! A Jupyter notebook as its cells: sources whole, outputs in short, pictures named.
+//! Shows a Jupyter notebook as its cells: sources in full, outputs shortened, pictures named.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 const LINES: usize = 20;
 const BYTES: usize = 2000;
 
-/// The cells as text, or nothing if the content is no notebook.
+/// The cells as text. None if the content is not a notebook.
 pub(super) fn cells(content: &[u8]) -> Option<Vec<String>> {
     let notebook: Value = serde_json::from_slice(content).ok()?;
     let language = notebook

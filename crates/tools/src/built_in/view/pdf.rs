@@ -1,4 +1,4 @@
-//! The text of a PDF's pages. Pictures of text stay pictures.
+//! Extracts the text of a PDF's pages. Pictures of text stay pictures.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -7,10 +7,10 @@ use lopdf::{Document, LoadOptions};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-/// Pages whose text is taken at once.
+/// Pages whose text is extracted at once.
 const PAGES: usize = 20;
 
-/// Bytes one compressed part may become: more is no text.
+/// Bytes that one compressed part may expand to: more is not text.
 const UNPACKED: usize = 64 << 20;
 
 pub(super) struct Pages {
@@ -20,14 +20,14 @@ pub(super) struct Pages {
     pub(super) total: usize,
 }
 
-/// How long a document may take, and the stack its nesting may use.
+/// The time that a document may take, and the stack that its nesting may use.
 const PATIENCE: Duration = Duration::from_secs(30);
 const STACK: usize = 32 << 20;
 
 /// Pages `first` to `last`, counted from 1, [`PAGES`] at most.
 ///
-/// The parser cannot be stopped, so it has a thread that nobody waits for when it takes too long: it ends with what it was
-/// given, or with the program.
+/// The parser cannot be stopped, so it runs on a thread of its own that is abandoned if it takes too long: the thread
+/// ends when it has finished its input, or with the program.
 pub(super) async fn pages(
     content: Vec<u8>,
     first: usize,
@@ -46,7 +46,7 @@ pub(super) async fn pages(
 }
 
 fn guarded(content: &[u8], first: usize, last: Option<usize>) -> Result<Pages, String> {
-    // Anybody's file meets the parser here: if it breaks, only this call may notice.
+    // The parser meets untrusted files here: a panic in it must affect this call only.
     catch_unwind(AssertUnwindSafe(|| read(content, first, last)))
         .unwrap_or_else(|_| Err("its structure is damaged".to_owned()))
 }

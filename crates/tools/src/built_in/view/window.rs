@@ -1,31 +1,31 @@
-//! A window of a file too large to be read whole: chunks are looked through for line breaks, only as far as needed, and of
-//! what is read no more is kept than can be shown.
+//! Reads a window of a file that is too large to be read whole: chunks are scanned for line breaks, only as far as
+//! needed, and no more is kept than can be shown.
 //!
-//! Up to [`COUNTED`] bytes the rest of the file is looked through as well, because it is cheap: its lines are counted and its
-//! content is hashed, so that an edit knows what was seen. Beyond that nobody waits for a number.
+//! Up to [`COUNTED`] bytes the rest of the file is scanned as well, because that is cheap: its lines are counted and
+//! its content is hashed, so that an edit knows what was seen. In a larger file the count is not worth the wait.
 
 use std::path::Path;
 
 use lathe_edit::Encoding;
-use lathe_protocol::{Digest, Digesting};
+use lathe_protocol::{Digest, DigestBuilder};
 use lathe_workspace::Files;
 
-use crate::problem::{Doing, Problem};
+use crate::problem::{FileAccess, Problem};
 use crate::tool::RunContext;
 
-/// Bytes from which a file's encoding is known.
+/// Bytes by which a file's encoding is detected.
 const HEAD: u64 = 64 << 10;
 
-/// Bytes read at a time, of which every unit of an encoding is a divisor.
+/// Bytes read at a time, a multiple of the unit of every encoding.
 const CHUNK: u64 = 1 << 20;
 
 /// Up to this size all lines are counted.
 const COUNTED: u64 = 64 << 20;
 
-/// Bytes kept of a text in bytes: more than any toolset shows.
+/// Bytes kept of a text in a one-byte encoding: more than any toolset shows.
 const KEEP: usize = 1 << 20;
 
-/// Lines kept where nobody said how many: one more than any toolset shows.
+/// Lines kept if the call gives no limit: one more than any toolset shows.
 const LINES: usize = 2001;
 
 /// The part of a file that was asked for.
@@ -33,14 +33,14 @@ const LINES: usize = 2001;
 pub(super) struct Window {
     pub(super) text: String,
     pub(super) first: usize,
-    /// As people count them.
+    /// The number of lines as people count them.
     pub(super) lines: usize,
-    /// As `split('\n')` counts them.
+    /// The number of lines as `split('\n')` counts them.
     pub(super) pieces: usize,
-    /// The file goes on after what was counted.
+    /// True if the file continues after what was counted.
     pub(super) open: bool,
     pub(super) encoding: Encoding,
-    /// Of the whole content, where it was read.
+    /// The digest of the whole content, if it was read.
     pub(super) hash: Option<Digest>,
 }
 
@@ -52,13 +52,13 @@ pub(super) async fn window(
     first: usize,
     last: Option<usize>,
 ) -> Result<Option<Window>, Problem> {
-    let wrong = |error| Problem::from_workspace(error, path, Doing::Reading);
+    let wrong = |error| Problem::from_workspace(error, path, FileAccess::Reading);
     let head = files.read(path, Some(0..HEAD)).await.map_err(wrong)?;
     let Some((encoding, mark)) = Encoding::detect(whole_characters(&head)) else {
         return Ok(None);
     };
     let counts = bytes <= COUNTED;
-    let mut hasher = counts.then(Digesting::default);
+    let mut hasher = counts.then(DigestBuilder::default);
     if let Some(hasher) = &mut hasher {
         hasher.add(head.get(..mark).unwrap_or_default());
     }
@@ -78,11 +78,11 @@ pub(super) async fn window(
             hasher.add(&chunk);
         }
     }
-    let hash = hasher.map(Digesting::done);
+    let hash = hasher.map(DigestBuilder::finish);
     Ok(Some(Window { hash, ..scan.window(!ended) }))
 }
 
-/// A beginning of a file without the character that it may end within.
+/// The beginning of a file without a character that is cut off at its end.
 fn whole_characters(head: &[u8]) -> &[u8] {
     let end = if head.contains(&0) {
         head.len() - head.len() % 4
@@ -92,20 +92,20 @@ fn whole_characters(head: &[u8]) -> &[u8] {
     head.get(..end).unwrap_or(head)
 }
 
-/// Looks for line breaks and keeps what is in the window. Chunks hold whole units.
+/// Scans for line breaks and keeps the content of the window. Chunks hold whole units.
 struct Scan {
     encoding: Encoding,
     first: usize,
     /// The last line that is kept.
     last: usize,
-    /// Whether somebody said where to stop.
+    /// True if the call gave a last line.
     limited: bool,
     /// The line that is being read, from 1.
     line: usize,
-    /// Whether nothing of that line has been read.
+    /// True if nothing of that line has been read.
     fresh: bool,
     kept: Vec<u8>,
-    /// Where the last whole line in `kept` ends.
+    /// The end of the last whole line in `kept`.
     whole: usize,
     full: bool,
 }
@@ -129,7 +129,7 @@ impl Scan {
         self.full || self.line > self.last
     }
 
-    /// Bytes of a character of the encoding, at least.
+    /// The fewest bytes of a character in the encoding.
     fn unit(&self) -> usize {
         match self.encoding {
             Encoding::Utf8 | Encoding::Legacy(_) => 1,
@@ -154,7 +154,7 @@ impl Scan {
 
     fn feed(&mut self, chunk: &[u8]) {
         if self.unit() == 1 && !chunk.is_empty() {
-            // What lies wholly before or after the window is only counted, which is as fast as reading.
+            // Lines wholly before or after the window are only counted, which is as fast as reading.
             let breaks = memchr::memchr_iter(b'\n', chunk).count();
             if self.line + breaks < self.first || self.line > self.last {
                 self.line += breaks;
@@ -189,12 +189,12 @@ impl Scan {
     }
 
     fn window(mut self, open: bool) -> Window {
-        // A line of which only a part was kept is shown by itself or not at all.
+        // A line of which only a part was kept is shown alone or not at all.
         if self.full && self.whole > 0 {
             self.kept.truncate(self.whole);
         }
         let mut text = String::from_utf8_lossy(&self.encoding.decode(&self.kept)).into_owned();
-        // As far as was asked for: without the last line break.
+        // A limited window ends without its last line break.
         if self.limited && (self.line > self.last || self.full) && text.ends_with('\n') {
             text.pop();
             if text.ends_with('\r') {

@@ -1,43 +1,43 @@
-//! Whole files: made, or replaced by somebody who has seen what is there.
+//! Writes whole files: creates them, or replaces them if the model has seen the content.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use lathe_edit::{EditError, Text, left_out, left_out_of_new, rewrite};
+use lathe_edit::{EditError, TextContent, omission_line, omission_in_new, rewrite};
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, Digest, Effects, Kind};
+use lathe_protocol::{BoxFuture, Digest, Effects, ToolKind};
 use lathe_workspace::{Expect, FileKind, FileOp, WorkspaceError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::built_in::BuiltIn;
-use crate::call::{CommandForm, FaceForm, Ground, Parameters, TypedCall};
-use crate::commands::Command;
-use crate::commit::commit;
-use crate::face::Face;
-use crate::modify;
+use crate::call::{CommandWords, FaceArguments, BuildContext, Parameters, TypedCall};
+use crate::commands::AgentCommand;
+use crate::files::commit;
+use crate::faces::Face;
+use crate::faces::modify;
 use crate::outcome::{Data, Outcome, WrittenData};
 use crate::preview::Preview;
-use crate::problem::{Doing, Problem};
-use crate::tool::{Invocation, RunContext, absolute, shown};
+use crate::problem::{FileAccess, Problem};
+use crate::tool::{Invocation, RunContext, absolute, display_path};
 
 pub(crate) const ID: &str = "write";
 
-/// The tool in the list of all.
+/// The tool in the list of built-in tools.
 pub(crate) static TOOL: BuiltIn = BuiltIn {
     face: Some(
-        Face::lathe::<LatheArguments>("write", "Write", Kind::Edit, include_str!("lathe.md"))
+        Face::lathe::<WriteArguments>("write", "Write", ToolKind::Edit, include_str!("lathe.md"))
             .modified_by(modify::write),
     ),
     command: Some(
-        Command::of::<Words>(
+        AgentCommand::of::<WriteWords>(
             "write",
             ID,
-            Kind::Edit,
+            ToolKind::Edit,
             "Write a whole file, content by word or from standard input.",
         )
-        .noted(include_str!("notes.md"))
-        .reading(&["file_path", "content"], None)
+        .with_notes(include_str!("notes.md"))
+        .with_positions(&["file_path", "content"], None)
         .input("content")
         .in_callers_folder(&["file_path"]),
     ),
@@ -46,17 +46,17 @@ pub(crate) static TOOL: BuiltIn = BuiltIn {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct LatheArguments {
+pub(crate) struct WriteArguments {
     /// File to write; relative paths are relative to the workspace.
     path: String,
     /// The whole content.
     content: String,
 }
 
-impl FaceForm for LatheArguments {
+impl FaceArguments for WriteArguments {
     fn call(self) -> Result<TypedCall, Problem> {
         let Self { path, content } = self;
-        Ok(TypedCall::new(Arguments {
+        Ok(TypedCall::new(WriteParameters {
             path,
             content: Content::Text(content),
             overwrite: Overwrite::Seen,
@@ -67,11 +67,11 @@ impl FaceForm for LatheArguments {
 
 /// The parameters of the tool, made by a face.
 #[derive(Serialize)]
-pub(crate) struct Arguments {
+pub(crate) struct WriteParameters {
     pub(crate) path: String,
     pub(crate) content: Content,
     pub(crate) overwrite: Overwrite,
-    /// Byte for byte, whatever encoding and line endings the file has.
+    /// True if the content is written byte for byte, whatever encoding and line endings the file has.
     pub(crate) as_is: bool,
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct Arguments {
 #[serde(untagged)]
 pub(crate) enum Content {
     Text(String),
-    /// What is no text, one character a byte.
+    /// Content that is not text, one character per byte.
     Bytes {
         bytes: String,
     },
@@ -96,20 +96,20 @@ impl Content {
     }
 }
 
-/// Which existing files may be replaced.
+/// The existing files that may be replaced.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Overwrite {
     Never,
     /// Those whose content the model has seen.
     Seen,
-    /// All of them; one that was seen must still be what it was.
+    /// All of them; a file that was seen must still be what it was.
     Unseen,
 }
 
 /// The words of the command in the shell.
 #[derive(Deserialize, JsonSchema)]
-struct Words {
+struct WriteWords {
     /// File to write; folders on the way are made.
     file_path: String,
     /// The whole content. Left out, it is read from standard input, byte for byte.
@@ -117,24 +117,24 @@ struct Words {
     content: Content,
 }
 
-impl CommandForm for Words {
+impl CommandWords for WriteWords {
     fn calls(self) -> Result<Vec<TypedCall>, Problem> {
         let Self { file_path: path, content } = self;
-        Ok(vec![TypedCall::new(Arguments { path, content, overwrite: Overwrite::Unseen, as_is: true })])
+        Ok(vec![TypedCall::new(WriteParameters { path, content, overwrite: Overwrite::Unseen, as_is: true })])
     }
 }
 
-impl Parameters for Arguments {
+impl Parameters for WriteParameters {
     const TOOL: &'static str = ID;
 
-    fn invocation(self, ground: &Ground<'_>) -> Result<Box<dyn Invocation>, Problem> {
-        let Arguments { path, content, overwrite, as_is } = self;
+    fn invocation(self, ground: &BuildContext<'_>) -> Result<Box<dyn Invocation>, Problem> {
+        let WriteParameters { path, content, overwrite, as_is } = self;
         let path = absolute(ground.root, &path);
         let content = match content {
-            Content::Text(text) if !as_is => Wanted::Text(text),
-            content @ (Content::Text(_) | Content::Bytes { .. }) => Wanted::Bytes(content.into_bytes()),
+            Content::Text(text) if !as_is => NewContent::Text(text),
+            content @ (Content::Text(_) | Content::Bytes { .. }) => NewContent::Bytes(content.into_bytes()),
         };
-        Ok(Box::new(Write { shown: shown(ground.root, &path), path, content, overwrite }))
+        Ok(Box::new(Write { shown: display_path(ground.root, &path), path, content, overwrite }))
     }
 }
 
@@ -142,24 +142,24 @@ struct Write {
     path: PathBuf,
     /// The path for people.
     shown: String,
-    content: Wanted,
+    content: NewContent,
     overwrite: Overwrite,
 }
 
-/// A file as it is, with the hash of it, and as it would be.
+/// The file as it is, with its digest, and as it would be.
 struct Planned {
     before: Option<(Vec<u8>, Digest)>,
     after: Vec<u8>,
 }
 
 /// The content as it was given.
-enum Wanted {
-    /// To be written in the manner of the file that is there.
+enum NewContent {
+    /// Text that takes the encoding and line endings of the existing file.
     Text(String),
     Bytes(Vec<u8>),
 }
 
-impl Wanted {
+impl NewContent {
     fn as_bytes(&self) -> &[u8] {
         match self {
             Self::Text(text) => text.as_bytes(),
@@ -177,26 +177,26 @@ impl Invocation for Write {
         Effects::writing(self.path.display().to_string())
     }
 
-    fn preview<'a>(&'a self, context: &'a RunContext) -> Boxed<'a, Result<Preview, Problem>> {
+    fn preview<'a>(&'a self, context: &'a RunContext) -> BoxFuture<'a, Result<Preview, Problem>> {
         Box::pin(async move { Ok(self.proposal(&self.work_out(context).await?)) })
     }
 
-    fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
+    fn run(self: Box<Self>, _: Permit, context: RunContext) -> BoxFuture<'static, Outcome> {
         Box::pin(async move {
             match self.write(&context).await {
                 Ok(outcome) => outcome,
-                Err(problem) => Err(context.since_shown(problem)).into(),
+                Err(problem) => Err(context.problem_since_shown(problem)).into(),
             }
         })
     }
 }
 
 impl Write {
-    /// The new text in the encoding and with the line endings the file has. What was binary becomes plain UTF-8.
+    /// The new text in the encoding and with the line endings of the file. A binary file becomes plain UTF-8.
     fn in_the_manner_of(&self, now: &[u8]) -> Result<Vec<u8>, Problem> {
         let text = match &self.content {
-            Wanted::Text(text) => text,
-            Wanted::Bytes(bytes) => return Ok(bytes.clone()),
+            NewContent::Text(text) => text,
+            NewContent::Bytes(bytes) => return Ok(bytes.clone()),
         };
         match rewrite(now, text) {
             Ok(edited) => Ok(edited.content),
@@ -211,20 +211,20 @@ impl Write {
         Preview::edit(&self.path.display().to_string(), before, &planned.after)
     }
 
-    /// The content as it is, and as it would be.
+    /// Computes the content as it is, and as it would be.
     async fn work_out(&self, context: &RunContext) -> Result<Planned, Problem> {
         let files = context.services.workspace.files();
         let path = self.path.display().to_string();
         let wrong = |doing| move |error| Problem::from_workspace(error, &self.path, doing);
         let now = match files.stat(&self.path).await {
             Err(WorkspaceError::NotFound(_)) => None,
-            Err(error) => return Err(Problem::from_workspace(error, &self.path, Doing::Writing)),
+            Err(error) => return Err(Problem::from_workspace(error, &self.path, FileAccess::Writing)),
             Ok(_) if self.overwrite == Overwrite::Never => return Err(Problem::Exists(self.path.clone())),
             Ok(stat) => match stat.kind {
                 FileKind::Directory => return Err(Problem::IsFolder(self.path.clone())),
-                FileKind::Special => return Err(Problem::special(&self.path, Doing::Writing)),
+                FileKind::Special => return Err(Problem::special(&self.path, FileAccess::Writing)),
                 FileKind::File => {
-                    let now = files.read(&self.path, None).await.map_err(wrong(Doing::Reading))?;
+                    let now = files.read(&self.path, None).await.map_err(wrong(FileAccess::Reading))?;
                     let hash = Digest::of(&now);
                     match (context.seen_hash(&path), self.overwrite) {
                         (Some(seen), _) if *seen != hash => return Err(Problem::Stale(self.path.clone())),
@@ -239,11 +239,11 @@ impl Write {
         };
         if let Ok(text) = std::str::from_utf8(self.content.as_bytes()) {
             let left_out = match &now {
-                None => left_out_of_new(text),
+                None => omission_in_new(text),
                 Some((now, _)) => {
                     let before =
-                        Text::decode(now).map_or(String::new(), |before| before.lossy().into_owned());
-                    left_out(&before, text)
+                        TextContent::decode(now).map_or(String::new(), |before| before.lossy().into_owned());
+                    omission_line(&before, text)
                 }
             };
             if let Some(line) = left_out {
@@ -267,13 +267,13 @@ impl Write {
         let lines = line_count(self.content.as_bytes());
         let expect = before.map_or(Expect::Absent, |(_, hash)| Expect::Hash(hash));
         let op = FileOp::Write { path: self.path.clone(), expect, content: Arc::new(content) };
-        let done = commit(context, vec![op]).await.map_err(wrong(Doing::Writing))?;
+        let done = commit(context, vec![op]).await.map_err(wrong(FileAccess::Writing))?;
         let data = Data::Written(WrittenData { path, existed, lines });
         Ok(done.into_outcome(data))
     }
 }
 
-/// Lines as people count them: a last one without its end is one too.
+/// The number of lines as people count them: a last line without its line break counts too.
 fn line_count(content: &[u8]) -> usize {
     let ends = content.iter().filter(|byte| **byte == b'\n').count();
     ends + usize::from(!content.is_empty() && !content.ends_with(b"\n"))

@@ -1,0 +1,274 @@
+//! `shell`: the session's bash for people, with a prompt, or for one line.
+
+use std::io::{IsTerminal, Read};
+use std::path::PathBuf;
+
+use clap::Args;
+use lathe_host::{Host, PersonShell, UserLine, ShellRun, TerminalModes};
+use lathe_plan::{ConfigPlace, GivenOptions};
+use lathe_protocol::OutputStream;
+use rustyline::completion::{Completer, FilenameCompleter, Pair};
+use rustyline::error::ReadlineError;
+use rustyline::history::FileHistory;
+use rustyline::validate::{ValidationContext, ValidationResult, Validator};
+use rustyline::{Config, Context, Editor, Helper, Highlighter, Hinter};
+use tokio_util::sync::CancellationToken;
+
+use crate::args::ModeArg;
+use crate::exit::Exit;
+use crate::commands::settings;
+use crate::terminal::stops::Stops;
+use crate::terminal;
+
+#[derive(Args)]
+pub(crate) struct ShellArgs {
+    /// Run this line and end with its exit code
+    #[arg(short = 'c', value_name = "LINE")]
+    line: Option<String>,
+    /// Judge the lines as if a model had written them, in this mode
+    #[arg(long)]
+    mode: Option<ModeArg>,
+    /// The folder to work in
+    #[arg(long, short = 'w', default_value = ".")]
+    working_dir: PathBuf,
+    /// The configuration file
+    #[arg(long, value_name = "FILE")]
+    config_file: Option<PathBuf>,
+    #[command(flatten)]
+    trust: crate::commands::trust::TrustFlag,
+}
+
+pub(crate) async fn shell(host: &Host, args: ShellArgs) -> Exit {
+    let place = ConfigPlace::with_file(&args.working_dir, args.config_file.as_deref());
+    let settled = match settings::settle(host, place, &GivenOptions::default(), args.trust.asking()) {
+        Ok(settled) => settled,
+        Err(exit) => return exit,
+    };
+    let extras = settled.extras();
+    let run = ShellRun { folder: args.working_dir, mode: args.mode.map(Into::into), extras };
+    let mut shell = match host.open_shell(run).await {
+        Ok(shell) => shell,
+        Err(error) => return Exit::host(&error),
+    };
+    let exit = match args.line {
+        Some(line) => one(&mut shell, &line, At::CommandLine, &mut Stops::listen()).await,
+        None if std::io::stdin().is_terminal() => talk(host, &mut shell).await,
+        None => {
+            let mut script = String::new();
+            match std::io::stdin().read_to_string(&mut script) {
+                Ok(_) => one(&mut shell, &script, At::CommandLine, &mut Stops::listen()).await,
+                Err(error) => Exit::failed(&format!("standard input cannot be read: {error}")),
+            }
+        }
+    };
+    shell.close().await;
+    exit
+}
+
+/// Where a line was given.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum At {
+    Prompt,
+    CommandLine,
+}
+
+/// One line, to its exit code. Ctrl-C and the other signals that ask for an end stop the line.
+async fn one(shell: &mut PersonShell, line: &str, at: At, stops: &mut Stops) -> Exit {
+    let cancel = CancellationToken::new();
+    let mut ended = true;
+    let running = shell.run(line, &cancel, |stream, bytes| {
+        ended = bytes.last().is_none_or(|byte| *byte == b'\n');
+        match stream {
+            OutputStream::Stdout => terminal::out_bytes(bytes),
+            OutputStream::Stderr => terminal::err_bytes(bytes),
+        }
+    });
+    let mut running = Box::pin(running);
+    let (ran, stopped) = tokio::select! {
+        ran = &mut running => (ran, false),
+        _ = stops.next() => {
+            cancel.cancel();
+            ((&mut running).await, true)
+        }
+    };
+    drop(running);
+    if at == At::Prompt && !ended {
+        // The prompt would be drawn over it.
+        terminal::out("\n");
+    }
+    match ran {
+        Ok(UserLine::Ended { code, kept, lost, broken }) => {
+            for broken in &broken {
+                terminal::err(&format!("{}\n", terminal::name(broken)));
+            }
+            if let Some(id) = kept {
+                terminal::err(&format!("kept: `lathe quarantine restore {id}` brings back what it took away\n"));
+            }
+            for lost in lost.iter().take(10) {
+                terminal::err(&format!("not kept: {}\n", terminal::name(lost)));
+            }
+            if stopped { Exit::Cancelled } else { Exit::Line(u8::try_from(code).unwrap_or(1)) }
+        }
+        Ok(UserLine::Denied(_)) if stopped => Exit::Cancelled,
+        Ok(UserLine::Denied(reason)) => {
+            terminal::err(&format!("denied: {}\n", terminal::clean(&reason)));
+            Exit::Line(126)
+        }
+        Err(error) => Exit::host(&error),
+    }
+}
+
+/// Line after line, until `exit` or the end of input.
+async fn talk(host: &Host, shell: &mut PersonShell) -> Exit {
+    let history = host.home().shell_history();
+    let config = Config::builder().auto_add_history(true).max_history_size(10_000);
+    let editor = config.and_then(|config| Editor::<ShellCompleter, FileHistory>::with_config(config.build()));
+    let mut editor = match editor {
+        Ok(editor) => editor,
+        Err(error) => return Exit::failed(&format!("the terminal cannot be used: {error}")),
+    };
+    editor.set_helper(Some(ShellCompleter { commands: names(shell), files: FilenameCompleter::new() }));
+    // There is none the first time.
+    let _ = editor.load_history(&history);
+    let mut last = Exit::Done;
+    let mut stops = Stops::listen();
+    let modes = TerminalModes::save();
+    loop {
+        // Names of files are completed from here.
+        let _ = std::env::set_current_dir(shell.cwd());
+        let prompt = format!("{} $ ", short(shell));
+        let read = tokio::task::spawn_blocking(move || {
+            let line = editor.readline(&prompt);
+            (editor, line)
+        });
+        let read = tokio::select! {
+            read = read => read,
+            // The thread that reads ends with the process.
+            _ = stops.leave() => {
+                modes.restore();
+                terminal::out("\n");
+                return Exit::Cancelled;
+            }
+        };
+        let line = match read {
+            Ok((back, line)) => {
+                editor = back;
+                line
+            }
+            Err(error) => return Exit::failed(&error.to_string()),
+        };
+        match line {
+            Ok(line) => match leaving(&line) {
+                Some(code) => {
+                    last = Exit::Line(code.unwrap_or(last.number()));
+                    break;
+                }
+                None if line.trim().is_empty() => {}
+                None => last = one(shell, &line, At::Prompt, &mut stops).await,
+            },
+            Err(ReadlineError::Interrupted) => last = Exit::Cancelled,
+            Err(_) => break,
+        }
+        if stops.is_leaving() {
+            break;
+        }
+    }
+    let _ = editor.save_history(&history);
+    last
+}
+
+/// `exit` with its number, if the line is that.
+fn leaving(line: &str) -> Option<Option<u8>> {
+    let mut words = line.split_whitespace();
+    match (words.next(), words.next(), words.next()) {
+        (Some("exit" | "logout"), None, _) => Some(None),
+        (Some("exit"), Some(code), None) => code.parse().ok().map(Some),
+        _ => None,
+    }
+}
+
+/// The folder as a prompt shows it.
+fn short(shell: &PersonShell) -> String {
+    let cwd = shell.cwd().display().to_string();
+    match std::env::var("HOME") {
+        Ok(home) if !home.is_empty() => match cwd.strip_prefix(&home) {
+            Some(rest) if rest.is_empty() || rest.starts_with('/') => format!("~{rest}"),
+            Some(_) | None => cwd,
+        },
+        Ok(_) | Err(_) => cwd,
+    }
+}
+
+/// Everything that can stand at the beginning of a line.
+fn names(shell: &PersonShell) -> Vec<String> {
+    let mut names = shell.commands();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    for folder in std::env::split_paths(&path) {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        names.extend(entries.filter_map(|entry| entry.file_name().into_string().ok()));
+    }
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// Completes commands at the beginning of a command, names of files elsewhere.
+#[derive(Helper, Hinter, Highlighter)]
+struct ShellCompleter {
+    commands: Vec<String>,
+    files: FilenameCompleter,
+}
+
+impl Validator for ShellCompleter {
+    /// Asks bash whether the text is whole; it reads it and runs nothing.
+    fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
+        let read = lathe_host::user_program("/bin/bash").args(["-n", "-c", context.input()]).output();
+        let said = read.map(|read| String::from_utf8_lossy(&read.stderr).into_owned()).unwrap_or_default();
+        let unfinished = ["unexpected end of file", "unexpected EOF", "delimited by end-of-file"];
+        Ok(match unfinished.iter().any(|words| said.contains(words)) {
+            true => ValidationResult::Incomplete,
+            false => ValidationResult::Valid(None),
+        })
+    }
+}
+
+impl Completer for ShellCompleter {
+    type Candidate = Pair;
+
+    fn complete(
+        &self,
+        line: &str,
+        at: usize,
+        context: &Context<'_>,
+    ) -> rustyline::Result<(usize, Vec<Pair>)> {
+        let before = line.get(..at).unwrap_or(line);
+        let start = before.rfind(|c: char| c.is_whitespace() || "|;&(".contains(c)).map_or(0, |at| at + 1);
+        let word = before.get(start..).unwrap_or_default();
+        let first = before.get(..start).unwrap_or_default().trim_end();
+        let begins = first.is_empty() || first.ends_with(['|', ';', '&', '(']);
+        if begins && !word.contains('/') && !word.is_empty() {
+            let fits = self.commands.iter().filter(|name| name.starts_with(word));
+            let pairs = fits.map(|name| Pair { display: name.clone(), replacement: format!("{name} ") });
+            return Ok((start, pairs.collect()));
+        }
+        self.files.complete(line, at, context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::leaving;
+
+    #[test]
+    fn only_a_plain_exit_leaves() {
+        for (line, expected) in [
+            ("exit", Some(None)),
+            (" exit 3 ", Some(Some(3))),
+            ("exit now", None),
+            ("exit 3; ls", None),
+            ("echo exit", None),
+        ] {
+            assert_eq!(leaving(line), expected, "{line}");
+        }
+    }
+}

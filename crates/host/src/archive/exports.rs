@@ -1,0 +1,207 @@
+//! Reports over sessions: the page, the trajectory, the cost, and what may be thrown away.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use lathe_journal::{Index, SessionReader, is_held, session_ids};
+use lathe_protocol::{Digest, Fact, SessionId};
+use lathe_views::{CostReport, Language, SessionCost, html};
+
+use crate::archive::Archive;
+use crate::error::HostError;
+use crate::models::budget::prices;
+use crate::session::secrets::cleaned;
+
+/// What `gc` would remove, or has removed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Garbage {
+    pub sessions: Vec<SessionId>,
+    pub blobs: u64,
+    pub other: u64,
+    pub bytes: u64,
+    /// What stays: sessions and all bytes of Lathe's folder.
+    pub kept_sessions: usize,
+    pub kept_bytes: u64,
+}
+
+impl Archive {
+    /// One self-contained page.
+    pub fn html(&self, id: &SessionId, language: Language) -> Result<String, HostError> {
+        let events = self.events(id)?;
+        let blobs = self.home().blobs()?;
+        let screen = self.screen();
+        let shown = |blob: &Digest| cleaned(Some(&screen), blobs.get(blob).ok().flatten());
+        Ok(screen.redact_text(&html(&events, &shown, language)).into_owned())
+    }
+
+    /// Trae's trajectory of the last run.
+    pub fn trajectory(&self, id: &SessionId) -> Result<String, HostError> {
+        let mut builder = crate::archive::trajectory::builder(None);
+        self.events(id)?.iter().for_each(|event| builder.take(event));
+        Ok(builder.to_json())
+    }
+
+    /// What all sessions have cost, rewound steps included: they were paid for. `$LATHE_HOME/prices.json` overrides prices.
+    pub fn cost(&self) -> Result<CostReport, HostError> {
+        let mut report = CostReport::new(prices(self.home())?);
+        for id in self.ids()? {
+            let Ok(reader) = SessionReader::open(&self.home().sessions(), &id, self.home().blobs()?) else {
+                continue;
+            };
+            let Ok(events) = reader.all() else { continue };
+            if let Some(cost) = SessionCost::of(&events) {
+                report.add(cost);
+            }
+        }
+        Ok(report)
+    }
+
+    fn ids(&self) -> Result<Vec<SessionId>, HostError> {
+        if !self.home().sessions().exists() {
+            return Ok(Vec::new());
+        }
+        Ok(session_ids(&self.home().sessions())?)
+    }
+
+    /// Removes sessions, entries of the quarantine and removed files that nobody touched for `older`, code graphs that nobody
+    /// asked for a month, and then every blob, baseline and leftover that no session needs. With `really` false it only says what it would do.
+    pub fn collect(&self, older: Duration, really: bool) -> Result<Garbage, HostError> {
+        let sessions = self.home().sessions();
+        let limit = SystemTime::now().checked_sub(older).unwrap_or(SystemTime::UNIX_EPOCH);
+        let mut garbage = Garbage::default();
+        let mut needed: HashSet<String> = HashSet::new();
+        for id in self.ids()? {
+            let files = session_files(&sessions, &id);
+            // An empty log or a shared-memory file is made by every reader and says nothing.
+            let written = files.iter().take(2).filter(|path| size(path) > 0);
+            let touched = written.filter_map(|path| path.metadata().ok()?.modified().ok()).max();
+            if touched.is_some_and(|touched| touched < limit) && !is_held(&sessions, &id) {
+                garbage.bytes += files.iter().map(|path| size(path)).sum::<u64>();
+                if really {
+                    files.iter().for_each(|path| drop(std::fs::remove_file(path)));
+                }
+                garbage.sessions.push(id);
+            } else {
+                garbage.kept_sessions += 1;
+                // One that cannot be read might need any blob: then none is thrown away.
+                let reader = SessionReader::open(&sessions, &id, self.home().blobs()?)?;
+                let named = reader.all()?.iter().flat_map(|event| blobs_of(&event.fact)).collect::<Vec<_>>();
+                needed.extend(named.iter().chain(&reader.body_blobs()?).map(Digest::to_string));
+            }
+        }
+        let (kept, bytes) = self.quarantine().collect(older, really);
+        garbage.other += kept;
+        garbage.bytes += bytes;
+        needed.extend(self.kept_blobs().iter().map(Digest::to_string));
+        for place in self.old_removals(limit) {
+            garbage.other += 1;
+            garbage.bytes += folder_size(&place);
+            if really {
+                let _ = std::fs::remove_dir_all(&place);
+            }
+        }
+        // A session that was removed can be brought back.
+        for folder in self.removed_folders() {
+            for id in session_ids(&folder)? {
+                let reader = SessionReader::open(&folder, &id, self.home().blobs()?)?;
+                let named = reader.all()?.iter().flat_map(|event| blobs_of(&event.fact)).collect::<Vec<_>>();
+                needed.extend(named.iter().chain(&reader.body_blobs()?).map(Digest::to_string));
+            }
+        }
+        self.collect_blobs(&needed, limit, really, &mut garbage);
+        self.collect_baselines(really, &mut garbage);
+        for graph in self.old_graphs(older) {
+            garbage.other += 1;
+            garbage.bytes += graph.files.iter().map(|path| size(path)).sum::<u64>();
+            if really {
+                graph.remove();
+            }
+        }
+        garbage.kept_bytes = folder_size(self.home().path()) - if really { 0 } else { garbage.bytes };
+        if really && let Ok(mut index) = Index::open(self.home().path()) {
+            let _ = index.rebuild(&sessions, &self.home().blobs()?);
+        }
+        Ok(garbage)
+    }
+
+    fn collect_blobs(
+        &self,
+        needed: &HashSet<String>,
+        limit: SystemTime,
+        really: bool,
+        garbage: &mut Garbage,
+    ) {
+        for path in files_below(&self.home().blob_folder()) {
+            // The first digits of the digest are the folder, the rest is the file.
+            let parts: Vec<_> = path.iter().rev().take(2).map(|part| part.to_string_lossy()).collect();
+            let known = needed.contains(&parts.into_iter().rev().collect::<String>());
+            // A blob is written before the event that names it: a young one may be about to be needed.
+            let young =
+                path.metadata().and_then(|meta| meta.modified()).is_ok_and(|at| at >= limit.max(hour_ago()));
+            if !known && !young {
+                garbage.blobs += 1;
+                garbage.bytes += size(&path);
+                if really {
+                    let _ = std::fs::remove_file(&path);
+                }
+            }
+        }
+    }
+
+    /// Trees noted down for patches, of sessions that are gone.
+    fn collect_baselines(&self, really: bool, garbage: &mut Garbage) {
+        let Ok(entries) = std::fs::read_dir(self.home().baselines()) else { return };
+        for entry in entries.flatten() {
+            let id = entry.file_name().to_string_lossy().into_owned();
+            let gone = garbage.sessions.iter().any(|session| session.as_str() == id)
+                || !self.home().sessions().join(format!("{id}.db")).exists();
+            if gone {
+                garbage.other += 1;
+                garbage.bytes += folder_size(&entry.path());
+                if really {
+                    let _ = std::fs::remove_dir_all(entry.path());
+                }
+            }
+        }
+    }
+}
+
+fn hour_ago() -> SystemTime {
+    SystemTime::now().checked_sub(Duration::from_secs(3600)).unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
+pub(crate) fn session_files(sessions: &Path, id: &SessionId) -> Vec<PathBuf> {
+    ["db", "db-wal", "db-shm", "lock", "mark"]
+        .iter()
+        .map(|ending| sessions.join(format!("{id}.{ending}")))
+        .collect()
+}
+
+/// Blobs an event names.
+pub(crate) fn blobs_of(fact: &Fact) -> Vec<Digest> {
+    fact.blobs().into_iter().cloned().collect()
+}
+
+fn size(path: &Path) -> u64 {
+    path.metadata().map_or(0, |meta| meta.len())
+}
+
+fn folder_size(folder: &Path) -> u64 {
+    files_below(folder).iter().map(|path| size(path)).sum()
+}
+
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => folders.push(entry.path()),
+                Ok(kind) if kind.is_file() => found.push(entry.path()),
+                Ok(_) | Err(_) => {}
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,5 @@
+//! Tools without a model: the shell, one tool, the code graph.
+
+pub(crate) mod graph;
+pub(crate) mod shell;
+pub(crate) mod tool_run;
