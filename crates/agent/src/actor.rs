@@ -8,6 +8,7 @@ mod approvals;
 mod background;
 mod calls;
 mod current_rules;
+mod saved_state;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -16,23 +17,22 @@ use lathe_journal::{Journal, JournalError, Syncer};
 use lathe_model::{ModelAnswer, ModelClient, ModelError, Variables};
 use lathe_policy::{Gate, Rulebook};
 use lathe_protocol::{
-    AgentId, BaselineTaken, CallFinished, CallId, CancelAsked, Command, CommandBody, CommandTaken, Digest,
-    Draft, EditsReviewed, EpochStarted, Event, Fact, FilesRestored, FrameBody, ModelAnswered, ModelAsked,
-    ModelFailed, ModelFailure, OptionsChanged, EventPlace, QuestionAsked, Receipt, ReceiptAnswer, Reflected,
+    AgentId, BaselineTaken, CallFinished, CallId, CancelAsked, Command, CommandBody, CommandTaken, Draft,
+    EditsReviewed, EpochStarted, Event, EventPlace, Fact, FilesRestored, FrameBody, ModelAnswered,
+    ModelAsked, ModelFailed, ModelFailure, OptionsChanged, QuestionAsked, Receipt, ReceiptAnswer, Reflected,
     Reminded, RunResumed, Seq, SessionNamed, SessionOptions, Steered, StepNo, StepSummarised, TaskFinished,
     TaskGiven, Timestamp, ToolCall, Update, Usage, calls_of,
 };
 use lathe_redact::Redactor;
 use lathe_tools::Toolbox;
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::actor::approvals::{GivenApproval, OpenApproval};
 use crate::budget::out_of_time;
-use crate::effects::{self, UnansweredCause, ActorMessage, Unanswered, UpdateChannel};
+use crate::effects::{self, ActorMessage, Unanswered, UnansweredCause, UpdateChannel};
 use crate::handle::{LocalHandle, OpenReader};
 use crate::history::{History, StoredImages};
 use crate::next::{Action, next};
@@ -43,6 +43,7 @@ use crate::state::{Phase, State};
 
 pub use current_rules::ApprovalStore;
 use current_rules::CurrentRules;
+use saved_state::{SavedState, StateFold};
 
 /// Events between two snapshots of the state.
 const SNAPSHOT_EVERY: u64 = 300;
@@ -115,39 +116,13 @@ pub struct Actor {
     settled: bool,
 }
 
-/// The state that is saved now and then, so that a long session is opened quickly.
-#[derive(Serialize, Deserialize)]
-struct SavedState {
-    state: State,
-    /// The chain over the messages up to the state's last event.
-    chain: Digest,
-}
-
-/// The state of a journal that is read one event at a time, from a snapshot on if there is one.
-struct StateFold {
-    saved: Option<State>,
-    state: Option<State>,
-}
-
-impl StateFold {
-    fn take(&mut self, event: &Event) {
-        match (&mut self.state, &self.saved) {
-            (None, _) => self.state = State::from_opening(event),
-            // Events that the snapshot contains are not applied again.
-            (Some(_), Some(saved)) if event.seq < saved.seq => {}
-            (Some(state), Some(saved)) if event.seq == saved.seq => {
-                state.clone_from(saved);
-                self.saved = None;
-            }
-            (Some(state), _) => state.apply(event),
-        }
-    }
-}
-
 impl Actor {
     /// Reads a journal that has at least its opening, closes what was left open, and gets ready. New options become
     /// an event if they differ from the session's.
-    pub fn open(setup: ActorSetup, options: Option<SessionOptions>) -> Result<(Self, LocalHandle), AgentError> {
+    pub fn open(
+        setup: ActorSetup,
+        options: Option<SessionOptions>,
+    ) -> Result<(Self, LocalHandle), AgentError> {
         let reader = setup.journal.reader()?;
         // A snapshot may belong to a branch that was rewound. Then everything is read as if there were no snapshot.
         let rewound = reader.has_rewinds()?;
@@ -296,7 +271,9 @@ impl Actor {
                 let _ = reply.send(self.proposed_text(question, text));
                 Ok(())
             }
-            ActorMessage::Approval { call, wanted, reply } => self.handle_command_approval(call, &wanted, reply),
+            ActorMessage::Approval { call, wanted, reply } => {
+                self.handle_command_approval(call, &wanted, reply)
+            }
             ActorMessage::Recall { tool, paths, reply } => {
                 let _ = reply.send(self.recall(&tool, paths));
                 Ok(())
@@ -487,7 +464,13 @@ impl Actor {
                 self.comparing = true;
                 let (patcher, look) = (Arc::clone(&self.setup.patcher), self.patch_check());
                 let cancel = self.cancel.clone();
-                self.tasks.spawn(effects::check_ending(patcher, look, result, cancel, self.inbox_sender.clone()));
+                self.tasks.spawn(effects::check_ending(
+                    patcher,
+                    look,
+                    result,
+                    cancel,
+                    self.inbox_sender.clone(),
+                ));
                 Ok(())
             }
             Action::Finish { ending, result } => self.append(self.in_run(), TaskFinished { ending, result }),

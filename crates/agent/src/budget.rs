@@ -204,7 +204,11 @@ mod tests {
     fn a_run_ends_within_one_answer_of_its_cap() {
         let budget = Budget { tokens: Some(100), ..Budget::default() };
         assert_eq!(spent(&[30, 30], &budget).exhausted_reason(&budget), None);
-        assert!(spent(&[30, 30, 30], &budget).exhausted_reason(&budget).is_some_and(|why| why.contains("90 of 100")));
+        assert!(
+            spent(&[30, 30, 30], &budget)
+                .exhausted_reason(&budget)
+                .is_some_and(|why| why.contains("90 of 100"))
+        );
         assert_eq!(spent(&[1000], &Budget::default()).exhausted_reason(&Budget::default()), None);
     }
 

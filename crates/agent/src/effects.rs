@@ -4,13 +4,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lathe_journal::{JournalError, Syncer};
-use lathe_model::{ModelAnswer, Delta, ModelClient, ModelError, WireRequest};
+use lathe_model::{Delta, ModelAnswer, ModelClient, ModelError, WireRequest};
 use lathe_policy::Permit;
 use lathe_protocol::{
     CallFinished, CallId, Command, CommandRan, Decision, Ending, Frame, FrameBody, ProposedText, Question,
     Receipt, Seq, StepNo, ToolErrorKind, Update, Usage,
 };
-use lathe_tools::{OutputHandle, LateChanges, RecordedOutput, PreparedCall, Preview, Recalled, RunContext, Toolbox, CommandApproval};
+use lathe_tools::{
+    CommandApproval, LateChanges, OutputHandle, PreparedCall, Preview, Recalled, RecordedOutput, RunContext,
+    Toolbox,
+};
 use parking_lot::Mutex;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -208,7 +211,11 @@ pub(crate) async fn run_call(
 }
 
 /// Makes the preview of a call. It changes nothing.
-pub(crate) async fn preview(prepared: Arc<PreparedCall>, context: RunContext, inbox: mpsc::Sender<ActorMessage>) {
+pub(crate) async fn preview(
+    prepared: Arc<PreparedCall>,
+    context: RunContext,
+    inbox: mpsc::Sender<ActorMessage>,
+) {
     let preview = prepared.preview(&context).await;
     // The task that runs the call must be its only owner.
     drop(prepared);

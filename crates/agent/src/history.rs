@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use lathe_blobs::Blobs;
-use lathe_model::{Form, Head, ImageStore, WireRequest, Rope, Variables};
+use lathe_model::{Form, Head, ImageStore, Rope, Variables, WireRequest};
 use lathe_protocol::{
     AgentId, AssistantMessage, CallFinished, CallId, Digest, Event, Fact, Image, Message, Persona, Seq,
     SessionOptions, StepNo, ToolMessage, ToolSpec, Toolset, UserMessage, calls_of,

@@ -205,7 +205,11 @@ impl Drop for StepSummariser<'_> {
 }
 
 impl StepSummariser<'_> {
-    async fn summarise_step(&mut self, steps: &[StepText], at: usize) -> Result<(String, String, Vec<String>), String> {
+    async fn summarise_step(
+        &mut self,
+        steps: &[StepText],
+        at: usize,
+    ) -> Result<(String, String, Vec<String>), String> {
         let this = steps.get(at).map_or("", |step| &step.text);
         let before = at.checked_sub(1).and_then(|at| steps.get(at)).map_or("(none)", |step| &step.text);
         let text = format!("<previous_step>\n{before}\n</previous_step>\n<this_step>\n{this}\n</this_step>");
@@ -339,7 +343,10 @@ mod tests {
     #[test]
     fn an_answer_is_read_however_it_is_wrapped() {
         let text = "Sure.\n<task>reads the parser</task>\n<details>Looks at\n`parse`.</details>";
-        assert_eq!(parse_summary(text), Some(("reads the parser".to_owned(), "Looks at `parse`.".to_owned())));
+        assert_eq!(
+            parse_summary(text),
+            Some(("reads the parser".to_owned(), "Looks at `parse`.".to_owned()))
+        );
         assert_eq!(parse_summary("<task>x</task>"), None);
         assert_eq!(parse_summary("<task> </task><details>y</details>"), None);
     }

@@ -18,7 +18,7 @@ mod running;
 mod state;
 mod verify;
 
-pub use actor::{Actor, AgentError, ApprovalStore, Clock, ActorSetup};
+pub use actor::{Actor, ActorSetup, AgentError, ApprovalStore, Clock};
 pub use blocking::blocking;
 pub use budget::Spending;
 pub use handle::{LocalHandle, OpenReader};
@@ -28,5 +28,5 @@ pub use next::{Action, next};
 pub use patch::{EMPTY_PATCH, Patcher, is_test_path};
 pub use prompt::{PromptFacts, SessionLimits, system_prompt};
 pub use review::{EditJudge, Reviews};
-pub use state::{QuestionState, Baseline, StagedCall, CallStage, DONE_TOOL, HeadState, Phase, State};
+pub use state::{Baseline, CallStage, DONE_TOOL, HeadState, Phase, QuestionState, StagedCall, State};
 pub use verify::{Divergence, Verification, verify};

@@ -8,7 +8,7 @@ use lathe_protocol::{
 };
 use lathe_tools::{Stage, startable};
 
-use crate::state::{QuestionState, CallStage, HeadState, Phase, State};
+use crate::state::{CallStage, HeadState, Phase, QuestionState, State};
 use lathe_protocol::AgentState;
 
 /// Steps in a row with every call denied, after which the task counts as impossible.
@@ -133,7 +133,9 @@ fn calls(state: &State) -> Vec<Action> {
                 kind: ToolErrorKind::PolicyViolation,
                 message: match asking {
                     QuestionState::Refused => refusal(reason),
-                    QuestionState::Not | QuestionState::Waiting => format!("Tool execution denied by policy. {reason}"),
+                    QuestionState::Not | QuestionState::Waiting => {
+                        format!("Tool execution denied by policy. {reason}")
+                    }
                 },
             });
         }

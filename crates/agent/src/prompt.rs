@@ -70,7 +70,9 @@ pub fn system_prompt(toolset: Toolset, facts: &PromptFacts, limits: Option<&Sess
         Toolset::Gemini => include_str!("prompts/finish-gemini.md"),
     };
     let tools = match (toolset, limits) {
-        (Toolset::Lathe | Toolset::Trae | Toolset::Gemini, Some(limits)) => limits.without_missing_tools(tools),
+        (Toolset::Lathe | Toolset::Trae | Toolset::Gemini, Some(limits)) => {
+            limits.without_missing_tools(tools)
+        }
         // In the `bash` toolset the text names commands.
         (Toolset::Bash, _) | (_, None) => tools.to_owned(),
     };

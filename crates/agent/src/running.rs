@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use lathe_protocol::{BoxFuture, CallId, CommandRan, Decision, Question, Seq, Verdict};
-use lathe_tools::{Asker, OutputHandle, Ledger, RecordedOutput, Recalled, CommandApproval};
+use lathe_tools::{Asker, CommandApproval, Ledger, OutputHandle, Recalled, RecordedOutput};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 

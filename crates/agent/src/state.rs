@@ -339,7 +339,11 @@ impl State {
             self.last_text.clone_from(&text);
         }
         self.calls = calls_of(&answered.blocks)
-            .map(|call| StagedCall { id: call.id.clone(), name: call.name.clone(), stage: CallStage::Proposed })
+            .map(|call| StagedCall {
+                id: call.id.clone(),
+                name: call.name.clone(),
+                stage: CallStage::Proposed,
+            })
             .collect();
         self.phase = if self.calls.is_empty() {
             Phase::Spoke { text, cut: answered.stop == StopReason::Length }
@@ -379,7 +383,11 @@ impl State {
         }
     }
 
-    fn update_decided_call(&mut self, event: &Event, change: impl FnOnce(&mut Verdict, &mut String, &mut QuestionState)) {
+    fn update_decided_call(
+        &mut self,
+        event: &Event,
+        change: impl FnOnce(&mut Verdict, &mut String, &mut QuestionState),
+    ) {
         if let Some(call) = self.call_mut(event)
             && let CallStage::Decided { verdict, reason, asking, .. } = &mut call.stage
         {

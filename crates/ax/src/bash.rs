@@ -12,8 +12,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::private_folder::PrivateFolder;
 use crate::command_folder::CommandFolder;
+use crate::private_folder::PrivateFolder;
 use crate::stop::SIGNAL;
 use crate::system::{PollFd, detach, wait};
 use crate::tree::program;

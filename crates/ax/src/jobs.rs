@@ -9,8 +9,8 @@ use std::ffi::c_int;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use crate::private_folder::PrivateFolder;
 use crate::line::Outputs;
+use crate::private_folder::PrivateFolder;
 use crate::stop::GIVE_UP;
 use crate::system::{SIGCONT, SIGKILL, SIGTERM, send};
 use crate::tree::{Live, Process};

@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind, Read};
 
 use crate::bash::BROKE_OUT;
 use crate::private_folder::PrivateFolder;
-use crate::stop::{StopStep, LineStop};
+use crate::stop::{LineStop, StopStep};
 use crate::tree::Process;
 use crate::wire::{ExitKind, put_output};
 

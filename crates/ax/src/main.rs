@@ -12,9 +12,9 @@
 mod bash;
 #[cfg(target_os = "linux")]
 mod client;
-mod expected;
 #[cfg(target_os = "linux")]
-mod private_folder;
+mod command_folder;
+mod expected;
 #[cfg(target_os = "linux")]
 mod jobs;
 #[cfg(target_os = "linux")]
@@ -22,7 +22,7 @@ mod keeper;
 #[cfg(target_os = "linux")]
 mod line;
 #[cfg(target_os = "linux")]
-mod command_folder;
+mod private_folder;
 #[cfg(target_os = "linux")]
 mod stop;
 #[cfg(target_os = "linux")]

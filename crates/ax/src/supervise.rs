@@ -37,13 +37,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::bash::{self, Bash, LineScript};
+use crate::command_folder::CommandFolder;
 use crate::expected::{Expected, HeldFolder};
-use crate::private_folder::PrivateFolder;
 use crate::jobs::JobTable;
 use crate::keeper;
 use crate::line::{CurrentLine, Outputs};
-use crate::command_folder::CommandFolder;
-use crate::stop::{GIVE_UP, StopStep, LineStop};
+use crate::private_folder::PrivateFolder;
+use crate::stop::{GIVE_UP, LineStop, StopStep};
 use crate::system::{self, PollFd, SIGCONT, SIGKILL, SIGTERM, Signals, send, wait};
 use crate::tree::{Process, descendants, is_asleep, live, live_for_certain};
 use crate::wire::{self, ExitKind, HostRequest};

@@ -3,7 +3,7 @@
 use lathe_grammars::Node;
 
 use crate::read::{CommandContext, TextWalk};
-use crate::script::{SimpleCommand, FloorRule, Piece, Word};
+use crate::script::{FloorRule, Piece, SimpleCommand, Word};
 use crate::syntax::{Child, kind};
 use crate::{loose, word_scan};
 

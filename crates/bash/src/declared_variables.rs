@@ -2,7 +2,7 @@
 //! names of other variables by `-n`.
 
 use crate::read::ScriptReader;
-use crate::script::{SimpleCommand, Piece, Word};
+use crate::script::{Piece, SimpleCommand, Word};
 
 /// Joined values that are longer than this are unknown.
 const LONGEST: usize = 4096;

@@ -4,7 +4,7 @@
 //! A file that such a text writes becomes a `tee` after the command, so that every rule about writing that file holds
 //! for this way to write it too.
 
-use crate::script::{SimpleCommand, RedirectKind, Word};
+use crate::script::{RedirectKind, SimpleCommand, Word};
 use crate::wrap::{self, InnerCommand};
 
 /// Options whose value is a command, by program.

@@ -5,7 +5,7 @@
 //! among them count, another `-S` as well. A text that env does not accept runs nothing with GNU's env, but perhaps
 //! with another.
 
-use crate::script::{SimpleCommand, Piece, Word};
+use crate::script::{Piece, SimpleCommand, Word};
 use crate::wrap::InnerCommand;
 
 /// The most levels of texts inside of texts that are taken apart.

@@ -6,8 +6,8 @@
 use std::collections::HashSet;
 
 use crate::read::{CommandContext, ReadJob, ScriptReader};
-use crate::script::{SimpleCommand, Piece, RedirectKind, Word};
-use crate::{composed, env, escapes, foreign, hidden, predicted_output, made_files, programs, shells, wrap};
+use crate::script::{Piece, RedirectKind, SimpleCommand, Word};
+use crate::{composed, env, escapes, foreign, hidden, made_files, predicted_output, programs, shells, wrap};
 
 /// The most values of a variable that are joined into one text.
 const MOST_VALUES: usize = 64;
@@ -103,7 +103,8 @@ impl ScriptReader {
         // `cat <(x) <(y)`, `{ printf x; cat; }`
         let joins = |command: &SimpleCommand| match command.program_name() {
             Some("cat" | "paste") => {
-                predicted_output::possible_prints(command).len() > 1 || (count > 0 && input(command).next().is_none())
+                predicted_output::possible_prints(command).len() > 1
+                    || (count > 0 && input(command).next().is_none())
             }
             _ => !composed::texts(command).is_empty(),
         };

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use crate::read::ScriptReader;
-use crate::script::{SimpleCommand, RedirectKind, Script, Word};
+use crate::script::{RedirectKind, Script, SimpleCommand, Word};
 use crate::{predicted_output, wrap};
 
 impl ScriptReader {
@@ -31,8 +31,9 @@ impl ScriptReader {
     pub(crate) fn finish(mut self) -> Script {
         self.bind_groups();
         if !self.functions.is_empty() {
-            let called =
-                |command: &&SimpleCommand| command.program().is_some_and(|name| self.functions.contains_key(name));
+            let called = |command: &&SimpleCommand| {
+                command.program().is_some_and(|name| self.functions.contains_key(name))
+            };
             let words =
                 self.script.commands.iter().filter(called).filter_map(|command| command.words.get(1..));
             let bound: Vec<(String, Word)> = words.flat_map(predicted_output::positional).collect();

@@ -4,7 +4,7 @@
 //! literal text, and a shell line as a literal text. Used for denials and for finding what has to be secured: the
 //! command itself is asked about in any case, and a call that is hidden better than this is not found.
 
-use crate::script::{SimpleCommand, Redirect, RedirectKind, Word};
+use crate::script::{Redirect, RedirectKind, SimpleCommand, Word};
 use crate::wrap::{self, InnerCommand};
 use crate::{embedded_commands, escapes};
 
@@ -155,8 +155,9 @@ fn in_language(name: &str, command: &SimpleCommand) -> Vec<InnerCommand> {
         None if HOLDERS.contains(&name) => {
             let spoken = if name == "git" { text_words_start(command) } else { usize::MAX };
             let words = || command.words.iter().take(spoken).skip(1).filter_map(Word::literal);
-            let written =
-                words().filter(|word| name.ends_with("awk") && word.contains('>')).filter_map(git_files_written);
+            let written = words()
+                .filter(|word| name.ends_with("awk") && word.contains('>'))
+                .filter_map(git_files_written);
             let ran = ran_by_git(command).filter(|_| name == "git");
             let all = || command.words.iter().skip(1).filter_map(Word::literal);
             let greps = name == "git" && all().any(|word| word == "grep");
@@ -167,7 +168,8 @@ fn in_language(name: &str, command: &SimpleCommand) -> Vec<InnerCommand> {
             let input: Vec<InnerCommand> = input.flat_map(|text| shell_lines(&text)).collect();
             let runs = matches!(name, "tmux" | "screen" | "hyperfine" | "npx" | "npm" | "nix-shell");
             let whole = words().filter(|word| runs && word.contains(' ') && word.contains("rm -"));
-            let input: Vec<InnerCommand> = whole.map(|word| InnerCommand::Text(word.to_owned())).chain(input).collect();
+            let input: Vec<InnerCommand> =
+                whole.map(|word| InnerCommand::Text(word.to_owned())).chain(input).collect();
             let spelled = words().filter(|_| name.ends_with("awk")).filter_map(|word| {
                 let spelled = joined_literals(word);
                 (spelled != word).then_some(spelled)
@@ -470,8 +472,10 @@ mod tests {
     use super::*;
 
     fn seen(words: &[&str]) -> Vec<String> {
-        let command =
-            SimpleCommand { words: words.iter().map(|word| Word::text(*word)).collect(), ..SimpleCommand::default() };
+        let command = SimpleCommand {
+            words: words.iter().map(|word| Word::text(*word)).collect(),
+            ..SimpleCommand::default()
+        };
         let shown = |inner: InnerCommand| match inner {
             InnerCommand::Words(words) => words.iter().map(Word::show).collect::<Vec<_>>().join(" "),
             InnerCommand::Text(text) => format!("'{text}'"),

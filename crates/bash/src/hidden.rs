@@ -65,7 +65,9 @@ pub(crate) fn hidden_deletions(command: &SimpleCommand) -> Vec<InnerCommand> {
         match base_name(text) {
             "rimraf" | "del-cli" => {
                 let paths = rest().iter().skip(1).cloned();
-                inner.push(InnerCommand::Words(["rm", "-rf"].into_iter().map(Word::text).chain(paths).collect()));
+                inner.push(InnerCommand::Words(
+                    ["rm", "-rf"].into_iter().map(Word::text).chain(paths).collect(),
+                ));
             }
             _ if index == 0 => {}
             "rm" if is_recursive(rest()) => inner.push(InnerCommand::Words(rest().to_vec())),

@@ -1,7 +1,7 @@
 //! The standard input of a compound command or a function, for the commands inside that read commands from it.
 
 use crate::read::{CommandContext, ScriptReader};
-use crate::script::{SimpleCommand, Redirect, RedirectKind, Word};
+use crate::script::{Redirect, RedirectKind, SimpleCommand, Word};
 use crate::wrap;
 
 /// The most commands that one stray input is given to.

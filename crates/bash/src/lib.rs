@@ -6,33 +6,34 @@
 //! understood, everything else leaves a [`Floor`]; a command that can run is in the list or the text has a floor; the
 //! time is linear in the text, and nothing is cut off (see [`Script::endless`]).
 
-mod evaluated_texts;
 mod awk;
 mod braces;
-mod embedded_commands;
 mod characters;
 mod checks;
 mod composed;
 mod compound;
+mod declared_variables;
+mod embedded_commands;
 mod env;
 mod escapes;
+mod evaluated_texts;
 mod finish;
 mod foreign;
 mod funsub;
 mod hidden;
 mod input;
-mod predicted_output;
-mod response_files;
 mod loose;
 mod made_files;
 mod names;
 mod other_shells;
 mod pieces;
 mod pipes;
+mod predicted_output;
 mod programs;
 mod read;
+mod read_whole;
+mod response_files;
 mod script;
-mod declared_variables;
 mod shells;
 mod shifted;
 mod simple;
@@ -41,17 +42,17 @@ mod statements;
 mod syntax;
 mod text;
 mod toolchains;
-mod read_whole;
 mod word_scan;
 mod wrap;
 
 pub use foreign::joined_literals;
-pub use predicted_output::printed_words;
-pub use response_files::takes_response_files;
 pub use pieces::Pieces;
+pub use predicted_output::printed_words;
 pub use programs::normal_words;
+pub use read_whole::{OtherWords, read, read_with_other_words};
+pub use response_files::takes_response_files;
 pub use script::{
-    Assignment, SimpleCommand, Floor, FloorRule, Piece, Redirect, RedirectKind, Script, Stage, Word, fallback_text,
+    Assignment, Floor, FloorRule, Piece, Redirect, RedirectKind, Script, SimpleCommand, Stage, Word,
+    fallback_text,
 };
 pub use text::InlineText;
-pub use read_whole::{OtherWords, read, read_with_other_words};

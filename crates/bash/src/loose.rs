@@ -2,7 +2,7 @@
 //!
 //! Used for denials only: it may see a command where there is none, and its silence proves nothing.
 
-use crate::script::{SimpleCommand, Piece, Redirect, RedirectKind, Word};
+use crate::script::{Piece, Redirect, RedirectKind, SimpleCommand, Word};
 use crate::word_scan;
 
 /// The commands that a text seems to hold. The word after a `>` is written, and may be a word of the command too; the
@@ -77,7 +77,11 @@ pub(crate) fn plain_names(part: &str) -> Vec<word_scan::Span> {
         .filter_map(|(start, _)| {
             let rest = part.get(start + 1..)?;
             let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(rest.len());
-            (end > 0).then_some(word_scan::Span { start, end: start + 1 + end, kind: word_scan::SpanKind::Name })
+            (end > 0).then_some(word_scan::Span {
+                start,
+                end: start + 1 + end,
+                kind: word_scan::SpanKind::Name,
+            })
         })
         .collect()
 }

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::pipes::Stages;
 use crate::read::{CommandContext, ReadJob, ScriptReader};
-use crate::script::{SimpleCommand, Piece, RedirectKind, Word, base_name};
+use crate::script::{Piece, RedirectKind, SimpleCommand, Word, base_name};
 use crate::{env, foreign, predicted_output, shells, wrap};
 
 /// The most pairs of a made file and a command that may use it that are tried; a line with more is refused.
@@ -64,7 +64,9 @@ impl ScriptReader {
                         commands_in_file(command, text)
                     }
                     MadeFile::Program { name } => by_copied_name(command, path, name).into_iter().collect(),
-                    MadeFile::Link { to, mounted } => through_link(command, path, to, *mounted).into_iter().collect(),
+                    MadeFile::Link { to, mounted } => {
+                        through_link(command, path, to, *mounted).into_iter().collect()
+                    }
                     MadeFile::Script { .. } => Vec::new(),
                 };
                 used.extend(found.into_iter().map(|inner| (index, command.broken, inner)));
@@ -256,7 +258,8 @@ fn commands_in_file(command: &SimpleCommand, text: &str) -> Vec<wrap::InnerComma
         let evaluates = wrap::SHELLS.contains(&name) || matches!(name, "source" | "." | "eval" | "cat");
         let path = command.words.first().filter(|_| !evaluates);
         let started = path.and_then(|path| env::interpreter(text, path)).map(wrap::InnerCommand::Words);
-        let lines = Some(text).filter(|text| is_shell(text)).map(|text| wrap::InnerCommand::Text(text.to_owned()));
+        let lines =
+            Some(text).filter(|text| is_shell(text)).map(|text| wrap::InnerCommand::Text(text.to_owned()));
         return lines.into_iter().chain(started).collect();
     }
     // The recipes of a makefile, and a deletion anywhere in it.
@@ -338,7 +341,10 @@ fn made_copies(name: &str, command: &SimpleCommand) -> Vec<(String, MadeFile)> {
     }
     let bound = || command.words.iter().filter_map(Word::literal).any(|word| word.contains("bind"));
     if name == "mount" {
-        return bound().then(|| (path, MadeFile::Link { to: from.clone(), mounted: true })).into_iter().collect();
+        return bound()
+            .then(|| (path, MadeFile::Link { to: from.clone(), mounted: true }))
+            .into_iter()
+            .collect();
     }
     let source = wrap::shell_text(std::slice::from_ref(from));
     let program = base_name(source.trim());

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::read::{CommandContext, ReadJob, ScriptReader};
-use crate::script::{SimpleCommand, Redirect, RedirectKind, Stage, Word};
+use crate::script::{Redirect, RedirectKind, SimpleCommand, Stage, Word};
 use crate::{foreign, predicted_output, wrap};
 
 /// The text that comes out of a pipe.
@@ -52,11 +52,13 @@ impl ScriptReader {
         let stages = self.stages();
         let mut fed = false;
         for (index, stage) in receivers {
-            let (Some(sent), Some(command)) = (self.text_at_stage(stage, &stages), self.script.commands.get(index))
+            let (Some(sent), Some(command)) =
+                (self.text_at_stage(stage, &stages), self.script.commands.get(index))
             else {
                 continue;
             };
-            let around = CommandContext { wrapper: Some(index), broken: command.broken, ..CommandContext::default() };
+            let around =
+                CommandContext { wrapper: Some(index), broken: command.broken, ..CommandContext::default() };
             if wrap::reads_commands(command) {
                 let texts = sent.others.into_iter().chain([sent.text]);
                 let texts: Vec<wrap::InnerCommand> = texts.map(wrap::InnerCommand::Text).collect();
@@ -80,7 +82,8 @@ impl ScriptReader {
                 // As if it were a heredoc.
                 let word = Word::text(sent.text.as_str());
                 let redirects = vec![Redirect { kind: RedirectKind::Text, word }];
-                let given = SimpleCommand { words: command.words.clone(), redirects, ..SimpleCommand::default() };
+                let given =
+                    SimpleCommand { words: command.words.clone(), redirects, ..SimpleCommand::default() };
                 let name = given.program_name().unwrap_or("");
                 if let Some(command) = self.script.commands.get_mut(index) {
                     command.redirects.extend(given.redirects.iter().cloned());

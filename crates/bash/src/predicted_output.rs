@@ -1,7 +1,7 @@
 //! The text that a command would print or bind, as far as it can be known without running it. For denials only.
 
 use crate::escapes::{self, Decoder};
-use crate::script::{SimpleCommand, Piece, RedirectKind, Script, Word};
+use crate::script::{Piece, RedirectKind, Script, SimpleCommand, Word};
 use crate::{names, wrap};
 
 /// The words that a substitution with this text gives; empty where they cannot be known.
@@ -337,8 +337,10 @@ pub(crate) fn bound_variables(command: &SimpleCommand) -> Vec<(String, Word)> {
             [option, name, rest @ ..] if option.literal() == Some("-v") => {
                 let name = literal(name).unwrap_or_default();
                 let first = words.first().cloned().into_iter();
-                let plain =
-                    SimpleCommand { words: first.chain(rest.iter().cloned()).collect(), ..SimpleCommand::default() };
+                let plain = SimpleCommand {
+                    words: first.chain(rest.iter().cloned()).collect(),
+                    ..SimpleCommand::default()
+                };
                 let whole = printed(&plain).map(Word::text);
                 let unknown = Word::of(Piece::Substitution(None));
                 let all = rest.iter().cloned().chain(whole).chain([unknown]);

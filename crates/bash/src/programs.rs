@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 use lathe_protocol::Effects;
 
 use crate::names::ByName;
-use crate::script::{SimpleCommand, Floor, FloorRule, Piece, RedirectKind, Word, base_name};
-use crate::{awk, response_files, names, special, toolchains};
+use crate::script::{Floor, FloorRule, Piece, RedirectKind, SimpleCommand, Word, base_name};
+use crate::{awk, names, response_files, special, toolchains};
 
 /// The act of a program by its nature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -436,7 +436,8 @@ fn options(
             let option = entry
                 .danger(text, index == 1)
                 .filter(|_| !ended && !toolchains::is_fine(program, &command.words, index));
-            let found = option.or_else(|| written.then_some(Nature::Write)).or_else(|| other_nature(program, text));
+            let found =
+                option.or_else(|| written.then_some(Nature::Write)).or_else(|| other_nature(program, text));
             if let Some(nature) = found {
                 floors.push(Floor::at(FloorRule::Option, format!("{text} {}", nature.verb()), index));
                 let what = text.to_owned();
@@ -448,7 +449,8 @@ fn options(
                     Nature::State => effects.environment.push(what),
                 }
             }
-        } else if matches!(word.pieces.first(), Some(Piece::Tilde(_))) && other_nature(program, "~").is_some() {
+        } else if matches!(word.pieces.first(), Some(Piece::Tilde(_))) && other_nature(program, "~").is_some()
+        {
             let why = format!("{} {}", word.show(), Nature::Run.verb());
             floors.push(Floor::at(FloorRule::Option, why, index));
         } else if let Some(floor) = dynamic(word, index, safe, ended) {

@@ -8,10 +8,10 @@ use std::collections::HashMap;
 use lathe_grammars::{Node, TreeCursor};
 
 use crate::checks::FEW;
-use crate::script::{SimpleCommand, Floor, FloorRule, Piece, Redirect, RedirectKind, Script, Stage, Word};
+use crate::script::{Floor, FloorRule, Piece, Redirect, RedirectKind, Script, SimpleCommand, Stage, Word};
 use crate::syntax::{Child, kind, parse};
 use crate::word_scan::{self, Span, SpanKind};
-use crate::{hidden, predicted_output, loose, names, programs, wrap};
+use crate::{hidden, loose, names, predicted_output, programs, wrap};
 
 /// Statements up to this long are read by their text alone wherever they stand.
 const SHORT_STATEMENT: usize = 200;
@@ -176,8 +176,8 @@ impl ScriptReader {
             }
             let index = self.script.commands.len();
             let (stage, broken) = (command.stage, command.broken);
-            if let Some(stage) =
-                stage.filter(|stage| stage.index > 0 && meaning.may_receive() && wrap::may_run_input(&command))
+            if let Some(stage) = stage
+                .filter(|stage| stage.index > 0 && meaning.may_receive() && wrap::may_run_input(&command))
             {
                 self.receivers.push((index, stage));
             }
@@ -191,7 +191,13 @@ impl ScriptReader {
             }
             match wrap::with_text(&command) {
                 Some(wrap::InnerCommand::Words(words)) => {
-                    pending.push(SimpleCommand { words, wrapper: Some(index), stage, broken, ..SimpleCommand::default() });
+                    pending.push(SimpleCommand {
+                        words,
+                        wrapper: Some(index),
+                        stage,
+                        broken,
+                        ..SimpleCommand::default()
+                    });
                 }
                 Some(wrap::InnerCommand::Text(_)) | None => {}
                 Some(wrap::InnerCommand::Endless) => self.script.endless = true,
@@ -217,7 +223,8 @@ impl ScriptReader {
                         });
                     }
                     wrap::InnerCommand::Text(text) => {
-                        let around = CommandContext { wrapper: Some(index), stage: None, broken, ..around.clone() };
+                        let around =
+                            CommandContext { wrapper: Some(index), stage: None, broken, ..around.clone() };
                         self.queue.push(ReadJob { text, around, lines: true });
                     }
                     wrap::InnerCommand::Endless => self.script.endless = true,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::characters;
 use crate::read::{CommandContext, ScriptReader};
-use crate::script::{SimpleCommand, FloorRule, Script, Word};
+use crate::script::{FloorRule, Script, SimpleCommand, Word};
 use crate::syntax::is_too_deep;
 
 /// Wrapped text may be read again up to this many times the length of the first.
@@ -102,7 +102,8 @@ impl ScriptReader {
                         break;
                     }
                     let (behind, stage, broken) = (command.wrapper, command.stage, command.broken);
-                    let around = CommandContext { wrapper: behind, stage, broken, ..CommandContext::default() };
+                    let around =
+                        CommandContext { wrapper: behind, stage, broken, ..CommandContext::default() };
                     self.add(SimpleCommand { words, floors: Vec::new(), ..command.clone() }, &around);
                 }
             }

@@ -3,7 +3,9 @@
 use lathe_grammars::Node;
 
 use crate::read::{CommandContext, TextWalk};
-use crate::script::{Assignment, SimpleCommand, Floor, FloorRule, Piece, Redirect, RedirectKind, Stage, Word};
+use crate::script::{
+    Assignment, Floor, FloorRule, Piece, Redirect, RedirectKind, SimpleCommand, Stage, Word,
+};
 use crate::statements::NOWHERE;
 use crate::syntax::{Child, kind};
 use crate::word_scan;
@@ -417,7 +419,8 @@ impl<'t> TextWalk<'t, '_> {
                 let plus = source.get(name.len()..).is_some_and(|rest| {
                     rest.split_once('=').is_some_and(|(before, _)| before.ends_with('+'))
                 });
-                let value = word.map(|word| if plus { self.reader.appended_value(&name, word) } else { word });
+                let value =
+                    word.map(|word| if plus { self.reader.appended_value(&name, word) } else { word });
                 Assignment { name, value }
             }
             None => Assignment { name, value: Some(Word::default()) },

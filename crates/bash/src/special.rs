@@ -1,6 +1,6 @@
 //! Programs whose words do more than their options say: an operand is written, changes a setting or is a subcommand.
 
-use crate::script::{SimpleCommand, Floor, FloorRule, Piece, Word};
+use crate::script::{Floor, FloorRule, Piece, SimpleCommand, Word};
 
 /// Adds the effects of some programs' words beyond the table. `end` is the index after program and subcommand.
 pub(crate) fn doubts(command: &SimpleCommand, end: usize, floors: &mut Vec<Floor>) {

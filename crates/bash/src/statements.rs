@@ -9,7 +9,7 @@
 use lathe_grammars::Node;
 
 use crate::read::{CommandContext, TextWalk};
-use crate::script::{SimpleCommand, FloorRule, Piece, Redirect, RedirectKind, Stage, Word};
+use crate::script::{FloorRule, Piece, Redirect, RedirectKind, SimpleCommand, Stage, Word};
 use crate::simple::is_reserved;
 use crate::syntax::Child;
 use crate::word_scan::is_plain;

@@ -87,7 +87,7 @@ impl fmt::Display for InlineText {
 
 #[cfg(test)]
 mod tests {
-    use super::{SHORT, InlineText};
+    use super::{InlineText, SHORT};
 
     #[test]
     fn text_is_the_same_short_and_long() {

@@ -1,7 +1,7 @@
 //! Programs that build and test: words that are not options and yet make them run another program, and the options
 //! that are known to be harmless where there are too many others to name.
 
-use crate::script::{SimpleCommand, Floor, FloorRule, Piece, Word, base_name};
+use crate::script::{Floor, FloorRule, Piece, SimpleCommand, Word, base_name};
 
 /// The effect of a word that is not a dangerous option in the table, and is dangerous nevertheless.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use crate::script::{SimpleCommand, Piece, Redirect, RedirectKind, Word, base_name};
-use crate::{env, foreign, hidden, predicted_output, names, other_shells, shells};
+use crate::script::{Piece, Redirect, RedirectKind, SimpleCommand, Word, base_name};
+use crate::{env, foreign, hidden, names, other_shells, predicted_output, shells};
 
 pub(crate) struct Wrapped {
     pub(crate) why: String,
@@ -257,8 +257,9 @@ fn commands_after(entry: &WrapperEntry, words: &[Word]) -> Vec<InnerCommand> {
         let text = if joined.len() == rest.len() { joined.join(" ") } else { shell_text(rest) };
         inner.push(InnerCommand::Text(text));
     } else if unsure {
-        inner
-            .extend(capped((at..words.len()).filter_map(|at| Some(InnerCommand::Words(words.get(at..)?.to_vec())))));
+        inner.extend(capped(
+            (at..words.len()).filter_map(|at| Some(InnerCommand::Words(words.get(at..)?.to_vec()))),
+        ));
     } else {
         inner.push(InnerCommand::Words(rest.to_vec()));
     }
@@ -313,7 +314,8 @@ fn takes_value(entry: &WrapperEntry, text: &str) -> bool {
 fn shell(name: &str, command: &SimpleCommand) -> Wrapped {
     let words = command.words.as_slice();
     let given = shells::shell_words(words);
-    let text = |at: usize| words.get(at).map(|word| InnerCommand::Text(shell_text(std::slice::from_ref(word))));
+    let text =
+        |at: usize| words.get(at).map(|word| InnerCommand::Text(shell_text(std::slice::from_ref(word))));
     let mut inner: Vec<InnerCommand> = given.texts.iter().filter_map(|at| text(*at)).collect();
     inner.extend(given.glued.iter().map(|text| InnerCommand::Text(text.clone())));
     if given.hidden {

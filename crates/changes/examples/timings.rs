@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use lathe_blobs::Blobs;
-use lathe_changes::{TrackerLimits, Tracker, TrackerOptions, Watch, net, restore};
+use lathe_changes::{Tracker, TrackerLimits, TrackerOptions, Watch, net, restore};
 
 fn main() {
     let files: usize = std::env::args().nth(1).map_or(50_000, |text| text.parse().unwrap());

@@ -146,7 +146,7 @@ pub struct ExtraMetadata {
 
 /// Stores the metadata of a file besides content and mode. None if there is no file.
 pub fn keep_extra_metadata(path: &Path, blobs: &Blobs) -> Result<Option<ExtraMetadata>, ChangesError> {
-    let failed = |error| ChangesError::io("look at", path, error);
+    let failed = |error| ChangesError::io("inspect", path, error);
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(None) };
     let folder = match File::open(parent) {
         Ok(folder) => folder,

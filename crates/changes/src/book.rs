@@ -11,9 +11,9 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use crate::beneath::Rel;
-use crate::book_format::{Format, EntryFrame, BookContents};
+use crate::book_format::{BookContents, EntryFrame, Format};
 use crate::frame::{self, Cursor};
-use crate::manifest::{ManifestEntry, Manifest, Oids};
+use crate::manifest::{Manifest, ManifestEntry, Oids};
 
 const NAME: &str = "book";
 

@@ -11,7 +11,7 @@ use lathe_protocol::Digest;
 use crate::NotUndoableReason;
 use crate::attributes::Attributes;
 use crate::frame::Cursor;
-use crate::manifest::{ManifestEntry, Manifest, Oids, Preimage, from_hex};
+use crate::manifest::{Manifest, ManifestEntry, Oids, Preimage, from_hex};
 use crate::pack::CopyLocation;
 use crate::paths::{common, put_number, take_number};
 use crate::stat::Stat;
@@ -379,7 +379,8 @@ mod tests {
         }
         assert!(newest.len() < whole.len());
         for (bytes, format) in [(&newest, Format::Newest), (&whole, Format::Whole)] {
-            let (mut read, mut frame, mut cursor) = (BookContents::default(), EntryFrame::default(), Cursor(bytes));
+            let (mut read, mut frame, mut cursor) =
+                (BookContents::default(), EntryFrame::default(), Cursor(bytes));
             while !cursor.0.is_empty() {
                 frame.take(&mut cursor, format, &mut read).unwrap();
             }
@@ -393,7 +394,8 @@ mod tests {
         let mut gone = newest.clone();
         frame.put(&mut gone, b"c", None, &oids);
         frame.put_line(&mut gone, b"call_1");
-        let (mut read, mut frame, mut cursor) = (BookContents::default(), EntryFrame::default(), Cursor(&gone));
+        let (mut read, mut frame, mut cursor) =
+            (BookContents::default(), EntryFrame::default(), Cursor(&gone));
         while !cursor.0.is_empty() {
             frame.take(&mut cursor, Format::Newest, &mut read).unwrap();
         }

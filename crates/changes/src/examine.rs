@@ -19,13 +19,13 @@ use crate::beneath::{Rel, Root, read_into, split};
 use crate::change::PathState;
 use crate::git::Objects;
 use crate::hard_links::LinkGroups;
-use crate::manifest::{ManifestEntry, KnownEntry, Manifest, Oids, Preimage, hex};
+use crate::manifest::{KnownEntry, Manifest, ManifestEntry, Oids, Preimage, hex};
 use crate::pack::Packs;
 use crate::references::is_named;
 use crate::stat::{PathKind, Since, Stat};
 use crate::walk::SeenPath;
 use crate::whole_files::digest_of;
-use crate::{ChangesError, TreeChange, NotUndoableReason, hard_links};
+use crate::{ChangesError, NotUndoableReason, TreeChange, hard_links};
 
 /// The number of concurrent workers. Each has a pack of its own.
 pub(crate) const WORKERS: u8 = 2;
@@ -258,7 +258,10 @@ impl Worker<'_> {
             (Ok(side), Ok(after)) => {
                 let side = Side { state: side, attributes: before.attributes.as_deref() };
                 let after = Side { state: after, attributes: attributes.as_deref() };
-                let lost = self.names.outside_names(before).or_else(|| missing_privilege(before, attributes.as_deref()));
+                let lost = self
+                    .names
+                    .outside_names(before)
+                    .or_else(|| missing_privilege(before, attributes.as_deref()));
                 outcome.not_undoable = before.pre.why_unkept().or(lost);
                 outcome.change = self.change(&now.rel, side, after)?;
             }
@@ -281,11 +284,17 @@ impl Worker<'_> {
 
     /// Records that a known path is no longer entered. A folder that merely became unreadable keeps its known entries
     /// until it is readable again: its mode is a change like any other.
-    fn closed(&mut self, before: &ManifestEntry, now: &SeenPath, why: NotUndoableReason) -> Result<Outcome, ChangesError> {
+    fn closed(
+        &mut self,
+        before: &ManifestEntry,
+        now: &SeenPath,
+        why: NotUndoableReason,
+    ) -> Result<Outcome, ChangesError> {
         let mut outcome = Outcome { changed: true, not_undoable: Some(why), ..Outcome::default() };
         if let Preimage::Folder = before.pre {
             if before.stat.mode != now.stat.mode {
-                let folder = |mode| Side { state: Some(PathState::new(Digest::of(b""), mode)), attributes: None };
+                let folder =
+                    |mode| Side { state: Some(PathState::new(Digest::of(b""), mode)), attributes: None };
                 outcome.change = self.change(&now.rel, folder(before.stat.mode), folder(now.stat.mode))?;
             }
             outcome.entry = Some(Some(self.entry(now.stat, Preimage::Folder, before.attributes.clone())));
@@ -323,7 +332,8 @@ impl Worker<'_> {
     fn is_inherited(&self, rel: &Rel) -> bool {
         let folder = split(rel).0;
         let was = self.shared.manifest.get(folder);
-        was.is_some_and(|was| passes_attributes_on(&was.stat(), was.attributes())) || self.passing.contains(folder)
+        was.is_some_and(|was| passes_attributes_on(&was.stat(), was.attributes()))
+            || self.passing.contains(folder)
     }
 
     /// Stores the other names of a file.
@@ -348,10 +358,14 @@ impl Worker<'_> {
                 }
                 Err(_) => return Ok(None),
             },
-            PathKind::File if now.stat.size > self.shared.file_bytes => (now.stat, Err(NotUndoableReason::TooLarge)),
+            PathKind::File if now.stat.size > self.shared.file_bytes => {
+                (now.stat, Err(NotUndoableReason::TooLarge))
+            }
             PathKind::File => match root.open_file(&now.rel) {
                 Ok((file, stat)) => match read_into(file, self.shared.file_bytes, &mut self.after) {
-                    Ok(()) if self.after.len() as u64 > self.shared.file_bytes => (stat, Err(NotUndoableReason::TooLarge)),
+                    Ok(()) if self.after.len() as u64 > self.shared.file_bytes => {
+                        (stat, Err(NotUndoableReason::TooLarge))
+                    }
                     Ok(()) => (stat, Ok(())),
                     Err(_) => (stat, Err(NotUndoableReason::Unreadable)),
                 },
@@ -377,13 +391,18 @@ impl Worker<'_> {
             Keep::Copies if is_folder => Ok((Preimage::Folder, Ok(None))),
             Keep::Copies => match self.shared.packs.append(self.number, &self.after) {
                 Ok(Some(place)) => Ok((Preimage::Pack(place), Ok(None))),
-                Ok(None) => Ok((Preimage::Lost(NotUndoableReason::OverTotal), Err(NotUndoableReason::OverTotal))),
+                Ok(None) => {
+                    Ok((Preimage::Lost(NotUndoableReason::OverTotal), Err(NotUndoableReason::OverTotal)))
+                }
                 Err(source) => Err(ChangesError::Scratch { scratch: self.shared.scratch.to_owned(), source }),
             },
             Keep::Blobs { batch, taken } => {
                 let len = self.after.len() as u64;
                 if taken.fetch_add(len, Ordering::Relaxed) + len > self.shared.total_bytes {
-                    return Ok((Preimage::Lost(NotUndoableReason::OverTotal), Err(NotUndoableReason::OverTotal)));
+                    return Ok((
+                        Preimage::Lost(NotUndoableReason::OverTotal),
+                        Err(NotUndoableReason::OverTotal),
+                    ));
                 }
                 let digest = batch.put(&self.after)?;
                 let links = self.keep_links(self.names.now(rel, &current.stat))?;
@@ -442,7 +461,9 @@ impl Worker<'_> {
         match &entry.pre {
             Preimage::Folder => Ok(()),
             Preimage::Lost(why) | Preimage::Unkept(why, _) | Preimage::Skipped(why) => Err(*why),
-            Preimage::Pack(place) => shared.packs.read(*place, &mut self.before).map_err(|_| NotUndoableReason::CopyGone),
+            Preimage::Pack(place) => {
+                shared.packs.read(*place, &mut self.before).map_err(|_| NotUndoableReason::CopyGone)
+            }
             Preimage::Blob(digest) => match shared.blobs.get(digest) {
                 Ok(Some(bytes)) => {
                     self.before = bytes;

@@ -7,7 +7,7 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
-use lathe_git::{Boundary, ContentRules, GitCall, GitError, IndexUse, CallFolder, Repository};
+use lathe_git::{Boundary, CallFolder, ContentRules, GitCall, GitError, IndexUse, Repository};
 
 use crate::NotUndoableReason;
 
@@ -122,7 +122,12 @@ impl Objects {
         self.ask(oid, size, into).unwrap_or(Err(NotUndoableReason::ObjectGone))
     }
 
-    fn ask(&mut self, oid: &[u8], size: u64, into: &mut Vec<u8>) -> io::Result<Result<(), NotUndoableReason>> {
+    fn ask(
+        &mut self,
+        oid: &[u8],
+        size: u64,
+        into: &mut Vec<u8>,
+    ) -> io::Result<Result<(), NotUndoableReason>> {
         into.clear();
         let stdin = self.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
         stdin.write_all(&[oid, b"\n"].concat())?;

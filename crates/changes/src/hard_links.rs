@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use crate::NotUndoableReason;
 use crate::beneath::Rel;
 use crate::examine::Candidate;
-use crate::manifest::{ManifestEntry, Manifest};
+use crate::manifest::{Manifest, ManifestEntry};
 use crate::stat::{PathKind, Stat};
 
 /// The names of every file that has more than one.

@@ -46,7 +46,7 @@ pub(crate) fn find_damage(path: &Path, copy: &Path) -> Option<String> {
         return is_other.then(|| OTHER.to_owned());
     }
     if !was.is_dir() {
-        return (!is_repository(path)).then(|| "is no repository any more".to_owned());
+        return (!is_repository(path)).then(|| "is not a repository any more".to_owned());
     }
     let lacks = |part: &&str| {
         copy.join(part).symlink_metadata().is_ok() && path.join(part).symlink_metadata().is_err()
@@ -216,7 +216,8 @@ fn lost_branch(path: &Path, copy: &Path) -> bool {
 }
 
 fn leads(folder: &Path, name: &str) -> bool {
-    if read_small(&folder.join(name)).is_some_and(|text| text.trim().len() >= 40 || text.starts_with("ref:")) {
+    if read_small(&folder.join(name)).is_some_and(|text| text.trim().len() >= 40 || text.starts_with("ref:"))
+    {
         return true;
     }
     let packed = packed_refs(folder).unwrap_or_default();
@@ -303,7 +304,8 @@ fn missing(path: &Path, names: &[String]) -> Vec<String> {
         return Vec::new();
     }
     let asked = names.iter().flat_map(|name| [name.as_bytes(), b"\n"].concat()).collect();
-    let told = Git::of(path).run(ContentRules::Bytes, &["cat-file", "--batch-check=%(objectname)"], Some(asked));
+    let told =
+        Git::of(path).run(ContentRules::Bytes, &["cat-file", "--batch-check=%(objectname)"], Some(asked));
     let Some(told) = told else { return stored_objects::missing(&path.join("objects"), names) };
     let told = String::from_utf8_lossy(&told);
     let gone = told.lines().filter_map(|line| line.strip_suffix(" missing"));

@@ -149,7 +149,9 @@ fn is_changed(part: PartKind, ours: &Path, theirs: &Path) -> bool {
 
 /// The relevant links of a repository, by their real folders.
 fn links(dot: &Path) -> List {
-    let Some(RepositoryFolders { top, git, hooks, .. }) = RepositoryFolders::of(dot) else { return List::default() };
+    let Some(RepositoryFolders { top, git, hooks, .. }) = RepositoryFolders::of(dot) else {
+        return List::default();
+    };
     let mut links = Vec::new();
     let mut add = |path: PathBuf, part| {
         let end = end_of(&path);

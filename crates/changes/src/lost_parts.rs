@@ -189,7 +189,8 @@ fn work_trees(path: &Path, copy: &Path) -> Vec<String> {
         }
         for part in ["HEAD", "commondir", "gitdir", "index", "logs/HEAD"] {
             let rel = format!("{entry}/{part}");
-            let is_spoiled = part == "HEAD" && !read_small(&path.join(&rel)).is_some_and(|text| is_head(&text));
+            let is_spoiled =
+                part == "HEAD" && !read_small(&path.join(&rel)).is_some_and(|text| is_head(&text));
             if is_there(copy, &rel) && (is_spoiled || !is_there(path, &rel)) {
                 lost.push(rel);
             }

@@ -11,7 +11,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use lathe_git::{HOOKS, ConfiguredPaths};
+use lathe_git::{ConfiguredPaths, HOOKS};
 use serde::{Deserialize, Serialize};
 
 use crate::layout::repository_of;
@@ -82,7 +82,8 @@ pub(crate) fn keep(dot: &Path, folder: &Path) -> io::Result<()> {
 /// Sets aside what a line left in these places, and restores what was there before.
 pub(crate) fn set_aside_changes(folder: &Path, aside: &mut Vec<SetAside>) {
     let list = fs::read(folder.join(LIST)).ok();
-    let named: Vec<OutsidePart> = list.and_then(|list| serde_json::from_slice(&list).ok()).unwrap_or_default();
+    let named: Vec<OutsidePart> =
+        list.and_then(|list| serde_json::from_slice(&list).ok()).unwrap_or_default();
     for (at, one) in named.iter().enumerate() {
         let (theirs, ours) = (&one.path, folder.join(FOLDER).join(at.to_string()));
         match one.kind {
@@ -123,7 +124,9 @@ impl RepositoryFolders {
 
 /// Paths that a `.git` names below its work tree. The copy of the repository already includes its own parts.
 fn outside_parts(dot: &Path) -> Vec<OutsidePart> {
-    let Some(RepositoryFolders { top, git, hooks, files }) = RepositoryFolders::of(dot) else { return Vec::new() };
+    let Some(RepositoryFolders { top, git, hooks, files }) = RepositoryFolders::of(dot) else {
+        return Vec::new();
+    };
     let mut named: Vec<OutsidePart> = Vec::new();
     let files = files.into_iter().map(|path| (path, OutsidePartKind::Config));
     for (path, kind) in hooks.into_iter().map(|path| (path, OutsidePartKind::Hooks)).chain(files) {

@@ -18,7 +18,7 @@ use crate::beneath::{Root, read_into};
 use crate::change::PathState;
 use crate::frame::{self, Cursor};
 use crate::stat::PathKind;
-use crate::{ChangesError, Compared, NotUndoable, TreeChange, NotUndoableReason};
+use crate::{ChangesError, Compared, NotUndoable, NotUndoableReason, TreeChange};
 
 /// The state of a path that is about to change.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,7 +92,9 @@ impl Pledges {
         let mut compared = Compared::default();
         if !rest.is_empty() {
             // The damaged rest cannot be assigned to a file.
-            compared.not_undoable.push(NotUndoable { path: root.path.clone(), why: NotUndoableReason::CopyGone });
+            compared
+                .not_undoable
+                .push(NotUndoable { path: root.path.clone(), why: NotUndoableReason::CopyGone });
         }
         for (path, was) in first {
             match current_state(&root, &path, blobs)? {
@@ -115,7 +117,11 @@ impl Pledges {
 }
 
 /// The current state of a path, with its content stored in the blobs.
-fn current_state(root: &Root, path: &Path, blobs: &Blobs) -> Result<Result<Option<PathState>, NotUndoableReason>, ChangesError> {
+fn current_state(
+    root: &Root,
+    path: &Path,
+    blobs: &Blobs,
+) -> Result<Result<Option<PathState>, NotUndoableReason>, ChangesError> {
     let Ok(below) = path.strip_prefix(&root.path) else { return Ok(Err(NotUndoableReason::Excluded)) };
     let rel = below.as_os_str().as_bytes();
     let stat = match root.lstat(rel) {

@@ -17,13 +17,13 @@ use lathe_protocol::Change;
 use serde::{Deserialize, Serialize};
 
 use crate::anypath;
-use crate::unfinished::{self, BegunNote, RepositoryPath, TakenNote, WatchedRepositories};
 use crate::health;
 use crate::lost_parts;
-use crate::restore_files::{RestoreReport, redirected, restore_tree};
 use crate::refs::{self, KeptRef, RefNames};
 use crate::repository::{self, BrokenRepository, Repositories};
 use crate::restore::{self, RestoreStep};
+use crate::restore_files::{RestoreReport, redirected, restore_tree};
+use crate::unfinished::{self, BegunNote, RepositoryPath, TakenNote, WatchedRepositories};
 use crate::{ChangesError, TreeChange, net};
 
 pub(crate) const ENTRY: &str = "entry.json";
@@ -199,7 +199,11 @@ impl Quarantine {
     }
 
     /// Like [`restore`](Self::restore), but the entry stays.
-    pub(crate) fn restore_keeping(&self, kept: &QuarantineEntry, blobs: &Blobs) -> Result<RestoreReport, ChangesError> {
+    pub(crate) fn restore_keeping(
+        &self,
+        kept: &QuarantineEntry,
+        blobs: &Blobs,
+    ) -> Result<RestoreReport, ChangesError> {
         let mut back = RestoreReport::default();
         // Repositories come first, because git itself restores its names.
         for (at, one) in kept.repositories.iter().enumerate() {
@@ -245,7 +249,9 @@ impl Quarantine {
                     RestoreStep::MissingBlob { .. } => {
                         back.left.push((path, "its content is no longer stored".to_owned()));
                     }
-                    RestoreStep::Refused => back.left.push((path, "it is not a path that is put back".to_owned())),
+                    RestoreStep::Refused => {
+                        back.left.push((path, "it is not a path that is put back".to_owned()))
+                    }
                     RestoreStep::Failed { why } => back.left.push((path, why.clone())),
                 }
             }
@@ -293,7 +299,8 @@ impl Quarantine {
         }
         keeping.trees.push(path.to_owned());
         let line = format!("the repository that was there when {} was put back", kept.id);
-        let note = LineOrigin { line, folder: kept.folder.clone(), session: None, call: "restore".to_owned() };
+        let note =
+            LineOrigin { line, folder: kept.folder.clone(), session: None, call: "restore".to_owned() };
         let back = keeping.folder.join("0");
         if keeping.finish(note, Vec::new()).is_err() {
             let _ = fs::rename(back, path);

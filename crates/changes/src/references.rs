@@ -155,7 +155,8 @@ impl ReferenceFinder {
         }
         // Query all attributes: then git prints nothing for the many files without any, and printing is the slow
         // part.
-        let found = self.git.run(ContentRules::User, &["check-attr", "-z", "--stdin", "--all"], Some(paths))?;
+        let found =
+            self.git.run(ContentRules::User, &["check-attr", "-z", "--stdin", "--all"], Some(paths))?;
         let (mut excluded, mut measured) = (HashSet::new(), HashSet::new());
         let mut words = found.split(|byte| *byte == 0);
         while let (Some(path), Some(attribute), Some(value)) = (words.next(), words.next(), words.next()) {
@@ -192,7 +193,12 @@ impl ReferenceFinder {
     }
 
     /// The files whose size differs from their object.
-    fn of_other_size(&self, files: &[(usize, &[u8], u32)], seen: &[SeenPath], oids: &Oids) -> Option<Vec<usize>> {
+    fn of_other_size(
+        &self,
+        files: &[(usize, &[u8], u32)],
+        seen: &[SeenPath],
+        oids: &Oids,
+    ) -> Option<Vec<usize>> {
         if files.is_empty() {
             return Some(Vec::new());
         }

@@ -91,7 +91,8 @@ fn ours(id: &str) -> String {
 /// Drops our names for an entry.
 pub(crate) fn unpin(root: &Path, id: &str) {
     let git = Git::at(root);
-    let found = git.run(ContentRules::Bytes, &["for-each-ref", "--format=delete %(refname)", &ours(id)], None);
+    let found =
+        git.run(ContentRules::Bytes, &["for-each-ref", "--format=delete %(refname)", &ours(id)], None);
     if let Some(lines) = found.filter(|lines| !lines.is_empty()) {
         git.run(ContentRules::Bytes, &["update-ref", "--stdin"], Some(lines));
     }
@@ -146,7 +147,11 @@ pub(crate) fn restore(root: &Path, refs: &[KeptRef]) -> (Vec<String>, Vec<(Strin
 }
 
 /// Removes restored names that were not changed since. Returns the removed names, and the others with the reason.
-pub(crate) fn remove_restored(root: &Path, id: &str, refs: &[KeptRef]) -> (Vec<String>, Vec<(String, String)>) {
+pub(crate) fn remove_restored(
+    root: &Path,
+    id: &str,
+    refs: &[KeptRef],
+) -> (Vec<String>, Vec<(String, String)>) {
     let git = Git::at(root);
     let Some(now) = RefNames::read(root) else { return (Vec::new(), Vec::new()) };
     let (mut done, mut left) = (Vec::new(), Vec::new());
@@ -172,7 +177,9 @@ pub(crate) fn remove_restored(root: &Path, id: &str, refs: &[KeptRef]) -> (Vec<S
                 &["update-ref", "-m", "lathe: rewind", &kept.name, after, &kept.before],
                 None,
             ),
-            (None, false) => git.run(ContentRules::Bytes, &["update-ref", "-d", &kept.name, &kept.before], None),
+            (None, false) => {
+                git.run(ContentRules::Bytes, &["update-ref", "-d", &kept.name, &kept.before], None)
+            }
         };
         match put {
             Some(_) => done.push(kept.name.clone()),
@@ -187,7 +194,8 @@ pub(crate) fn remove_restored(root: &Path, id: &str, refs: &[KeptRef]) -> (Vec<S
 
 /// The name by which git drops a stash.
 fn stash_of(git: &Git, commit: &str) -> Option<String> {
-    let all = text(git.run(ContentRules::Bytes, &["log", "-g", "--format=%H %gd", "refs/stash", "--"], None)?);
+    let all =
+        text(git.run(ContentRules::Bytes, &["log", "-g", "--format=%H %gd", "refs/stash", "--"], None)?);
     let mut lines = all.lines().filter_map(|line| line.split_once(' '));
     lines.find(|(oid, _)| *oid == commit).map(|(_, name)| name.to_owned())
 }

@@ -20,15 +20,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lathe_protocol::Digest;
 
-use crate::unfinished::WatchedRepositories;
 use crate::health;
-use crate::layout::{repository_paths, repository_around, is_loose, led_to, repository_of};
+use crate::layout::{is_loose, led_to, repository_around, repository_of, repository_paths};
 use crate::linked_parts;
-use crate::outside_parts;
 use crate::lost_parts;
+use crate::outside_parts;
 use crate::programs::SetAside;
-use crate::restore_files::{RestoreReport, move_to_place};
 use crate::quarantine::{NotKept, Quarantine, remove_tree};
+use crate::restore_files::{RestoreReport, move_to_place};
+use crate::unfinished::WatchedRepositories;
 
 /// The maximum number of entries of one repository, and the maximum number of bytes copied from it.
 const MOST: u64 = 300_000;
@@ -272,7 +272,12 @@ pub(crate) fn is_same(ours: &Path, theirs: &Path) -> bool {
 
 /// Restores a repository: missing files return, files that the line changed are replaced, and files that others
 /// changed since then stay.
-pub(crate) fn restore_repository(copy: &Path, path: &Path, left: &BTreeMap<String, String>, back: &mut RestoreReport) {
+pub(crate) fn restore_repository(
+    copy: &Path,
+    path: &Path,
+    left: &BTreeMap<String, String>,
+    back: &mut RestoreReport,
+) {
     let mut putting = Putting { copy, path, left, moved: 0, stayed: Vec::new() };
     putting.entry(Path::new(""));
     if putting.moved > 0 {
@@ -429,7 +434,9 @@ impl Copying {
             }
         };
         // No entry came or went, and no subfolder could have changed.
-        if how == CopyMode::Link && found.nlink() == 2 && ours.as_ref().is_some_and(|ours| same_time(found, ours))
+        if how == CopyMode::Link
+            && found.nlink() == 2
+            && ours.as_ref().is_some_and(|ours| same_time(found, ours))
         {
             return Ok(());
         }

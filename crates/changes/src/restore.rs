@@ -73,7 +73,9 @@ pub fn plan(target: &[RestoreTarget], blobs: &Blobs, root: &Path) -> Result<Vec<
         };
         let (is_now, is_wanted) =
             (agree(found.as_ref(), wanted.now.as_ref()), agree(found.as_ref(), wanted.want.as_ref()));
-        if is_wanted && (!is_now || names::are_as_wanted(&root, blobs, &rel, wanted.now.as_ref(), wanted.want.as_ref()))
+        if is_wanted
+            && (!is_now
+                || names::are_as_wanted(&root, blobs, &rel, wanted.now.as_ref(), wanted.want.as_ref()))
         {
             return Ok(RestoreStep::AlreadyThere);
         }
@@ -86,7 +88,9 @@ pub fn plan(target: &[RestoreTarget], blobs: &Blobs, root: &Path) -> Result<Vec<
         Ok(match kind {
             PathKind::Special => RestoreStep::Refused,
             PathKind::Folder => RestoreStep::Restore,
-            PathKind::File | PathKind::Link if same_content || blobs.has(&want.digest)? => RestoreStep::Restore,
+            PathKind::File | PathKind::Link if same_content || blobs.has(&want.digest)? => {
+                RestoreStep::Restore
+            }
             PathKind::File if Whole::of(blobs).has(&want.digest) => RestoreStep::Restore,
             PathKind::File | PathKind::Link => RestoreStep::MissingBlob { digest: want.digest.clone() },
         })
@@ -97,9 +101,14 @@ pub fn plan(target: &[RestoreTarget], blobs: &Blobs, root: &Path) -> Result<Vec<
 /// Plans the completion of a restore that a killed process began. A folder that the process made, or opened to itself
 /// for a while, and that does not have its mode yet is not a conflict, and neither is a file with only some of its
 /// attributes.
-pub fn plan_again(target: &[RestoreTarget], blobs: &Blobs, root: &Path) -> Result<Vec<Planned>, ChangesError> {
-    let is_folder =
-        |state: &Option<PathState>| state.as_ref().is_some_and(|state| PathKind::of(state.mode) == PathKind::Folder);
+pub fn plan_again(
+    target: &[RestoreTarget],
+    blobs: &Blobs,
+    root: &Path,
+) -> Result<Vec<Planned>, ChangesError> {
+    let is_folder = |state: &Option<PathState>| {
+        state.as_ref().is_some_and(|state| PathKind::of(state.mode) == PathKind::Folder)
+    };
     let mut plan = plan(target, blobs, root)?;
     for planned in &mut plan {
         if let RestoreStep::Conflict { found } = &planned.step

@@ -16,9 +16,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::ChangesError;
 use crate::anypath;
-use crate::restore_files::{RestoreReport, redirected, move_into_entry};
-use crate::quarantine::{ENTRY, QuarantineEntry, Quarantine};
+use crate::quarantine::{ENTRY, Quarantine, QuarantineEntry};
 use crate::refs::{self, KeptRef};
+use crate::restore_files::{RestoreReport, move_into_entry, redirected};
 
 const RETURNED: &str = "returned.json";
 
@@ -99,7 +99,9 @@ impl Quarantine {
     /// Removes again what was restored, by an act that comes after the event `by`.
     pub fn undo_restore(&self, id: &str, by: u64) -> io::Result<RestoreReport> {
         let folder = self.folder.join(id);
-        let Some(RestoredEntry { mut kept, moved, refs }) = read(&folder) else { return Ok(RestoreReport::default()) };
+        let Some(RestoredEntry { mut kept, moved, refs }) = read(&folder) else {
+            return Ok(RestoreReport::default());
+        };
         if kept.acts.last() != Some(&by) {
             kept.acts.push(by);
         }

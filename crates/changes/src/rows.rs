@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use crate::attributes::Attributes;
-use crate::paths::{Crowded, Paths, PathReader};
+use crate::paths::{Crowded, PathReader, Paths};
 use crate::stat::Stat;
 
 #[derive(Debug, Default)]

@@ -19,7 +19,7 @@ impl Tracker {
         let settled = !std::mem::replace(&mut self.unsettled, true);
         // A line may have removed the root itself: then everything is gone.
         self.root = Root::open_or_gone(&self.options.root)?;
-        let inode = self.root.inode().map_err(|error| ChangesError::io("look at", &self.root.path, error))?;
+        let inode = self.root.inode().map_err(|error| ChangesError::io("inspect", &self.root.path, error))?;
         let same_root = std::mem::replace(&mut self.inode, inode) == inode;
         let touched = match &self.watcher {
             Some(watcher) => watcher.drain(),

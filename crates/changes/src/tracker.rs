@@ -11,10 +11,10 @@ use lathe_blobs::Blobs;
 use crate::beneath::{Rel, Root};
 use crate::book::Book;
 use crate::examine::{Candidate, Examine, Keep, Outcome, WORKERS};
-use crate::manifest::{ManifestEntry, KnownEntry, Manifest, Oids, Preimage};
-use crate::pack::{Packs, CopyLocation};
+use crate::manifest::{KnownEntry, Manifest, ManifestEntry, Oids, Preimage};
+use crate::pack::{CopyLocation, Packs};
 use crate::pledge::Pledges;
-use crate::references::{ReferenceFinder, Reference};
+use crate::references::{Reference, ReferenceFinder};
 use crate::stat::Since;
 use crate::walk::{SeenPath, Walk};
 use crate::watch::{Depth, TreeWatcher};
@@ -126,7 +126,7 @@ pub fn recover(options: TrackerOptions) -> Result<Option<Recovered>, ChangesErro
     let Some(read) = Book::read_whole(&folder).map_err(failed)? else { return Ok(None) };
     let Some(line) = read.line else { return Ok(None) };
     let root = Root::open_or_gone(&options.root)?;
-    let inode = root.inode().map_err(|error| ChangesError::io("look at", &root.path, error))?;
+    let inode = root.inode().map_err(|error| ChangesError::io("inspect", &root.path, error))?;
     let mut tracker = Tracker {
         excluded: excluded(&options),
         root,
@@ -182,7 +182,7 @@ impl Tracker {
     pub fn secure(options: TrackerOptions) -> Result<Self, ChangesError> {
         let since = Since::now();
         let root = Root::open(&options.root)?;
-        let inode = root.inode().map_err(|error| ChangesError::io("look at", &root.path, error))?;
+        let inode = root.inode().map_err(|error| ChangesError::io("inspect", &root.path, error))?;
         let packs = make_packs(&options)
             .map_err(|source| ChangesError::Scratch { scratch: options.scratch.clone(), source })?;
         let mut tracker = Self {
@@ -388,7 +388,8 @@ impl Tracker {
                     // A file touched since git was queried may differ from what git read.
                     Reference::Proven(number) if is_small && !since.is_racy(&one.stat) => {
                         let (stat, attributes) = (one.stat, one.attributes);
-                        let entry = ManifestEntry { stat, racy: false, pre: Preimage::Git(number), attributes };
+                        let entry =
+                            ManifestEntry { stat, racy: false, pre: Preimage::Git(number), attributes };
                         match candidates.is_empty() {
                             true => builder.push(&one.rel, entry),
                             false => references.push((one.rel, entry)),
@@ -422,7 +423,8 @@ impl Tracker {
                 Some(Preimage::Pack(place)) => Some(*place),
                 _ => None,
             };
-            if let Some(ManifestEntry { pre: Preimage::Pack(place), .. }) = self.manifest.set(&outcome.rel, entry)
+            if let Some(ManifestEntry { pre: Preimage::Pack(place), .. }) =
+                self.manifest.set(&outcome.rel, entry)
                 && kept != Some(place)
             {
                 self.released.push(place);

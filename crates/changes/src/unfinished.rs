@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::anypath;
 use crate::programs::SetAside;
-use crate::quarantine::{ENTRY, OpenEntry, KeptRepository, LineOrigin, Quarantine, repository_name};
+use crate::quarantine::{ENTRY, KeptRepository, LineOrigin, OpenEntry, Quarantine, repository_name};
 use crate::refs::RefNames;
 
 /// The file that records what an unfinished line may remove.

@@ -184,8 +184,8 @@ impl Walk<'_> {
             Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => return (Vec::new(), Vec::new()),
             Err(_) => return skip(rel, NotUndoableReason::Unreadable),
         };
-        let is_new =
-            stat.is_some() && self.manifest.get(&rel).is_none_or(|known| known.stat().kind() != PathKind::Folder);
+        let is_new = stat.is_some()
+            && self.manifest.get(&rel).is_none_or(|known| known.stat().kind() != PathKind::Folder);
         if is_new && names.iter().any(|name| **name == *b"CACHEDIR.TAG") {
             return skip(rel, NotUndoableReason::Cache);
         }

@@ -12,12 +12,12 @@ use lathe_protocol::{
 use lathe_protocol::{Arguments, Block, Proposal, Raw};
 use tokio::time::Instant;
 
-use crate::terminal::approval;
 use crate::exit::Exit;
+use crate::terminal;
+use crate::terminal::approval;
 use crate::terminal::output::RunOutput;
 use crate::terminal::question::{Lines, ask};
 use crate::terminal::stops::Stops;
-use crate::terminal;
 
 /// What became of a command.
 pub(crate) enum Performed {

@@ -9,7 +9,7 @@ use crate::part::ConfigPart;
 use crate::problem::{ConfigFault, Origin, Problem, ValueSource};
 use crate::schema::{Field, ValueShape, fields, fixed_keys};
 use crate::secret::Secret;
-use crate::tree::{TreeEntry, Node, KeyPath, TreeValue, spell, under};
+use crate::tree::{KeyPath, Node, TreeEntry, TreeValue, spell, under};
 
 /// A value and where it stands. It may be a key in clear, so it cannot be printed.
 #[derive(Clone)]
@@ -65,7 +65,12 @@ pub(crate) struct Checked {
     pub(crate) unread: Vec<(String, Secret)>,
 }
 
-pub(crate) fn check(tree: &Node, source: &ValueSource, reading: ReadingStrictness, speaker: Speaker<'_>) -> Checked {
+pub(crate) fn check(
+    tree: &Node,
+    source: &ValueSource,
+    reading: ReadingStrictness,
+    speaker: Speaker<'_>,
+) -> Checked {
     let mut checker = Checker {
         source,
         reading,
@@ -128,7 +133,13 @@ impl Checker<'_> {
     }
 
     /// Entries of a project's file, of which only the trusted ones count.
-    fn by_trust(&mut self, table: &str, entries: &[TreeEntry], values: &'static ValueShape, trusted: &[ConfigPart]) {
+    fn by_trust(
+        &mut self,
+        table: &str,
+        entries: &[TreeEntry],
+        values: &'static ValueShape,
+        trusted: &[ConfigPart],
+    ) {
         for entry in entries {
             let part = ConfigPart {
                 table: table.to_owned(),

@@ -10,7 +10,7 @@ use crate::merge::Layer;
 use crate::problem::ValueSource;
 use crate::secret::Secret;
 use crate::sections::ModelSection;
-use crate::tree::{TreeEntry, Node, TreeValue};
+use crate::tree::{Node, TreeEntry, TreeValue};
 
 /// A Trae file that was not named and that the user trusts, as it was read.
 #[derive(Clone, Copy)]

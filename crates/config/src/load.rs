@@ -16,7 +16,7 @@ use crate::secret::Secret;
 use crate::sections::Settings;
 use crate::show::flatten;
 use crate::trae;
-use crate::tree::{TreeEntry, Node, TreeValue, spell, under};
+use crate::tree::{Node, TreeEntry, TreeValue, spell, under};
 
 const TRAE_VARIABLE: &str = "TRAE_CONFIG_FILE";
 const FOR_A_PROJECT: &str = "set it in your own file, by a variable or by a flag";
@@ -317,7 +317,13 @@ impl Loader {
     }
 
     /// A file in our format. Returns whether it is there.
-    fn own_file(&mut self, path: &Path, read: &FileReadFn<'_>, source: ValueSource, speaker: Speaker<'_>) -> bool {
+    fn own_file(
+        &mut self,
+        path: &Path,
+        read: &FileReadFn<'_>,
+        source: ValueSource,
+        speaker: Speaker<'_>,
+    ) -> bool {
         let text = match read(path) {
             Ok(Some(text)) => text,
             Ok(None) => return false,
@@ -373,7 +379,11 @@ impl Loader {
                     self.trae_file(path, &read, Speaker::User, &[])
                 };
                 if !found {
-                    self.error(&ValueSource::Trae(path.to_owned()), None, ConfigFault::ConfigFileNotFound { named_by });
+                    self.error(
+                        &ValueSource::Trae(path.to_owned()),
+                        None,
+                        ConfigFault::ConfigFileNotFound { named_by },
+                    );
                 }
             }
             (None, Some(file), _) => {
@@ -510,7 +520,11 @@ impl Loader {
     }
 }
 
-fn read_trae(path: &Path, text: Result<String, ConfigFault>, source: &ValueSource) -> Result<trae::Mapped, Misread> {
+fn read_trae(
+    path: &Path,
+    text: Result<String, ConfigFault>,
+    source: &ValueSource,
+) -> Result<trae::Mapped, Misread> {
     let text = text.map_err(|fault| Misread { line: None, fault })?;
     Ok(if path.extension().is_some_and(|end| end == "json") {
         trae::map_legacy(&parse_json(&text)?, source)

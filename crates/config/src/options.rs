@@ -217,7 +217,9 @@ impl MemberRow {
                 json!({ "enum": words })
             }
             ValueShape::List(_) => json!({ "type": ["array", "null"], "items": { "type": "string" } }),
-            ValueShape::Text { .. } | ValueShape::Map(_) | ValueShape::Table(_) => json!({ "type": ["string", "null"] }),
+            ValueShape::Text { .. } | ValueShape::Map(_) | ValueShape::Table(_) => {
+                json!({ "type": ["string", "null"] })
+            }
         };
         let mut schema: Value = kind;
         let admin = if self.admin { " For admins." } else { "" };

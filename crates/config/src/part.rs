@@ -34,11 +34,13 @@ impl ConfigPart {
 /// The parts of a project's file; none if there is no file. Faults elsewhere in it do not matter here.
 pub fn project_parts(path: &Path, files: &ProjectFiles) -> Result<Vec<ConfigPart>, Box<Problem>> {
     let source = ValueSource::Project(path.to_owned());
-    let problem = |line: Option<u32>, fault: ConfigFault| Box::new(Problem { source: source.clone(), line, fault });
+    let problem =
+        |line: Option<u32>, fault: ConfigFault| Box::new(Problem { source: source.clone(), line, fault });
     let Some(text) = files.read(path).map_err(|fault| problem(None, fault))? else { return Ok(Vec::new()) };
     let tree = parse_toml(&text).map_err(|misreads| {
         let first = misreads.into_iter().next();
-        let (line, fault) = first.map_or((None, ConfigFault::Ignored), |misread| (misread.line, misread.fault));
+        let (line, fault) =
+            first.map_or((None, ConfigFault::Ignored), |misread| (misread.line, misread.fault));
         problem(line, fault)
     })?;
     Ok(check(&tree, &source, ReadingStrictness::Exact, Speaker::Project { instead: "", trusted: &[] }).parts)

@@ -190,7 +190,9 @@ impl ValueShape {
         match self {
             ValueShape::Text { .. } => "text".to_owned(),
             ValueShape::Bool => "true or false".to_owned(),
-            ValueShape::Integer { least, most } => bounded("a whole number", least, most, *most < u32::MAX.into()),
+            ValueShape::Integer { least, most } => {
+                bounded("a whole number", least, most, *most < u32::MAX.into())
+            }
             ValueShape::Number { least, most } => bounded("a number", least, most, *most < f64::MAX),
             ValueShape::Choice(words) => format!("one of {}", words.join(", ")),
             ValueShape::List(items) => format!("a list ({} each)", items.expected()),

@@ -21,8 +21,11 @@ impl Config {
     /// Every value there is, in the order of the reference. Keys, and passwords inside addresses, are masked.
     pub fn rows(&self) -> Vec<ShownRow> {
         let row = |(key, value): (String, Json)| {
-            let source =
-                self.origins.get(&key).cloned().unwrap_or(Origin { source: ValueSource::Default, line: None });
+            let source = self
+                .origins
+                .get(&key)
+                .cloned()
+                .unwrap_or(Origin { source: ValueSource::Default, line: None });
             let value = plain(&value);
             let value = if is_address(&key) { plain_address(&value) } else { value };
             ShownRow { key, value, source }

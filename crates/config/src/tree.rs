@@ -119,9 +119,9 @@ impl From<&serde_json::Value> for Node {
             },
             serde_json::Value::String(text) => TreeValue::Text(text.clone()),
             serde_json::Value::Array(items) => TreeValue::List(items.iter().map(Node::from).collect()),
-            serde_json::Value::Object(map) => {
-                TreeValue::Table(map.iter().map(|(key, value)| TreeEntry::new(key, Node::from(value))).collect())
-            }
+            serde_json::Value::Object(map) => TreeValue::Table(
+                map.iter().map(|(key, value)| TreeEntry::new(key, Node::from(value))).collect(),
+            ),
         })
     }
 }

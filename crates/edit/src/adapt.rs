@@ -23,7 +23,7 @@ use similar::DiffOp;
 use crate::compare::compare;
 use crate::find::{MatchSpan, is_blank};
 use crate::indent::{Indents, width};
-use crate::text::{TextLine, Splice, split_indent, trim_end};
+use crate::text::{Splice, TextLine, split_indent, trim_end};
 use crate::{MatchKind, TextContent};
 
 /// The given texts do not determine the indentation of the new text.
@@ -93,13 +93,19 @@ impl Adaptation<'_> {
         }
         match self.after_indent(window, &kept_lines(self.old, self.new))? {
             IndentReading::Given => Ok(None),
-            IndentReading::Mapped(_) | IndentReading::Detached { .. } => self.as_given(MatchKind::Exact).map(Some),
+            IndentReading::Mapped(_) | IndentReading::Detached { .. } => {
+                self.as_given(MatchKind::Exact).map(Some)
+            }
         }
     }
 
     /// The reading of the new text where the old one begins after the indentation of
     /// its first line, or inside it.
-    fn after_indent(&self, window: &[TextLine], kept: &[Option<usize>]) -> Result<IndentReading, UnclearIndent> {
+    fn after_indent(
+        &self,
+        window: &[TextLine],
+        kept: &[Option<usize>],
+    ) -> Result<IndentReading, UnclearIndent> {
         let body = self.text.body();
         let before = &body[window[0].start..self.place.start];
         if before.is_empty() || !trim_end(before).is_empty() || is_blank(self.old[0]) {
@@ -312,7 +318,9 @@ impl Adaptation<'_> {
                     out.extend_from_slice(&body[start..end]);
                 }
                 (None, IndentReading::Given) => out.extend_from_slice(piece.as_bytes()),
-                (None, IndentReading::Mapped(indents)) => out.extend(indents.apply(piece).ok_or(UnclearIndent)?),
+                (None, IndentReading::Mapped(indents)) => {
+                    out.extend(indents.apply(piece).ok_or(UnclearIndent)?)
+                }
                 (None, IndentReading::Detached { first: indent }) if first == Some(at) => {
                     out.extend_from_slice(indent);
                     out.extend_from_slice(split_indent(piece.as_bytes()).1);

@@ -61,7 +61,12 @@ fn splits_crlf(body: &[u8], old: &str, start: usize) -> bool {
 
 /// All matches of the pieces at a looser rung, including overlapping ones, in order. Nothing is found once the budget
 /// is spent: an incomplete search could call an ambiguous text unique.
-pub(crate) fn loose_matches(text: &TextContent<'_>, lines: &[TextLine], pieces: &[&str], kind: MatchKind) -> Vec<MatchSpan> {
+pub(crate) fn loose_matches(
+    text: &TextContent<'_>,
+    lines: &[TextLine],
+    pieces: &[&str],
+    kind: MatchKind,
+) -> Vec<MatchSpan> {
     let fits = match kind {
         // These rungs have searches of their own.
         MatchKind::Exact | MatchKind::Tokens | MatchKind::Fuzzy => return Vec::new(),

@@ -17,7 +17,11 @@ pub fn insert(content: &[u8], after_line: usize, text: &str) -> Result<Edited, E
     insertion(&file, after_line, text)?.finish(&file)
 }
 
-pub(crate) fn insertion(file: &TextContent<'_>, after_line: usize, text: &str) -> Result<EditDraft, EditError> {
+pub(crate) fn insertion(
+    file: &TextContent<'_>,
+    after_line: usize,
+    text: &str,
+) -> Result<EditDraft, EditError> {
     if after_line > file.line_count() {
         return Err(EditError::LineOutOfRange { line: after_line, lines: file.line_count() });
     }
@@ -48,7 +52,11 @@ pub(crate) fn insertion(file: &TextContent<'_>, after_line: usize, text: &str) -
 
 /// Replaces whole lines, counted from 1, the end not included, by the lines of `text`; an empty text deletes them.
 /// The newline at the end of `text` may be left out, and the end of the file stays as it was.
-pub(crate) fn replacement(file: &TextContent<'_>, range: &Range<usize>, text: &str) -> Result<EditDraft, EditError> {
+pub(crate) fn replacement(
+    file: &TextContent<'_>,
+    range: &Range<usize>,
+    text: &str,
+) -> Result<EditDraft, EditError> {
     let lines = file.lines();
     // The empty piece after a final newline is not a line to replace.
     let count = lines.len() - usize::from(lines.len() > 1 && file.ends_with_newline());

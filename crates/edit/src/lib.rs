@@ -39,7 +39,7 @@ pub use hunks::{Hunk, hunks, without_hunks};
 pub use insert::{insert, rewrite};
 pub use many::{Edit, edit_many};
 pub use number::number_lines;
-pub use omission::{omission_line, omission_in_new};
+pub use omission::{omission_in_new, omission_line};
 pub use rawpatch::{raw_hunks, raw_name};
 pub use replace::{Looseness, Occurrence, replace, replace_loosely};
 pub use text::{LineEnding, TextContent};

@@ -5,7 +5,7 @@ use crate::edited::EditDraft;
 use crate::find::{self, MatchSpan};
 use crate::nearest::nearest;
 use crate::omission::omission_line;
-use crate::text::{TextLine, Splice, pieces};
+use crate::text::{Splice, TextLine, pieces};
 use crate::{EditError, Edited, LineEnding, MatchKind, Nearest, TextContent, fuzzy, tokens};
 
 /// The matches that are meant, of several.
@@ -190,7 +190,12 @@ impl TextReplacement<'_> {
     }
 
     /// The edit at a looser rung; an error for the place that leaves the indentation unclear.
-    fn adapted(&self, lines: &[TextLine], matched: MatchKind, places: &[MatchSpan]) -> Result<EditDraft, EditError> {
+    fn adapted(
+        &self,
+        lines: &[TextLine],
+        matched: MatchKind,
+        places: &[MatchSpan],
+    ) -> Result<EditDraft, EditError> {
         let mut splices = Vec::with_capacity(places.len());
         for place in places {
             let splice = self.at(lines, place).splice(matched);

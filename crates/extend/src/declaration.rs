@@ -65,9 +65,9 @@ impl Discovery {
 /// Parses a list of declarations, or of objects with such lists.
 pub(crate) fn read(printed: &[u8], discovery: &str, call: &str) -> Result<Discovery, String> {
     let value: Value =
-        serde_json::from_slice(printed).map_err(|error| format!("it printed no JSON ({error})"))?;
+        serde_json::from_slice(printed).map_err(|error| format!("its output is not JSON ({error})"))?;
     let Value::Array(items) = value else {
-        return Err("it printed no JSON list of functions".to_owned());
+        return Err("its output is not a JSON list of functions".to_owned());
     };
     let mut found = Discovery::default();
     for item in &items {
@@ -106,7 +106,7 @@ fn tool(declared: &Value, discovery: &str, call: &str) -> Option<DiscoveredTool>
 
 /// Parses function-calling schemas that a user keeps in a file: in the form of any provider, alone or in a list.
 pub fn parse_declarations(text: &str) -> Result<Vec<DiscoveredTool>, String> {
-    let value: Value = serde_json::from_str(text).map_err(|error| format!("it is no JSON ({error})"))?;
+    let value: Value = serde_json::from_str(text).map_err(|error| format!("it is not JSON ({error})"))?;
     let items = match value {
         Value::Array(items) => items,
         one => vec![one],
@@ -138,7 +138,7 @@ fn declaration(item: &Value) -> Result<DiscoveredTool, String> {
     let schema = match schema {
         Some(schema @ Value::Object(_)) => schema,
         None | Some(Value::Null) => json!({ "type": "object", "properties": {} }),
-        Some(_) => return Err(format!("the parameters of `{name}` are no schema")),
+        Some(_) => return Err(format!("the parameters of `{name}` are not a schema")),
     };
     Ok(DiscoveredTool {
         name: name.to_owned(),
@@ -178,12 +178,12 @@ mod tests {
             );
         }
         for (text, expected) in [
-            ("[", "it is no JSON"),
+            ("[", "it is not JSON"),
             ("[]", "it declares nothing"),
             ("[{}]", "a function needs a name"),
             (r#"[{"name":"a b"}]"#, "a function needs a name"),
             (r#"[{"name":"a"},{"name":"a"}]"#, "`a` is declared twice"),
-            (r#"[{"name":"a","parameters":7}]"#, "the parameters of `a` are no schema"),
+            (r#"[{"name":"a","parameters":7}]"#, "the parameters of `a` are not a schema"),
         ] {
             let wrong = parse_declarations(text).unwrap_err();
             assert!(wrong.starts_with(expected), "{text}: {wrong}");
@@ -213,8 +213,8 @@ mod tests {
             found.warnings(),
             ["the tool discovery command declares functions without a name: 5 passed over"]
         );
-        assert!(names("{}").unwrap_err().contains("no JSON list"));
-        assert!(names("nothing").unwrap_err().contains("no JSON"));
+        assert!(names("{}").unwrap_err().contains("not a JSON list"));
+        assert!(names("nothing").unwrap_err().contains("not JSON"));
     }
 
     #[test]

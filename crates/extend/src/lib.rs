@@ -8,9 +8,9 @@
 //! No shell is used. A command is split into words once, and the model's text only ever reaches standard input.
 
 mod call;
+mod command_words;
 mod declaration;
 mod error;
-mod command_words;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -23,9 +23,9 @@ use lathe_workspace::{
 use tokio_util::sync::CancellationToken;
 
 pub use call::ToolRan;
+pub use command_words::split_command;
 pub use declaration::{DiscoveredTool, Discovery, parse_declarations};
 pub use error::ExtendError;
-pub use command_words::split_command;
 
 /// The time limit of the discovery.
 const DISCOVERY: Duration = Duration::from_secs(60);
@@ -85,7 +85,10 @@ impl Program {
 
     /// The program that a call starts.
     pub fn call_program(&self) -> String {
-        command_words::split_command(&self.call_command).ok().and_then(|words| words.into_iter().next()).unwrap_or_default()
+        command_words::split_command(&self.call_command)
+            .ok()
+            .and_then(|words| words.into_iter().next())
+            .unwrap_or_default()
     }
 
     fn spawn(&self, command: &str, more: &[&str]) -> Result<Spawn, ExtendError> {

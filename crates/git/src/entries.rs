@@ -137,7 +137,7 @@ pub(crate) struct IndexReader<R> {
 
 impl<R> std::fmt::Debug for IndexReader<R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reader").field("at", &self.at).finish_non_exhaustive()
+        f.debug_struct("IndexReader").field("at", &self.at).finish_non_exhaustive()
     }
 }
 

@@ -18,7 +18,7 @@ use std::time::SystemTime;
 use lathe_workspace::content_of;
 
 use crate::GitError;
-use crate::entries::{IndexHeader, IndexEntry, IndexReader};
+use crate::entries::{IndexEntry, IndexHeader, IndexReader};
 use crate::folder::RepositoryFolder;
 
 /// The maximum size of an index. One of a million files has about a hundred million bytes.

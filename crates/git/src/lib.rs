@@ -14,33 +14,33 @@
 //! writes).
 
 mod alternates;
-mod standalone;
 mod call;
 mod config;
+mod configured_paths;
 mod discover;
 mod entries;
 mod error;
+mod fence;
 mod folder;
 mod index;
 mod layout;
-mod configured_paths;
 mod pipes;
 mod reachable;
 mod repository;
 mod settings;
 mod snapshot;
-mod fence;
+mod standalone;
 
-pub use standalone::{git_folders, set_in_file};
-pub use call::{ContentRules, GitCall, CallFolder, git_version};
+pub use call::{CallFolder, ContentRules, GitCall, git_version};
 pub use config::{Setting, parse_settings, user_setting};
+pub use configured_paths::{ConfiguredPaths, HOOKS, configured_paths};
 pub use discover::{Boundary, FoundRepository, dot_git, find_repository};
 pub use entries::{DamagedIndex, IndexEntry, IndexFile, IndexStat};
 pub use error::GitError;
 pub use index::IndexUse;
 pub use lathe_workspace::{open_regular, read_regular};
-pub use configured_paths::{HOOKS, ConfiguredPaths, configured_paths};
 pub use pipes::{check_pipes, git_would_wait};
-pub use reachable::{ReachableRepositories, repository_around, reachable_repositories};
+pub use reachable::{ReachableRepositories, reachable_repositories, repository_around};
 pub use repository::{Init, InitCall, Repository, check_inner, prepare_init};
 pub use snapshot::{Snapshots, gitlinks};
+pub use standalone::{git_folders, set_in_file};

@@ -20,7 +20,7 @@ use crate::index::{CheckedIndex, IndexUse};
 use crate::layout::LayoutCheck;
 use crate::pipes::git_would_wait;
 use crate::settings::{ObjectFormat, allowed};
-use crate::{ContentRules, GitCall, GitError, CallFolder, alternates, fence};
+use crate::{CallFolder, ContentRules, GitCall, GitError, alternates, fence};
 
 /// The maximum size of a copied file.
 const LONGEST: u64 = 16 << 20;
@@ -229,7 +229,12 @@ impl Repository {
 
     /// Begins a call that uses the index; the command and its arguments follow. An index with a path outside of the
     /// work tree is refused.
-    pub fn indexed(&self, index: IndexUse, content: ContentRules, place: CallFolder) -> Result<GitCall, GitError> {
+    pub fn indexed(
+        &self,
+        index: IndexUse,
+        content: ContentRules,
+        place: CallFolder,
+    ) -> Result<GitCall, GitError> {
         let mut call = self.call(content, place);
         let wrong = |error| GitError::refused(self.index(), format!("cannot be copied: {error}"));
         match index {

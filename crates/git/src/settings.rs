@@ -77,8 +77,11 @@ const PLAIN: [(&str, &str, ValueKind); 19] = [
 ];
 
 /// Settings of a branch or a remote, for `@{upstream}`. The address of a remote is not included.
-const NAMED: [(&str, &str, ValueKind); 3] =
-    [("branch", "remote", ValueKind::Name), ("branch", "merge", ValueKind::Name), ("remote", "fetch", ValueKind::Refspec)];
+const NAMED: [(&str, &str, ValueKind); 3] = [
+    ("branch", "remote", ValueKind::Name),
+    ("branch", "merge", ValueKind::Name),
+    ("remote", "fetch", ValueKind::Refspec),
+];
 
 /// Extensions that have no effect for us if they are left out. All others are refused: an extension demands that a
 /// program that does not know it leaves the repository alone.

@@ -14,7 +14,7 @@ use std::time::Duration;
 use lathe_workspace::{CaptureEnd, CaptureLimits, Ended, Processes, WorkspaceError, capture};
 
 use crate::alternates::quoted;
-use crate::{Boundary, ContentRules, GitError, CallFolder, Repository, check_pipes};
+use crate::{Boundary, CallFolder, ContentRules, GitError, Repository, check_pipes};
 
 /// The time limit of one call. A pipe in the tree, in place of a file that git reads, would block it without end.
 const LONGEST: Duration = Duration::from_secs(900);
@@ -96,7 +96,8 @@ impl Snapshots {
         let mut update: Vec<OsString> = ["update-index", "--remove", "--"].map(OsString::from).into();
         update.extend(submodules.iter().cloned());
         for (wanted, arguments) in [(true, add), (!submodules.is_empty(), update)] {
-            match if wanted { self.run_with(&arguments, ObjectStore::Scratch).await } else { Ok(Vec::new()) } {
+            match if wanted { self.run_with(&arguments, ObjectStore::Scratch).await } else { Ok(Vec::new()) }
+            {
                 Ok(_) | Err(GitError::Failed { .. }) => {}
                 Err(error) => return Err(error),
             }

@@ -34,14 +34,24 @@ pub struct RenderedReply {
 const REACH: u32 = 6;
 
 /// Answers a question about the present files.
-pub fn ask(graph: &mut Graph, question: &str, target: &str, budget: usize) -> Result<RenderedReply, GraphError> {
+pub fn ask(
+    graph: &mut Graph,
+    question: &str,
+    target: &str,
+    budget: usize,
+) -> Result<RenderedReply, GraphError> {
     let asked = ask_once(graph, question, target, budget)?;
     // Facts that could not be read are missing in the reply: they are made again from the files, and the question is
     // asked again.
     if graph.repair()? { ask_once(graph, question, target, budget) } else { Ok(asked) }
 }
 
-fn ask_once(graph: &mut Graph, question: &str, target: &str, budget: usize) -> Result<RenderedReply, GraphError> {
+fn ask_once(
+    graph: &mut Graph,
+    question: &str,
+    target: &str,
+    budget: usize,
+) -> Result<RenderedReply, GraphError> {
     if !QUESTIONS.contains(&question) {
         let known = QUESTIONS.join(", ");
         return Err(GraphError::Question(format!("there is no question `{question}`; there are {known}")));

@@ -13,13 +13,13 @@ use crate::error::GraphError;
 use crate::facts::{Facts, Gap};
 use crate::hash::{QuickMap, QuickSet};
 use crate::index::Index;
-use crate::layout::{Layout, read_regular};
 use crate::index_build::IndexBuild;
-use crate::source_text::{Hash, SourceText, facts_of, hash_of, text_of};
-use crate::scan::{GraphLimits, SourceFile, Stamp, FileScan, real_root, scan};
+use crate::layout::{Layout, read_regular};
+use crate::scan::{FileScan, GraphLimits, SourceFile, Stamp, real_root, scan};
 use crate::snapshot::Snapshot;
+use crate::source_text::{Hash, SourceText, facts_of, hash_of, text_of};
 use crate::store::{FileRow, KnownContents, Store, is_database_damage};
-use crate::watch::{WatchResult, TreeWatch};
+use crate::watch::{TreeWatch, WatchResult};
 
 /// Files are written in portions: a killed build has not worked in vain, a question meanwhile can be answered from
 /// the portions written, others get to write between them, and memory stays small.
@@ -392,7 +392,8 @@ impl Graph {
                 });
             }
             drop(sender);
-            let mut writing = FactsWriter { store, refreshed, fresh: QuickMap::default(), unsettled: Vec::new() };
+            let mut writing =
+                FactsWriter { store, refreshed, fresh: QuickMap::default(), unsettled: Vec::new() };
             let mut portion = Vec::new();
             let mut bytes = 0;
             let mut gone = removed;
@@ -487,7 +488,12 @@ impl FactsWriter<'_> {
     }
 }
 
-fn read_file(root: &Path, file: &SourceFile, known: &KnownContents, limits: &GraphLimits) -> (FileRead, Stamp, bool) {
+fn read_file(
+    root: &Path,
+    file: &SourceFile,
+    known: &KnownContents,
+    limits: &GraphLimits,
+) -> (FileRead, Stamp, bool) {
     if file.stamp.size > limits.file_bytes {
         return (FileRead::Out(Gap::TooLarge), file.stamp, true);
     }
@@ -497,7 +503,9 @@ fn read_file(root: &Path, file: &SourceFile, known: &KnownContents, limits: &Gra
         Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => {
             return (FileRead::Out(Gap::TooLarge), file.stamp, false);
         }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return (FileRead::Gone, file.stamp, false),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return (FileRead::Gone, file.stamp, false);
+        }
         Err(_) => return (FileRead::Out(Gap::Unreadable), file.stamp, false),
     };
     // A file written during the last clock tick can be written again without looking different.

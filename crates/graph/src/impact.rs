@@ -1,7 +1,7 @@
 //! The reach of a change: the definitions that a diff touches, their users, and the tests among those.
 
 use crate::hash::QuickSet;
-use crate::query::{GraphReply, HitList, Hit, Query};
+use crate::query::{GraphReply, Hit, HitList, Query};
 use crate::removed::RemovedDef;
 use crate::resolve::Confidence;
 use crate::select::{at_line, caller, files_ending};

@@ -15,7 +15,12 @@ pub struct ImportedName {
 }
 
 fn brought(module: &str, name: &str, alias: &str) -> ImportedName {
-    ImportedName { module: module.to_owned(), name: name.to_owned(), alias: alias.to_owned(), exported: false }
+    ImportedName {
+        module: module.to_owned(),
+        name: name.to_owned(),
+        alias: alias.to_owned(),
+        exported: false,
+    }
 }
 
 pub fn parse_import(style: &str, node: Node<'_>, source: &str) -> Vec<ImportedName> {

@@ -24,8 +24,11 @@ pub fn interface(facts: &Facts) -> i64 {
     for import in &facts.imports {
         put(&[import.module, import.name, import.alias], &[import.def, u32::from(import.exported)]);
     }
-    let mut bases: Vec<_> =
-        facts.sites.iter().filter(|site| matches!(site.used, UseKind::Inherit | UseKind::Implement)).collect();
+    let mut bases: Vec<_> = facts
+        .sites
+        .iter()
+        .filter(|site| matches!(site.used, UseKind::Inherit | UseKind::Implement))
+        .collect();
     bases.sort_by_key(|site| (site.line, site.column));
     for site in bases {
         put(&[site.name, site.qualifier], &[site.def, site.used as u32, u32::from(site.flags)]);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::scan::{SourceFile, Stamp, FileScan};
+use crate::scan::{FileScan, SourceFile, Stamp};
 use crate::watch::{TreeWatch, is_shared};
 
 /// A file that was written this long before the walk cannot be written again without looking different.

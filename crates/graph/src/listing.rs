@@ -1,8 +1,8 @@
 //! Questions that need no resolution: names, outlines, imports.
 
-use crate::facts::{Facts, Import, DefKind, NONE};
+use crate::facts::{DefKind, Facts, Import, NONE};
 use crate::hash::{QuickMap, QuickSet};
-use crate::query::{GraphReply, HitList, Hit, Query, is_test_path};
+use crate::query::{GraphReply, Hit, HitList, Query, is_test_path};
 use crate::select::{files_ending, select};
 use crate::snapshot::Symbol;
 
@@ -34,7 +34,10 @@ impl Query<'_> {
         let mut tests: QuickMap<u32, bool> = QuickMap::default();
         let mut put = |score: u32, length: usize, symbol: Symbol| {
             let kind = self.snapshot.brief(symbol).kind;
-            let minor = u32::from(matches!(kind, DefKind::Field | DefKind::Variable | DefKind::Variant | DefKind::Test));
+            let minor = u32::from(matches!(
+                kind,
+                DefKind::Field | DefKind::Variable | DefKind::Variant | DefKind::Test
+            ));
             let test =
                 tests.entry(symbol.file).or_insert_with(|| is_test_path(self.snapshot.path(symbol.file)));
             scored.push((score * 4 + minor * 2 + u32::from(*test), length, symbol));

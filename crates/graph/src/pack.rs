@@ -3,7 +3,7 @@
 //! Bytes from a database may be damaged. Every length is checked before use. A record that names a missing string or
 //! definition makes the whole file unknown, so that it is parsed once more.
 
-use crate::facts::{Def, Facts, Gap, Import, DefKind, NONE, Site, Sym, UseKind};
+use crate::facts::{Def, DefKind, Facts, Gap, Import, NONE, Site, Sym, UseKind};
 
 const DEF: usize = 44;
 const SITE: usize = 20;

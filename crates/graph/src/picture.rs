@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 
 use crate::facts::UseKind;
-use crate::query::{ReplyItem, Query};
+use crate::query::{Query, ReplyItem};
 use crate::resolve::Confidence;
 use crate::select::select;
 use crate::snapshot::Symbol;

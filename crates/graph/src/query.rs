@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::facts::{Facts, DefKind, NONE, Site, UseKind, def_flag};
+use crate::facts::{DefKind, Facts, NONE, Site, UseKind, def_flag};
 use crate::hash::{QuickMap, QuickSet};
 use crate::references::UseFilter;
 use crate::resolve::{Confidence, Resolver};
@@ -181,7 +181,13 @@ impl<'s> Query<'s> {
             },
             None => self.file_item(hit.file, hit.line.unwrap_or(1)),
         };
-        ReplyItem { confidence: hit.confidence, distance: hit.distance, used: hit.used, depth: hit.depth, ..item }
+        ReplyItem {
+            confidence: hit.confidence,
+            distance: hit.distance,
+            used: hit.used,
+            depth: hit.depth,
+            ..item
+        }
     }
 
     /// Words all hits of an answer.

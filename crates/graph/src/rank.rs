@@ -216,7 +216,12 @@ pub(crate) fn worth(snapshot: &Snapshot, index: &Index, symbol: Symbol) -> f32 {
     let brief = snapshot.brief(symbol);
     let minor = matches!(
         brief.kind,
-        DefKind::Field | DefKind::Variable | DefKind::Variant | DefKind::Test | DefKind::Impl | DefKind::Module
+        DefKind::Field
+            | DefKind::Variable
+            | DefKind::Variant
+            | DefKind::Test
+            | DefKind::Impl
+            | DefKind::Module
     );
     // Definitions that cannot be used from outside, single values, and third-party code say little about a
     // repository.

@@ -4,7 +4,7 @@
 //! same rules.
 
 use crate::extract::{extract, language_of};
-use crate::facts::{Def, Facts, Gap, Import, DefKind};
+use crate::facts::{Def, DefKind, Facts, Gap, Import};
 use crate::hash::QuickSet;
 use crate::impact::path_in;
 use crate::layout::read_regular;
@@ -143,8 +143,9 @@ impl Query<'_> {
             match files_ending(self.snapshot, path).first() {
                 Some(&file) => {
                     let path = self.snapshot.path(file);
-                    let text = read_regular(&self.snapshot.root.join(path), GraphLimits::default().file_bytes)
-                        .unwrap_or_default();
+                    let text =
+                        read_regular(&self.snapshot.root.join(path), GraphLimits::default().file_bytes)
+                            .unwrap_or_default();
                     let old = text_before(&String::from_utf8_lossy(&text), &hunks);
                     let old = old.unwrap_or_default();
                     removed.extend(removed_defs(path, &old, &lines, self.snapshot.facts(file)));

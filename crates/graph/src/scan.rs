@@ -78,7 +78,12 @@ pub struct FileScan {
 }
 
 /// Walks the tree. None if it was stopped, or gave up: then nothing is known about missing files.
-pub fn scan(root: &Path, limits: &GraphLimits, watch: Option<&TreeWatch>, stop: &AtomicBool) -> Option<FileScan> {
+pub fn scan(
+    root: &Path,
+    limits: &GraphLimits,
+    watch: Option<&TreeWatch>,
+    stop: &AtomicBool,
+) -> Option<FileScan> {
     // It is not known what an unusable `.latheignore` hides from the model, so its whole folder is left out.
     if unread_own_file(root).is_some() {
         return Some(FileScan { files: Vec::new(), beyond: 0, layout: None });

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use lathe_grammars::Language;
 use parking_lot::Mutex;
 
-use crate::facts::{Def, Facts, Gap, DefKind, NONE, Sym};
+use crate::facts::{Def, DefKind, Facts, Gap, NONE, Sym};
 use crate::hash::QuickMap;
 use crate::index::{Brief, Folded, Index};
 use crate::lazy::LazyFacts;
@@ -228,7 +228,10 @@ impl Snapshot {
     }
 
     /// Names that contain a text, both in lower case: the folded name, and a definition that has it.
-    pub(crate) fn names_containing<'s>(&'s self, text: &'s str) -> impl Iterator<Item = (&'s str, Symbol)> + 's {
+    pub(crate) fn names_containing<'s>(
+        &'s self,
+        text: &'s str,
+    ) -> impl Iterator<Item = (&'s str, Symbol)> + 's {
         let (all, starts) = match &self.index {
             Some(index) => index.folded(),
             None => &self.folded.get_or_init(|| self.fold()).0,

@@ -16,16 +16,16 @@ use parking_lot::MutexGuard;
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, params};
 
 use crate::error::GraphError;
-use crate::facts::{Facts, Gap, DefKind, NONE, def_flag};
+use crate::facts::{DefKind, Facts, Gap, NONE, def_flag};
 use crate::hash::{QuickMap, checksum};
 use crate::index::Index;
 use crate::interface::interface;
 use crate::layout::Layout;
 use crate::lazy::FactsSource;
 use crate::pack::pack;
-use crate::source_text::{Hash, hash_of};
 use crate::scan::Stamp;
 use crate::snapshot::FileFacts;
+use crate::source_text::{Hash, hash_of};
 
 /// Incremented when the tables or the meaning of facts change.
 const VERSION: i32 = 4;

@@ -3,7 +3,7 @@
 
 use crate::graph::Graph;
 use crate::hash::QuickMap;
-use crate::query::{GraphReply, HitList, ReplyItem, Query};
+use crate::query::{GraphReply, HitList, Query, ReplyItem};
 use crate::snapshot::Snapshot;
 
 /// The approximate size of a token, for budgets.

@@ -9,9 +9,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::HostError;
 
-use crate::session::extras::Extras;
 use crate::models::providers::{PROVIDERS, Provider};
 use crate::session::Host;
+use crate::session::extras::Extras;
 use crate::tools::tool_run::ToolRun;
 
 /// One thing that was looked at.

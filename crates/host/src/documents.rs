@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use lathe_documents::{DocumentError, DocumentService, ServiceOptions, DocumentStore};
+use lathe_documents::{DocumentError, DocumentService, DocumentStore, ServiceOptions};
 use lathe_protocol::{BoxFuture, Document, DocumentRow, DocumentVersion};
 use lathe_redact::Redactor;
 use lathe_tools::{DocumentReply, DocumentRequest, Documents};
@@ -104,7 +104,9 @@ impl Shelf {
         description: String,
     ) -> Result<Document, ShelfError> {
         match &self.kind {
-            ShelfKind::Own(store) => on(store, move |store| store.create(&title, &content, &description)).await,
+            ShelfKind::Own(store) => {
+                on(store, move |store| store.create(&title, &content, &description)).await
+            }
             ShelfKind::Service(service) => {
                 service.create(&title, &content, &description).await.map_err(|error| self.told(&error))
             }
@@ -125,7 +127,9 @@ impl Shelf {
         title: Option<String>,
     ) -> Result<(Document, bool), ShelfError> {
         match &self.kind {
-            ShelfKind::Own(store) => on(store, move |store| store.edit(&id, &content, title.as_deref())).await,
+            ShelfKind::Own(store) => {
+                on(store, move |store| store.edit(&id, &content, title.as_deref())).await
+            }
             ShelfKind::Service(service) => {
                 service.edit(&id, &content, title.as_deref()).await.map_err(|error| self.told(&error))
             }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
 use lathe_blobs::Blobs;
-use lathe_workspace::{is_dangling, dangling_link_error};
+use lathe_workspace::{dangling_link_error, is_dangling};
 
 use crate::error::HostError;
 

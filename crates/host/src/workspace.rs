@@ -13,7 +13,8 @@ use crate::home::Home;
 impl Home {
     /// The workspace of a folder of this machine, whose path has no links. Lathe's own folder is closed in it.
     pub fn workspace(&self, root: &Path) -> Workspace {
-        let files = LocalFiles::confined(root.to_owned(), self.path()).with_config_paths(lathe_git::configured_paths);
+        let files =
+            LocalFiles::confined(root.to_owned(), self.path()).with_config_paths(lathe_git::configured_paths);
         Workspace::on_this_machine(files, Arc::new(LocalProcesses))
     }
 

@@ -12,7 +12,7 @@ use crate::Holder;
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     #[error(
-        "{id:?} cannot be the id of a session: 1 to 64 letters, digits, '.', '_' or '-' are needed, the first no '.'"
+        "{id:?} cannot be the id of a session: 1 to 64 letters, digits, '.', '_' or '-' are needed, and the first must not be '.'"
     )]
     BadId { id: String },
 
@@ -42,7 +42,7 @@ pub enum JournalError {
     NewerFormat { path: PathBuf, found: i64, known: i64 },
 
     #[error(
-        "no space left for {}: the disk, the quota or the largest size of a file (`ulimit -f`) is used up; what was acknowledged is safe, free some space and go on",
+        "no space left for {}: the disk, the quota or the largest size of a file (`ulimit -f`) is used up; acknowledged events are safe; free some space and continue",
         .path.display()
     )]
     NoSpace { path: PathBuf },
@@ -58,7 +58,7 @@ pub enum JournalError {
 
     /// The event is there, but the blob with its body is missing.
     #[error(
-        "the body of event {seq} is lost: blob {digest} is missing; bring the blobs folder back from a copy"
+        "the body of event {seq} is lost: blob {digest} is missing; restore the blobs folder from a copy"
     )]
     LostBody { seq: Seq, digest: Digest },
 
@@ -132,7 +132,7 @@ impl JournalError {
             (ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked, _) => Self::Busy { path: owned },
             // The log could neither be made (which SQLite tries first) nor found.
             (ErrorCode::CannotOpen, Some(os)) if os.kind() == io::ErrorKind::NotFound && path.exists() => {
-                Self::Denied { path: owned, why: "the files beside it cannot be made".to_owned() }
+                Self::Denied { path: owned, why: "the files next to it cannot be made".to_owned() }
             }
             (ErrorCode::CannotOpen | ErrorCode::SystemIoFailure, Some(os)) => Self::from_io(doing, path, os),
             _ => Self::Io { doing, path: owned, source: source.into() },

@@ -56,7 +56,7 @@ impl SessionPaths {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 Err(JournalError::NoSuchSession { id: self.id.clone(), sessions: self.sessions.clone() })
             }
-            Err(error) => Err(JournalError::from_io("look at", &self.db, error)),
+            Err(error) => Err(JournalError::from_io("inspect", &self.db, error)),
         }
     }
 }

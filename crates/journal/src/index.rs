@@ -14,9 +14,9 @@ use lathe_blobs::Blobs;
 use lathe_protocol::{Forked, SessionId, SessionState, SessionSummary, StepNo, Timestamp};
 use rusqlite::{Connection, OpenFlags, Row, params};
 
+use crate::checksums::of_state;
 use crate::files::{make_folder, remove_database, session_ids};
 use crate::store::{connect, failure, unsigned};
-use crate::checksums::of_state;
 use crate::{JournalError, SessionReader, summarise};
 
 /// Format 2 added checksums: a flipped bit in a folder's name would lead `undo` to another session. Format 3 added

@@ -4,15 +4,17 @@ use std::path::Path;
 use std::time::Duration;
 
 use lathe_blobs::Blobs;
-use lathe_protocol::{CallFinished, Dangling, Draft, Event, EventPlace, Seq, SessionId, Timestamp, interrupted_result};
+use lathe_protocol::{
+    CallFinished, Dangling, Draft, Event, EventPlace, Seq, SessionId, Timestamp, interrupted_result,
+};
 use rusqlite::params;
 
+use crate::checksums::of_state;
 use crate::files::{SessionPaths, make_folder};
 use crate::format::Seal;
 use crate::lock::Lock;
 use crate::mark::Mark;
 use crate::store::{Store, signed, unsigned};
-use crate::checksums::of_state;
 use crate::{JournalError, SessionReader, Syncer};
 
 /// The number of kept snapshots: the newest, and the previous one in case the program cannot read the newest.

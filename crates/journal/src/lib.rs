@@ -22,6 +22,7 @@
 //! A trap for every change to this crate: POSIX drops all locks of a process on a file when it closes *any*
 //! descriptor of it. So only SQLite itself opens the `.db` and the `-shm` file.
 
+mod checksums;
 mod dangling;
 mod error;
 mod files;
@@ -34,7 +35,6 @@ mod mark;
 mod reader;
 mod store;
 mod summary;
-mod checksums;
 mod syncer;
 
 pub use error::JournalError;

@@ -52,7 +52,7 @@ impl SessionReader {
         let read = std::fs::File::open(&files.db).and_then(|mut file| file.read_exact(&mut header));
         read.map_err(|error| match error.kind() {
             std::io::ErrorKind::UnexpectedEof => damaged(&files, "it has no header"),
-            _ => JournalError::from_io("look at", &files.db, error),
+            _ => JournalError::from_io("inspect", &files.db, error),
         })?;
         let reader = Self::of(&files, blobs)?;
         if least_length(&header) > length {

@@ -8,18 +8,18 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lathe_blobs::Blobs;
-use lathe_protocol::{AgentId, CallId, Dangling, Digest, Event, Fact, EventPlace, RunNo, Seq, StepNo};
+use lathe_protocol::{AgentId, CallId, Dangling, Digest, Event, EventPlace, Fact, RunNo, Seq, StepNo};
 use nix::unistd::{AccessFlags, access};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Row, ToSql, params};
 
 use crate::JournalError;
+use crate::checksums::Cells;
 use crate::dangling::dangling;
 use crate::files::{SessionPaths, remove_database, sync_folder};
 use crate::format::{self, FORMAT, Seal, WITHOUT_SUMS};
 use crate::live::cut_to_live_branch;
 use crate::mark;
-use crate::checksums::Cells;
 
 /// A body longer than this is stored as a blob.
 const INLINE_MAX: usize = 64 * 1024;
@@ -107,7 +107,7 @@ impl Store {
             return Err(JournalError::Denied { path: store.path, why: "it can only be read".to_owned() });
         }
         if store.seal.is_none() {
-            format::upgrade(&mut store.connection).map_err(|error| store.fail("lift", error))?;
+            format::upgrade(&mut store.connection).map_err(|error| store.fail("upgrade", error))?;
             store.seal = store.read_seal()?;
         }
         Ok(store)
@@ -254,15 +254,19 @@ impl Store {
 
     fn each_after(&self, cursor: Seq, limit: i64, take: &mut dyn FnMut(Event)) -> Result<(), JournalError> {
         let (mut before, mut gap) = (cursor, None);
-        self.each_where("WHERE seq > ?1 ORDER BY seq LIMIT ?2", params![signed(cursor), limit], &mut |event| {
-            if event.seq != before.next() {
-                gap.get_or_insert(before.next());
-            }
-            before = event.seq;
-            if gap.is_none() {
-                take(event);
-            }
-        })?;
+        self.each_where(
+            "WHERE seq > ?1 ORDER BY seq LIMIT ?2",
+            params![signed(cursor), limit],
+            &mut |event| {
+                if event.seq != before.next() {
+                    gap.get_or_insert(before.next());
+                }
+                before = event.seq;
+                if gap.is_none() {
+                    take(event);
+                }
+            },
+        )?;
         gap.map_or(Ok(()), |missing| Err(self.damaged(&format!("event {missing} is not in it any more"))))
     }
 

@@ -56,7 +56,7 @@ impl Syncer {
         let size = match fs::metadata(&self.files.wal) {
             Ok(wal) => wal.len(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
-            Err(error) => return Err(JournalError::from_io("look at", &self.files.wal, error)),
+            Err(error) => return Err(JournalError::from_io("inspect", &self.files.wal, error)),
         };
         if size <= LARGE {
             return Ok(false);

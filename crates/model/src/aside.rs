@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::form::{Form, Params};
-use crate::request::{ModelAnswer, Delta, Head, ModelClient, ModelError, Purpose, WireRequest};
+use crate::request::{Delta, Head, ModelAnswer, ModelClient, ModelError, Purpose, WireRequest};
 use crate::rope::Rope;
 use crate::variables::Variables;
 

@@ -4,7 +4,7 @@ use lathe_protocol::{Block, CallId, StopReason, TextBlock, Usage};
 
 use crate::form::Wire;
 use crate::frames::{Frame, Framing};
-use crate::request::{ModelAnswer, Delta};
+use crate::request::{Delta, ModelAnswer};
 use crate::{chat, gemini, messages, ollama, responses};
 
 /// Tells whether more frames are to come.

@@ -14,14 +14,14 @@ use reqwest::header::HeaderValue;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::assembly::{Assembly, StreamFailure, Flow, assembly, framing};
+use crate::assembly::{Assembly, Flow, StreamFailure, assembly, framing};
 use crate::body::ChainedBody;
-use crate::failure::{self, Failure, ErrorContext, error_chain};
+use crate::failure::{self, ErrorContext, Failure, error_chain};
 use crate::form::{Form, ToolForm, Wire};
 use crate::frames::Framer;
 use crate::options::{Auth, ClientOptions, Outage};
 use crate::reach::restrict;
-use crate::request::{ModelAnswer, Delta, ModelClient, ModelError, WireRequest};
+use crate::request::{Delta, ModelAnswer, ModelClient, ModelError, WireRequest};
 use crate::retry::{Backoff, jittered};
 use crate::shim;
 

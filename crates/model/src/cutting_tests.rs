@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::assembly::{Flow, assembly, framing};
 use crate::form::Wire;
 use crate::frames::Framer;
-use crate::request::{ModelAnswer, Delta};
+use crate::request::{Delta, ModelAnswer};
 
 const WIRES: [(Wire, Fake); 5] = [
     (Wire::Chat, Fake::Chat),

@@ -50,7 +50,12 @@ pub(crate) fn head(form: &Form, head: &Head) -> Bytes {
 }
 
 /// The piece of a message. None if no part of it may be sent.
-pub(crate) fn piece(form: &Form, message: &Message, pictures: &[Picture], before: LastSpeaker) -> Option<Bytes> {
+pub(crate) fn piece(
+    form: &Form,
+    message: &Message,
+    pictures: &[Picture],
+    before: LastSpeaker,
+) -> Option<Bytes> {
     let described;
     let message = match form.params.tools {
         ToolForm::Native => message,

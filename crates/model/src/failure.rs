@@ -84,7 +84,7 @@ pub(crate) fn in_stream(place: &ErrorContext<'_>, error: &Value) -> Failure {
 
 fn too_long(text: &str) -> String {
     format!(
-        "the conversation is too long for this model. Give the task anew, or go on with a model of a larger context. {text}"
+        "the conversation is too long for this model. Start the task again, or continue with a model with a larger context. {text}"
     )
 }
 

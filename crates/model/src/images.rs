@@ -255,7 +255,12 @@ mod tests {
         }
     }
 
-    fn describe(form: &Form, media_type: &str, store: &dyn ImageStore, sent: &mut Pictures) -> (usize, String) {
+    fn describe(
+        form: &Form,
+        media_type: &str,
+        store: &dyn ImageStore,
+        sent: &mut Pictures,
+    ) -> (usize, String) {
         let image = Image { media_type: media_type.into(), blob: Digest::of(b"x"), name: "a.png".into() };
         let message = Message::User(UserMessage { text: "look".into(), images: vec![image] });
         let shown = prepare(form, &message, store, sent).unwrap();

@@ -8,9 +8,9 @@ mod assembly;
 mod body;
 mod cassette;
 mod chat;
+mod client;
 #[cfg(test)]
 mod cutting_tests;
-mod client;
 mod encode;
 mod failure;
 mod form;
@@ -34,7 +34,7 @@ mod schema;
 mod shim;
 mod variables;
 
-pub use aside::{Aside, AsideQuestion, AsideAnswer};
+pub use aside::{Aside, AsideAnswer, AsideQuestion};
 pub use cassette::{Cassette, CassetteError};
 pub use client::HttpClient;
 pub use form::{Delivery, Form, Params, Quirks, ToolForm, Wire};
@@ -44,6 +44,6 @@ pub use part::Part;
 pub use reach::address_refusal;
 pub use record::{RecordingClient, cassette_header, cassette_line};
 pub use replay::ReplayClient;
-pub use request::{ModelAnswer, Delta, Head, ModelClient, ModelError, Purpose, WireRequest};
+pub use request::{Delta, Head, ModelAnswer, ModelClient, ModelError, Purpose, WireRequest};
 pub use rope::Rope;
 pub use variables::Variables;

@@ -101,10 +101,10 @@ impl ClientOptions {
     /// The reason why a request could never work, reported before anything is sent.
     pub fn check(&self) -> Result<(), String> {
         let url = reqwest::Url::parse(&self.base_url)
-            .map_err(|error| format!("`{}` is no address: {error}", plain_address(&self.base_url)))?;
+            .map_err(|error| format!("`{}` is not an address: {error}", plain_address(&self.base_url)))?;
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
             return Err(format!(
-                "`{}` is no address of a server: it must begin with http:// or https://",
+                "`{}` is not the address of a server: it must begin with http:// or https://",
                 plain_address(&self.base_url)
             ));
         }

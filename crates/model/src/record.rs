@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cassette::{CassetteError, FORMAT, Header, RecordedAnswer};
 use crate::form::Form;
-use crate::request::{ModelAnswer, Delta, ModelClient, ModelError, Purpose, WireRequest};
+use crate::request::{Delta, ModelAnswer, ModelClient, ModelError, Purpose, WireRequest};
 use crate::rope::Neutral;
 use crate::variables::Variables;
 

@@ -6,13 +6,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lathe_protocol::{Block, BoxFuture, Message, ReplayPace, ReplayDrifted, StopReason, ReplayStrictness, calls_of};
+use lathe_protocol::{
+    Block, BoxFuture, Message, ReplayDrifted, ReplayPace, ReplayStrictness, StopReason, calls_of,
+};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::cassette::{Cassette, CassetteEntry, RecordedAnswer};
 use crate::form::{Form, Wire};
-use crate::request::{ModelAnswer, Delta, ModelClient, ModelError, WireRequest};
+use crate::request::{Delta, ModelAnswer, ModelClient, ModelError, WireRequest};
 use crate::rope::neutral_json;
 use crate::variables::Variables;
 
@@ -24,7 +26,12 @@ pub struct ReplayClient {
 }
 
 impl ReplayClient {
-    pub fn new(cassette: Cassette, variables: Arc<Variables>, pace: ReplayPace, strictness: ReplayStrictness) -> Self {
+    pub fn new(
+        cassette: Cassette,
+        variables: Arc<Variables>,
+        pace: ReplayPace,
+        strictness: ReplayStrictness,
+    ) -> Self {
         Self { cassette, variables, pace, strictness }
     }
 
@@ -59,7 +66,11 @@ impl ReplayClient {
         Ok(ModelAnswer { blocks: recorded.blocks, stop, usage: recorded.usage, model: recorded.model, drift })
     }
 
-    fn compare(&self, entry: &CassetteEntry, request: &WireRequest) -> Result<Option<ReplayDrifted>, ModelError> {
+    fn compare(
+        &self,
+        entry: &CassetteEntry,
+        request: &WireRequest,
+    ) -> Result<Option<ReplayDrifted>, ModelError> {
         let Some(asked) = &entry.asked else {
             return Ok(self.digest_drift(entry, request));
         };

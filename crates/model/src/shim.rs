@@ -9,7 +9,7 @@ use lathe_protocol::{
 use serde::Deserialize;
 
 use crate::assembly::Ids;
-use crate::request::{ModelAnswer, Head};
+use crate::request::{Head, ModelAnswer};
 
 const FENCE: &str = "```tool_call";
 

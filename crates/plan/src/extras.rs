@@ -68,7 +68,8 @@ impl Settled {
     fn is_projects_field(&self, domain: &str) -> bool {
         let keys = [format!("field.{domain}."), format!("field.{domain:?}.")];
         self.config.origins.iter().any(|(key, origin)| {
-            matches!(origin.source, ValueSource::Project(_)) && keys.iter().any(|table| key.starts_with(table))
+            matches!(origin.source, ValueSource::Project(_))
+                && keys.iter().any(|table| key.starts_with(table))
         })
     }
 

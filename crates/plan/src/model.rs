@@ -6,7 +6,7 @@ use std::time::Duration;
 use lathe_config::{ModelSection, OnOutage, Settings};
 use lathe_host::{AddressFrom, LakeviewPlan, ModelRequest, ModelSource, ReviewPlan};
 use lathe_model::{Outage, Params, Patience};
-use lathe_protocol::{ReplayPace, ReviewRule, ReplayStrictness};
+use lathe_protocol::{ReplayPace, ReplayStrictness, ReviewRule};
 
 use crate::settle::Settled;
 

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use lathe_config::{
-    Config, ConfigErrors, Flag, Inputs, NamedFile, Origin, ConfigPart, Problem, ProjectFiles, Secret, ValueSource,
-    TrustedTrae, load,
+    Config, ConfigErrors, ConfigPart, Flag, Inputs, NamedFile, Origin, Problem, ProjectFiles, Secret,
+    TrustedTrae, ValueSource, load,
 };
 use lathe_host::{Host, HostError, ProjectLook, provider_names, unread_ignore_file};
 use lathe_protocol::{Limits, ToolChoice, Toolset, list_warnings};
@@ -137,7 +137,10 @@ pub fn unread_rules(host: &Host) -> Option<String> {
     let names: Vec<String> = unread.iter().map(|path| path.display().to_string()).collect();
     let are = if names.len() == 1 { "is" } else { "are" };
     (!names.is_empty()).then(|| {
-        format!("{} {are} not read: the name of a file of rules ends in .toml", list_warnings(names).join(", "))
+        format!(
+            "{} {are} not read: the name of a file of rules ends in .toml",
+            list_warnings(names).join(", ")
+        )
     })
 }
 

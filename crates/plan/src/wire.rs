@@ -66,7 +66,12 @@ pub struct Configured {
 }
 
 impl Configured {
-    fn settled(&self, folder: &Path, file: Option<&ConfigText>, given: &GivenOptions) -> Result<Settled, String> {
+    fn settled(
+        &self,
+        folder: &Path,
+        file: Option<&ConfigText>,
+        given: &GivenOptions,
+    ) -> Result<Settled, String> {
         let file = file.map(|file| NamedFile::Read { path: &file.path, text: &file.text });
         settle(&self.host, ConfigPlace { folder, file }, given, &Absent).map_err(|error| error.to_string())
     }
@@ -107,7 +112,12 @@ impl Configured {
             wish.config_file.as_ref().is_some_and(|file| match source {
                 Some(ValueSource::Trae(_)) => true,
                 Some(ValueSource::User(path)) => file.path == *path,
-                Some(ValueSource::Default | ValueSource::Project(_) | ValueSource::Environment(_) | ValueSource::Flag(_))
+                Some(
+                    ValueSource::Default
+                    | ValueSource::Project(_)
+                    | ValueSource::Environment(_)
+                    | ValueSource::Flag(_),
+                )
                 | None => false,
             })
         };

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use lathe_bash::{SimpleCommand, Piece, RedirectKind, Word};
+use lathe_bash::{Piece, RedirectKind, SimpleCommand, Word};
 
 use crate::gate::Gate;
 

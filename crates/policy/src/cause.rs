@@ -50,8 +50,9 @@ fn of_path(rule: &Rule, subject: Subject<'_>, setting: Setting<'_>) -> Option<St
         })
     };
     let meets = |wanted: &PathPatterns, touch: &Touch| touch.meets(wanted, setting.gate);
-    let surely =
-        |wanted: &PathPatterns, touch: &Touch| touch.sure && touch.target != TouchTarget::Unknown && meets(wanted, touch);
+    let surely = |wanted: &PathPatterns, touch: &Touch| {
+        touch.sure && touch.target != TouchTarget::Unknown && meets(wanted, touch)
+    };
     let by_name = met(&named);
     let is_named = by_name.is_some();
     let (pattern, touch) = by_name.or_else(|| met(&surely)).or_else(|| met(&meets))?;

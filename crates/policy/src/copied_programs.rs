@@ -5,11 +5,11 @@
 //! program that it could mean. It does not matter which program reads the word, unless that one only prints names or
 //! sums.
 
-use lathe_bash::{SimpleCommand, Redirect, RedirectKind, Script};
+use lathe_bash::{Redirect, RedirectKind, Script, SimpleCommand};
 
-use crate::possible_commands::{PossibleCommands, COPY, base, in_programs};
 use crate::patterns::glob;
 use crate::places::{UNKNOWN, Values};
+use crate::possible_commands::{COPY, PossibleCommands, base, in_programs};
 use crate::program_names::ProgramNames;
 use crate::sets::simplified;
 
@@ -61,7 +61,12 @@ const TELLS: [&str; 43] = [
 ];
 
 /// Adds the denied programs that each command of a line copies.
-pub(crate) fn add_copied(names: &ProgramNames<'_>, script: &Script, values: &Values<'_>, behind: &mut [PossibleCommands]) {
+pub(crate) fn add_copied(
+    names: &ProgramNames<'_>,
+    script: &Script,
+    values: &Values<'_>,
+    behind: &mut [PossibleCommands],
+) {
     if behind.is_empty() || names.denied().is_empty() || !script.commands.iter().any(writes) {
         return;
     }

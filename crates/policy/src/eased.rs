@@ -2,14 +2,14 @@
 //! workspace, and `xargs` and `find -exec` in front of commands of the agent and of readers that are given names (see
 //! [`crate::handed_names`]). Judged for no folder, they ask (R4, R5).
 
-use lathe_bash::{SimpleCommand, FloorRule, Script, Word};
+use lathe_bash::{FloorRule, Script, SimpleCommand, Word};
 use lathe_protocol::{Decision, Effects, Verdict};
 
-use crate::handed_names::{HandedNames, is_own_run};
 use crate::gate::{Gate, decision};
+use crate::handed_names::{HandedNames, is_own_run};
+use crate::name_sources;
 use crate::reading::Region;
 use crate::rules::Rulebook;
-use crate::name_sources;
 use crate::touch::{Touch, TouchTarget};
 
 /// A command without the question that its kind brings.
@@ -38,7 +38,9 @@ pub(crate) fn eased(
         "xargs" if runs_our_own(rules, script, index, command) => {
             (FloorRule::Wrapper, "what it runs is decided when it runs")
         }
-        "xargs" if fed.name_sign(index).is_some() => (FloorRule::Wrapper, "what it runs is decided by itself"),
+        "xargs" if fed.name_sign(index).is_some() => {
+            (FloorRule::Wrapper, "what it runs is decided by itself")
+        }
         "jobs" if only_lists_jobs(command) => {
             (FloorRule::State, "it only looks at what runs in the background")
         }
@@ -111,7 +113,11 @@ fn only_lists_jobs(command: &SimpleCommand) -> bool {
 /// known, the script lists the command once more with them.
 fn runs_our_own(rules: &Rulebook, script: &Script, index: usize, command: &SimpleCommand) -> bool {
     let mut behind = script.commands.iter().filter(|other| other.wrapper == Some(index)).peekable();
-    let Some(run) = name_sources::run_by_xargs(command).filter(|_| behind.peek().is_some()) else { return false };
+    let Some(run) = name_sources::run_by_xargs(command).filter(|_| behind.peek().is_some()) else {
+        return false;
+    };
     is_own_run(rules, &run)
-        && behind.all(|other| rules.is_own_command(other) && other.program() == run.words.first().map(String::as_str))
+        && behind.all(|other| {
+            rules.is_own_command(other) && other.program() == run.words.first().map(String::as_str)
+        })
 }

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use lathe_protocol::{Actor, Mode};
 
-use crate::possible_commands::PossibleCommands;
 use crate::error::PolicyError;
 use crate::names::{self, KnownNames, ToolNameKind, tool_names};
 use crate::patterns::{PatternCache, glob};
 use crate::places::{Spent, Values};
+use crate::possible_commands::PossibleCommands;
 use crate::regexes;
 use crate::rules::{GateCommand, Rule, Setting, Subject};
 use crate::touch::Touch;

@@ -1,6 +1,39 @@
 //! Things that programs read because of their options: files through links beneath a folder, files that an option
 //! names, and the environment of processes.
 
+use crate::file_words::git_text_words;
+use crate::guard::operands;
+use crate::places::UNKNOWN;
+use crate::reach::TouchFinder;
+use crate::reading::Depth;
+use crate::touch::Touch;
+
+impl TouchFinder<'_> {
+    /// Adds files that options name, and those that such a file names.
+    pub(crate) fn named_by_options(&self, name: &str, words: &[&str], touches: &mut Vec<Touch>) {
+        if reads_list(name, words) {
+            touches.push(Touch::unknown("the files that a list names", true));
+        }
+        for (file, lists) in option_files(name, words) {
+            if file != "-" {
+                self.add(touches, file, Depth::One, true);
+            }
+            if lists {
+                touches.push(Touch::unknown("the files that a list names", true));
+            }
+        }
+        // Any operand of `git diff` may be a file, even one outside of the repository.
+        let given = operands(words);
+        if name == "git" && given.first() == Some(&"diff") {
+            let depth = if words.contains(&"--no-index") { Depth::All } else { Depth::One };
+            let spoken: Vec<&str> =
+                git_text_words(words).iter().filter_map(|at| words.get(*at)).copied().collect();
+            let files = given.iter().skip(1).filter(|word| !word.contains(UNKNOWN) && !spoken.contains(word));
+            files.for_each(|file| self.add(touches, file, depth, true));
+        }
+    }
+}
+
 /// Tells whether a program that goes through a folder reads what the links in it lead to.
 pub(crate) fn follows_links(name: &str, words: &[&str]) -> bool {
     let has = |letters: &[char]| {
@@ -275,6 +308,6 @@ pub(crate) fn shows_environment(words: &[&str]) -> bool {
         word.contains("environ")
             || (letters && !value && word.contains('e'))
             || (word.starts_with('-') && !word.starts_with("--") && word.contains('E'))
-            || word.contains(crate::places::UNKNOWN) && !value
+            || word.contains(UNKNOWN) && !value
     })
 }

@@ -1,6 +1,6 @@
 //! Reads a rule file, and checks that every rule does what its examples say.
 
-use lathe_protocol::{Actor, ToolKind, Mode, Verdict};
+use lathe_protocol::{Actor, Mode, ToolKind, Verdict};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 

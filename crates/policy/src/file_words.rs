@@ -3,7 +3,7 @@
 use crate::git::is_about_object;
 use crate::git_option::{may_be_option, without_values};
 use crate::git_paths::exclusions;
-use crate::guard::{find_parts, operands, is_recursive};
+use crate::guard::{find_parts, is_recursive, operands};
 use crate::harm::option_values;
 use crate::pattern;
 use crate::reading::Depth;

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use lathe_bash::{SimpleCommand, Script, Word};
+use lathe_bash::{Script, SimpleCommand, Word};
 use lathe_protocol::Effects;
 
 use crate::gate::{Gate, normal};
@@ -56,7 +56,9 @@ pub(crate) fn certain_folders(gate: &Gate, line: &str, script: &Script) -> Optio
         }
         commands.extend(part.commands);
     }
-    let same = |(one, other): (&SimpleCommand, &SimpleCommand)| one.words == other.words && !one.broken && !other.broken;
+    let same = |(one, other): (&SimpleCommand, &SimpleCommand)| {
+        one.words == other.words && !one.broken && !other.broken
+    };
     let whole = commands.len() == script.commands.len();
     (whole && commands.iter().zip(&script.commands).all(same)).then_some(folders)
 }

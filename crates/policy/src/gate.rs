@@ -264,7 +264,9 @@ mod tests {
         let effects = Effects::writing("/w/a");
         let allowed = gate().decide(Actor::Model, Mode::FullAuto, &effects);
         let denied = gate().decide(Actor::Model, Mode::Plan, &effects);
-        assert!(gate().permit(&allowed, &effects).is_some_and(|permit| *permit.approved_effects() == effects));
+        assert!(
+            gate().permit(&allowed, &effects).is_some_and(|permit| *permit.approved_effects() == effects)
+        );
         assert!(gate().permit(&denied, &effects).is_none());
     }
 

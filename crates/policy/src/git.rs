@@ -102,7 +102,9 @@ pub(crate) fn files_read<'w>(words: &[&'w str]) -> Option<GitFiles<'w>> {
                 let loud = letters.chars().find(|letter| !QUIET_LETTERS.contains(*letter));
                 loud.is_none_or(|letter| QUIET_VALUED.contains(letter))
             }
-            Some(_) => !may_be_option(word, &BY_CONTENT) && NO_CONTENT.iter().any(|option| fits(option, word)),
+            Some(_) => {
+                !may_be_option(word, &BY_CONTENT) && NO_CONTENT.iter().any(|option| fits(option, word))
+            }
             None => true,
         };
         given.iter().all(quiet)

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use lathe_bash::{SimpleCommand, FloorRule, Word};
+use lathe_bash::{FloorRule, SimpleCommand, Word};
 use lathe_protocol::{Decision, Verdict};
 
 use crate::Depth;

@@ -78,7 +78,10 @@ mod tests {
         ] {
             assert_eq!(may_be_option(word, &[option]), expected, "{word} {option}");
         }
-        assert!(is_long_option("--batch-check=%(rest)", "--batch-check") && !is_long_option("--batch", "--batch-check"));
+        assert!(
+            is_long_option("--batch-check=%(rest)", "--batch-check")
+                && !is_long_option("--batch", "--batch-check")
+        );
     }
 
     #[test]

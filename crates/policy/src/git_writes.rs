@@ -1,7 +1,7 @@
 //! Files of the work tree that git writes or deletes without a word that names each of them: `git stash`, `git
 //! restore .`.
 
-use crate::git::{Extent, GitFiles, is_subcommand, is_last_mark, split_subcommand};
+use crate::git::{Extent, GitFiles, is_last_mark, is_subcommand, split_subcommand};
 use crate::git_option::{is_long_option, may_be_option, operands, without_values};
 
 /// Subcommands whose words name commits, patches or steps, and which may write every file that git tracks.
@@ -93,7 +93,9 @@ fn stages_only(given: &[&str]) -> bool {
     let letter = |word: &&str, wanted: char| has_letter(word, wanted, "s");
     let staged = given.iter().any(|word| letter(word, 'S') || is_long_option(word, "--staged"));
     let files = given.iter().any(|word| {
-        letter(word, 'W') || may_be_option(word, &["--worktree", "--patch", "--no-staged"]) || letter(word, 'p')
+        letter(word, 'W')
+            || may_be_option(word, &["--worktree", "--patch", "--no-staged"])
+            || letter(word, 'p')
     });
     staged && !files
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use lathe_bash::{SimpleCommand, Piece, RedirectKind, Script, Word};
+use lathe_bash::{Piece, RedirectKind, Script, SimpleCommand, Word};
 use lathe_protocol::{Decision, Verdict};
 
 use crate::dot_patterns::meanings;
@@ -12,7 +12,7 @@ use crate::git_option::may_be_option;
 use crate::losses::{fits as may_mean, text_of, worktrees};
 use crate::patterns::glob;
 use crate::places::{
-    HERE, OVERFLOW, VitalPlace, UNKNOWN, Values, is_all, is_block_device, overflows, parts, vital_place,
+    HERE, OVERFLOW, UNKNOWN, Values, VitalPlace, is_all, is_block_device, overflows, parts, vital_place,
 };
 use crate::sets::simplified;
 
@@ -94,9 +94,12 @@ fn each_folder(
             continue;
         }
         told(folders.len());
-        let targets: Vec<String> = command.words.iter().skip(1).flat_map(|word| values.spellings(word)).collect();
+        let targets: Vec<String> =
+            command.words.iter().skip(1).flat_map(|word| values.spellings(word)).collect();
         if targets.is_empty() && command.program_name() == Some("cd") {
-            folders.extend(values.spellings(&Word { pieces: Piece::Tilde(String::new()).into(), splits: false }));
+            folders.extend(
+                values.spellings(&Word { pieces: Piece::Tilde(String::new()).into(), splits: false }),
+            );
         }
         // The line does not say where the shell was before, nor what a loop reads.
         let is_back = |target: &String| crate::reach::is_back(target);
@@ -119,8 +122,9 @@ fn each_folder(
 /// Tells whether a word holds a variable that the line reads from somewhere.
 fn is_read(word: &Word, script: &Script) -> bool {
     let names = |name: &str| {
-        let reads =
-            |command: &&SimpleCommand| matches!(command.program_name(), Some("read" | "mapfile" | "readarray"));
+        let reads = |command: &&SimpleCommand| {
+            matches!(command.program_name(), Some("read" | "mapfile" | "readarray"))
+        };
         let mut words = script.commands.iter().filter(reads).flat_map(|command| command.words.iter().skip(1));
         words.any(|word| word.literal() == Some(name))
     };
@@ -262,7 +266,11 @@ pub(crate) fn command_denial(
     spellings.each().iter().find_map(|spelled| {
         let operands = operands(&spelled.words);
         destroys(spelled.name, &spelled.words, &operands, from)
-            .or_else(|| crate::harm::write_targets(spelled).iter().find_map(|target| written_denial(gate, target, from)))
+            .or_else(|| {
+                crate::harm::write_targets(spelled)
+                    .iter()
+                    .find_map(|target| written_denial(gate, target, from))
+            })
             .or_else(|| gate?.guard_losses(spelled, from))
             .or_else(|| crate::removes::denied(gate, spelled, values, from))
     })
@@ -316,12 +324,15 @@ fn destroys(name: &str, words: &[&str], operands: &[&str], from: &[String]) -> O
         },
         "find" => find(words, from),
         "chmod" | "chown" | "chgrp" | "setfacl" if is_recursive(words) => {
-            let lost = |place: &VitalPlace| *place == VitalPlace::Root || (name == "chmod" && *place == VitalPlace::Home);
+            let lost = |place: &VitalPlace| {
+                *place == VitalPlace::Root || (name == "chmod" && *place == VitalPlace::Home)
+            };
             places().find(lost)?;
             deny("guard.destroy", "it changes who may use the system or a home folder")
         }
         "mv" => {
-            let lost = moved(words, operands).into_iter().filter_map(|operand| vital_place(operand, from)).next();
+            let lost =
+                moved(words, operands).into_iter().filter_map(|operand| vital_place(operand, from)).next();
             match lost {
                 Some(VitalPlace::Git) => deny("guard.git", "it moves the history in .git away"),
                 Some(_) => deny("guard.destroy", "it moves the system or a home folder away"),
@@ -408,8 +419,14 @@ fn git_clean_denial(
             folders.push(there.clone());
         }
         let lost = |folder: &String| {
-            let whole = matches!(vital_place(folder, from), Some(VitalPlace::Root | VitalPlace::System | VitalPlace::Home));
-            whole || gate.is_some_and(|gate| gate.resolve(folder, from).iter().any(|path| gate.holds_home_or_workspace(path)))
+            let whole = matches!(
+                vital_place(folder, from),
+                Some(VitalPlace::Root | VitalPlace::System | VitalPlace::Home)
+            );
+            whole
+                || gate.is_some_and(|gate| {
+                    gate.resolve(folder, from).iter().any(|path| gate.holds_home_or_workspace(path))
+                })
         };
         if folders.iter().any(lost) {
             return deny("guard.destroy", "it deletes files of the system or a home folder");
@@ -519,7 +536,8 @@ fn find(words: &[&str], from: &[String]) -> Option<Decision> {
     if found.deletes && crate::harm::seeks_git(words) {
         return deny("guard.git", "it deletes the history in .git");
     }
-    let mut places: Vec<VitalPlace> = found.starts.iter().filter_map(|start| vital_place(start, from)).collect();
+    let mut places: Vec<VitalPlace> =
+        found.starts.iter().filter_map(|start| vital_place(start, from)).collect();
     if found.starts.is_empty() {
         places.extend(from.iter().filter_map(|from| vital_place(".", std::slice::from_ref(from))));
     }

@@ -6,7 +6,7 @@
 
 use std::cell::OnceCell;
 
-use lathe_bash::{SimpleCommand, Piece, Script, Word, normal_words};
+use lathe_bash::{Piece, Script, SimpleCommand, Word, normal_words};
 use lathe_protocol::{Decision, Effects};
 
 use crate::gate::Gate;
@@ -336,8 +336,12 @@ fn runs_in_text(writer: &Writer<'_>) -> Option<Decision> {
         let behind = text.split_once('=').map(|(_, line)| line);
         [Some(text.as_str()), behind].into_iter().flatten().find_map(|line| {
             let script = lathe_bash::read(line);
-            let values =
-                Values { assigned: &script.values, may_be_empty: false, line: None, spent: writer.values.spent };
+            let values = Values {
+                assigned: &script.values,
+                may_be_empty: false,
+                line: None,
+                spent: writer.values.spent,
+            };
             let denied = script.commands.iter().find_map(|command| {
                 crate::guard::command_denial(Some(writer.gate), command, &values, writer.everywhere)
             });

@@ -8,15 +8,15 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use lathe_bash::{SimpleCommand, Piece, Script, Word};
+use lathe_bash::{Piece, Script, SimpleCommand, Word};
 use lathe_protocol::ToolKind;
 
 use crate::disk::Disk;
 use crate::gate::Gate;
 use crate::guard::Folders;
+use crate::name_sources::{self, NameSource, StartedCommand};
 use crate::places::UNKNOWN;
 use crate::rules::Rulebook;
-use crate::name_sources::{self, StartedCommand, NameSource};
 
 /// Stands for such a name. Code that does not check for it sees something unknown, like any other.
 pub(crate) const NAME: &str = "\u{1}\u{6}";
@@ -95,7 +95,8 @@ impl HandedNames {
                 }
                 Some("find") => {
                     let Some((runs, left)) = name_sources::run_by_find(command) else { continue };
-                    let source = name_sources::found_by(&left).filter(|_| is_plain_find(command, &runs, rules));
+                    let source =
+                        name_sources::found_by(&left).filter(|_| is_plain_find(command, &runs, rules));
                     let source = source.filter(|_| runs.iter().all(judged));
                     (source.filter(|source| holds(source, NameSplit::Never)), Some("{}".to_owned()))
                 }
@@ -107,7 +108,9 @@ impl HandedNames {
             }
         }
         for text in texts {
-            if let Some(source) = name_sources::of_text(text, &own).filter(|source| holds(source, NameSplit::ByShell)) {
+            if let Some(source) =
+                name_sources::of_text(text, &own).filter(|source| holds(source, NameSplit::ByShell))
+            {
                 fed.places.extend(source.places);
                 fed.texts.insert(text.to_owned());
             }

@@ -1,7 +1,7 @@
 //! The files that a command writes, and commands that spoil `.git`, a home folder or the system without a plain
 //! deletion: `truncate`, `sed -i`, `tar --remove-files`.
 
-use crate::guard::{Spelled, operands, is_recursive};
+use crate::guard::{Spelled, is_recursive, operands};
 use crate::patterns::glob;
 use crate::places::is_all;
 use crate::sets::simplified;

@@ -81,7 +81,11 @@ impl KindTable {
             let row = line.split_once(": ").and_then(|(kinds, when)| {
                 let kinds = kinds.split_whitespace().map(kind).collect::<Option<Vec<ToolKind>>>()?;
                 let (when, unless) = when.split_once(" / ").unwrap_or((when, ""));
-                Some(KindRow { kinds, condition: RowCondition::parse(when)?, unless: unless.split_whitespace().collect() })
+                Some(KindRow {
+                    kinds,
+                    condition: RowCondition::parse(when)?,
+                    unless: unless.split_whitespace().collect(),
+                })
             });
             match row {
                 Some(row) => table.rows.push(row),

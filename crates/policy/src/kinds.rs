@@ -4,21 +4,28 @@
 //! the table of programs, and by the commands it runs in turn. A program text in another language could do anything,
 //! so it is of every kind; an unknown program that is given a file or nothing is executed and no more.
 
-use lathe_bash::{SimpleCommand, Redirect, RedirectKind, Word};
+use lathe_bash::{Redirect, RedirectKind, SimpleCommand, Word};
 use lathe_protocol::{Effects, ToolKind};
 
-use crate::possible_commands::{PossibleCommands, base};
 use crate::git_option::may_be_option;
 use crate::guard::{Spelled, Spellings, operands};
-use crate::kind_table::{DELETES, LANGUAGES, MODULES, MOVES, TABLE, RowCondition};
+use crate::kind_table::{DELETES, LANGUAGES, MODULES, MOVES, RowCondition, TABLE};
 use crate::places::{UNKNOWN, Values};
+use crate::possible_commands::{PossibleCommands, base};
 use crate::rules::GateCall;
 use crate::touch::{Touch, TouchTarget};
 use crate::{git, harm, losses, removes, searchers};
 
 /// The kinds that a program text could be of.
-const ANYTHING: [ToolKind; 7] =
-    [ToolKind::Execute, ToolKind::Read, ToolKind::Edit, ToolKind::Delete, ToolKind::Move, ToolKind::Search, ToolKind::Fetch];
+const ANYTHING: [ToolKind; 7] = [
+    ToolKind::Execute,
+    ToolKind::Read,
+    ToolKind::Edit,
+    ToolKind::Delete,
+    ToolKind::Move,
+    ToolKind::Search,
+    ToolKind::Fetch,
+];
 
 /// Subcommands of git that reach other machines.
 const GIT_FETCHES: [&str; 22] = [
@@ -159,13 +166,18 @@ fn kinds_of_words(spelled: &Spelled<'_>, values: &Values<'_>) -> KindSet {
         return kinds;
     }
     let effects = effects_of(name, words);
-    for row in TABLE.rows(name).filter(|row| holds(&row.condition, words) && !is_cancelled(&row.unless, words)) {
+    for row in
+        TABLE.rows(name).filter(|row| holds(&row.condition, words) && !is_cancelled(&row.unless, words))
+    {
         kinds.extend(row.kinds.iter().copied());
     }
-    kinds.extend(searchers::searches(name).then_some([ToolKind::Search, ToolKind::Read]).into_iter().flatten());
+    kinds.extend(
+        searchers::searches(name).then_some([ToolKind::Search, ToolKind::Read]).into_iter().flatten(),
+    );
     kinds.extend((!effects.hosts.is_empty()).then_some(ToolKind::Fetch));
-    let writes =
-        !effects.writes.is_empty() || !harm::write_targets(spelled).is_empty() || !harm::spoiled_paths(spelled).is_empty();
+    let writes = !effects.writes.is_empty()
+        || !harm::write_targets(spelled).is_empty()
+        || !harm::spoiled_paths(spelled).is_empty();
     kinds.extend(writes.then_some(ToolKind::Edit));
     let moves = kinds.0.contains(&ToolKind::Move) && name == "mv";
     let loses = !losses::deleted(spelled, &[".".to_owned()]).is_empty()
@@ -429,6 +441,7 @@ pub(crate) fn of_call(call: &GateCall<'_>) -> Vec<ToolKind> {
     kinds.extend((!effects.writes.is_empty()).then_some(ToolKind::Edit));
     kinds.extend((!effects.hosts.is_empty()).then_some(ToolKind::Fetch));
     kinds.extend((!effects.reads.is_empty() && !effects.change_something()).then_some(ToolKind::Read));
-    kinds.extend(matches!(call.tool, "search" | "glob" | "list" | "code" | "ckg").then_some(ToolKind::Search));
+    kinds
+        .extend(matches!(call.tool, "search" | "glob" | "list" | "code" | "ckg").then_some(ToolKind::Search));
     kinds
 }

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use lathe_bash::{SimpleCommand, Piece, Script, Word};
+use lathe_bash::{Piece, Script, SimpleCommand, Word};
 use lathe_protocol::{Decision, Verdict};
 
 use crate::gate::decision;
@@ -147,7 +147,8 @@ fn meanings(script: &Script, rules: &Rulebook) -> Option<Decision> {
     }
     let known = rules.known_programs();
     let is_known = |name: &String| known.contains(name.as_str()) || SHELLS_OWN.contains(&name.as_str());
-    let renames = |command: &&SimpleCommand| matches!(command.program_name(), Some("alias" | "hash" | "enable"));
+    let renames =
+        |command: &&SimpleCommand| matches!(command.program_name(), Some("alias" | "hash" | "enable"));
     let words = script.commands.iter().filter(renames).flat_map(|command| command.words.iter().skip(1));
     let aliases = words.map(|word| word.show().split('=').next().unwrap_or_default().to_owned());
     let hashes = |command: &SimpleCommand| {

@@ -1,12 +1,10 @@
 //! The decision about a shell line: about each command, then the strictest of these decisions, then the mode.
 
-use lathe_bash::{SimpleCommand, Floor, FloorRule, Piece, RedirectKind, Script, Word};
-use lathe_protocol::{Actor, Decision, Effects, ToolKind, Mode, Verdict};
+use lathe_bash::{Floor, FloorRule, Piece, RedirectKind, Script, SimpleCommand, Word};
+use lathe_protocol::{Actor, Decision, Effects, Mode, ToolKind, Verdict};
 
 use crate::agent_commands::AgentCommandRequest;
-use crate::possible_commands::{PossibleCommands, base};
 use crate::eased::eased;
-use crate::handed_names::HandedNames;
 use crate::folders;
 use crate::gate::{Gate, decision, join};
 use crate::git::{self, Extent};
@@ -14,50 +12,19 @@ use crate::git_asks::git_asks;
 use crate::git_writes;
 use crate::guard;
 use crate::guarded_writes::{self, Writer};
+use crate::handed_names::HandedNames;
+use crate::line_decision::{ApprovableCommand, CommandDecision, LineDecision};
 use crate::listed_once::each_once;
 use crate::own_binary;
 use crate::patterns::{PathPatterns, PatternCache, glob};
 use crate::places::{Spent, Values};
+use crate::possible_commands::{PossibleCommands, base};
 use crate::program_names::ProgramNames;
 use crate::reach::TouchFinder;
 use crate::reading::{Depth, Region, reading};
-use crate::rules::{GateCommand, GateCall, Rulebook, Setting, Subject, exact_words};
+use crate::rules::{GateCall, GateCommand, Rulebook, Setting, Subject, exact_words};
 use crate::sets::simplified;
 use crate::touch::{Touch, TouchTarget};
-
-/// The decisions about a line.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LineDecision {
-    pub decision: Decision,
-    /// The decision about every command that can run.
-    pub commands: Vec<CommandDecision>,
-    /// The effects of the whole line.
-    pub effects: Effects,
-    /// The commands that a standing approval ("always") would allow: exactly those that were asked about. Empty if no
-    /// rule can allow the line.
-    pub approvable: Vec<ApprovableCommand>,
-}
-
-/// A command as narrow as it was shown.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ApprovableCommand {
-    pub words: Vec<String>,
-    /// The folder it runs in; `None` if its words mean the same everywhere.
-    pub folder: Option<String>,
-}
-
-/// The decision about one command of a line.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CommandDecision {
-    /// As people read them; a part that is known only when the line runs is in its usual spelling.
-    pub words: Vec<String>,
-    pub decision: Decision,
-    pub effects: Effects,
-    /// The wrapper in front of it, as an index into the list.
-    pub wrapper: Option<usize>,
-    /// The request to a command of the agent, which is decided when it runs.
-    pub agent_command: Option<AgentCommandRequest>,
-}
 
 impl Rulebook {
     /// The decision of guard, floors and rules about a line, before the mode counts.
@@ -99,8 +66,10 @@ impl Rulebook {
             Vec::new()
         };
         names.add_other_names(&script, &values, &mut behind);
-        let fed = reaching.map_or_else(HandedNames::default, |gate| HandedNames::of(self, gate, &script, &from));
-        let reached = reaching.map_or_else(Vec::new, |gate| self.touched_places(gate, line, &script, &from, &fed));
+        let fed =
+            reaching.map_or_else(HandedNames::default, |gate| HandedNames::of(self, gate, &script, &from));
+        let reached =
+            reaching.map_or_else(Vec::new, |gate| self.touched_places(gate, line, &script, &from, &fed));
         let said = guarded_writes::DenialCache::default();
         for (index, command) in script.commands.iter().enumerate() {
             let own;
@@ -145,10 +114,20 @@ impl Rulebook {
             };
             let assigned = &script.values;
             let asks = setting.mode != Mode::FullAuto;
-            let act = GateCommand { command, effects: &done, touches, own, kinds: &kinds, possible: behind, assigned, asks };
-            let decision = denied
-                .or_else(|| self.denied_as_spelled(act, &values, setting))
-                .unwrap_or_else(|| self.command_decision(act, setting, eased.as_ref().map(|eased| &eased.decision)));
+            let act = GateCommand {
+                command,
+                effects: &done,
+                touches,
+                own,
+                kinds: &kinds,
+                possible: behind,
+                assigned,
+                asks,
+            };
+            let decision =
+                denied.or_else(|| self.denied_as_spelled(act, &values, setting)).unwrap_or_else(|| {
+                    self.command_decision(act, setting, eased.as_ref().map(|eased| &eased.decision))
+                });
             let outside = self.reading_decision(Subject::Command(act), touches, setting);
             let decision = outside.filter(|outside| outside.verdict > decision.verdict).unwrap_or(decision);
             // A text that the line may evaluate counts for denials only, and a single unknown word in it does not
@@ -170,7 +149,8 @@ impl Rulebook {
             if decision.verdict == Verdict::Ask && command.wrapper.is_none() {
                 let coverable = command.floors.iter().all(|floor| floor.rule == FloorRule::Option);
                 let words = exact_words(command).filter(|words| coverable && !words.is_empty());
-                let folder = if folders::depends_on_folder(&done) { known.clone().map(Some) } else { Some(None) };
+                let folder =
+                    if folders::depends_on_folder(&done) { known.clone().map(Some) } else { Some(None) };
                 match words.zip(folder) {
                     Some((words, folder)) => {
                         let narrowest = ApprovableCommand { words, folder };
@@ -182,9 +162,17 @@ impl Rulebook {
             join(&mut effects, &done);
             let behind = command.wrapper.filter(|_| !command.evaluated);
             let asked = own.and_then(|_| AgentCommandRequest::of(gate, command, from.of(index)));
-            each.push(CommandDecision { words: shown(command), decision, effects: done, wrapper: behind, agent_command: asked });
+            each.push(CommandDecision {
+                words: shown(command),
+                decision,
+                effects: done,
+                wrapper: behind,
+                agent_command: asked,
+            });
         }
-        if let Some(denied) = reaching.and_then(|gate| self.tested_files_decision(gate, line, &script, &from, setting)) {
+        if let Some(denied) =
+            reaching.and_then(|gate| self.tested_files_decision(gate, line, &script, &from, setting))
+        {
             take(&denied);
         }
         // A denial of the shell also holds for a line in which no command was found.
@@ -267,7 +255,9 @@ impl Rulebook {
         script.commands.iter().zip(touches).take(last.unwrap_or(0)).any(|(command, touches)| {
             let words: Vec<String> = command.words.iter().skip(1).map(Word::show).collect();
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
-            let own = self.own_command(command).is_some_and(|own| !matches!(own.kind, ToolKind::Read | ToolKind::Search));
+            let own = self
+                .own_command(command)
+                .is_some_and(|own| !matches!(own.kind, ToolKind::Read | ToolKind::Search));
             match command.program_name().and_then(|name| git::git_words(name, &words)) {
                 Some(words) => git_writes::changes_ignore_files(&words),
                 None => {
@@ -279,7 +269,12 @@ impl Rulebook {
     }
 
     /// The denial by a variable of the same line: `x=push; git $x`.
-    fn denied_as_spelled(&self, act: GateCommand<'_>, values: &Values<'_>, setting: Setting<'_>) -> Option<Decision> {
+    fn denied_as_spelled(
+        &self,
+        act: GateCommand<'_>,
+        values: &Values<'_>,
+        setting: Setting<'_>,
+    ) -> Option<Decision> {
         let command = act.command;
         if command.words.iter().all(|word| word.literal().is_some()) {
             return None;
@@ -347,7 +342,12 @@ impl Rulebook {
         all
     }
 
-    fn command_decision(&self, act: GateCommand<'_>, setting: Setting<'_>, eased: Option<&Decision>) -> Decision {
+    fn command_decision(
+        &self,
+        act: GateCommand<'_>,
+        setting: Setting<'_>,
+        eased: Option<&Decision>,
+    ) -> Decision {
         let command = act.command;
         let (said, covered) = self.decide(Subject::Command(act), setting);
         if let Some(denied) = said.clone().filter(|said| said.verdict == Verdict::Deny) {
@@ -374,7 +374,12 @@ impl Rulebook {
     }
 
     /// The decision about reading outside the workspace, where no rule of the user's comes first.
-    fn reading_decision(&self, subject: Subject<'_>, touches: &[Touch], setting: Setting<'_>) -> Option<Decision> {
+    fn reading_decision(
+        &self,
+        subject: Subject<'_>,
+        touches: &[Touch],
+        setting: Setting<'_>,
+    ) -> Option<Decision> {
         let gate = setting.gate.filter(|gate| gate.here.is_some())?;
         let mut strictest: Option<Decision> = None;
         for touch in touches {
@@ -458,7 +463,9 @@ impl Gate {
         let touches: Vec<Touch> = read.iter().cloned().chain(written).collect();
         let said = rules.decide(Subject::Call(call, &touches), setting).0;
         let decided = match said {
-            Some(said) if said.verdict == Verdict::Deny || self.memory_decision(mode, call.effects).is_none() => {
+            Some(said)
+                if said.verdict == Verdict::Deny || self.memory_decision(mode, call.effects).is_none() =>
+            {
                 self.by_rules_and_mode(mode, call.effects, said)
             }
             Some(_) | None => plain,
@@ -515,26 +522,6 @@ impl Gate {
     }
 }
 
-impl LineDecision {
-    /// The command that a refusal or question is about, for its reason.
-    fn culprit(&self, said: &Decision, last: &Decision) -> String {
-        let guilty = |each: &&CommandDecision| match last.rule.as_str() {
-            "mode.plan" => each.effects.change_something(),
-            _ => each.decision == *said,
-        };
-        let found = match last.verdict {
-            Verdict::Allow => None,
-            Verdict::Ask | Verdict::Deny => self.commands.iter().find(guilty),
-        };
-        let Some(found) = found.filter(|found| !found.words.is_empty()) else { return String::new() };
-        let words = lathe_protocol::visible(&found.words.join(" "));
-        match words.char_indices().nth(NAMED) {
-            Some((at, _)) => format!("`{}…`: ", words.get(..at).unwrap_or_default()),
-            None => format!("`{words}`: "),
-        }
-    }
-}
-
 /// Tells whether a redirected command writes files of the workspace only, and reaches no host.
 fn stays_inside(act: GateCommand<'_>, setting: Setting<'_>) -> bool {
     let judged_here = setting.gate.is_some_and(|gate| gate.here.is_some());
@@ -557,9 +544,6 @@ fn stays_inside(act: GateCommand<'_>, setting: Setting<'_>) -> bool {
 
 /// The most commands that the words of one may make and that are tried one by one.
 const COMBINED: usize = 4096;
-
-/// The most characters of a command that a reason repeats.
-const NAMED: usize = 120;
 
 pub(crate) fn is_guard(decision: &Decision) -> bool {
     decision.verdict == Verdict::Deny && decision.rule.starts_with("guard.")

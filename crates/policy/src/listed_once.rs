@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use lathe_bash::Script;
 
-use crate::line::CommandDecision;
+use crate::line_decision::CommandDecision;
 
 /// The commands without those that the second reading repeats. The stricter decision of both stays.
 pub(crate) fn each_once(script: &Script, each: Vec<CommandDecision>) -> Vec<CommandDecision> {

@@ -9,7 +9,7 @@ use lathe_protocol::{Decision, Verdict};
 use crate::dot_patterns::meanings;
 use crate::gate::{Gate, decision};
 use crate::git_option::may_be_option;
-use crate::guard::{self, Spelled, operands, is_recursive};
+use crate::guard::{self, Spelled, is_recursive, operands};
 use crate::patterns::glob;
 use crate::places::{HERE, LATHE, Spent, UNKNOWN, Values, is_all, outside_proc, parts};
 use crate::sets::simplified;
@@ -151,7 +151,9 @@ impl Gate {
             }
         }
         match self.user_home.as_deref().map(|home| relation(path, home, dots)) {
-            Some(PathRelation::Above | PathRelation::Inside) => deny("guard.destroy", "it deletes a home folder"),
+            Some(PathRelation::Above | PathRelation::Inside) => {
+                deny("guard.destroy", "it deletes a home folder")
+            }
             Some(PathRelation::Elsewhere) | None => None,
         }
     }
@@ -297,7 +299,9 @@ pub(crate) fn deleted(command: &Spelled<'_>, from: &[String]) -> Vec<(String, bo
             let starts = if found.starts.is_empty() && !from.is_empty() { vec!["."] } else { found.starts };
             starts.iter().map(|start| ((*start).to_owned(), !found.narrow)).collect()
         }
-        "rsync" => crate::harm::emptied_by_rsync(words).into_iter().map(|path| (path.to_owned(), false)).collect(),
+        "rsync" => {
+            crate::harm::emptied_by_rsync(words).into_iter().map(|path| (path.to_owned(), false)).collect()
+        }
         _ => Vec::new(),
     }
 }

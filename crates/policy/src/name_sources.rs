@@ -5,7 +5,7 @@
 //! and the only filters hand on whole lines. Where names are split on their way, the disk must hold none that would
 //! be broken.
 
-use lathe_bash::{SimpleCommand, Piece, RedirectKind, Script, Stage, Word};
+use lathe_bash::{Piece, RedirectKind, Script, SimpleCommand, Stage, Word};
 
 use crate::dot_patterns::may_climb;
 use crate::pattern;
@@ -390,8 +390,12 @@ fn produced(command: &SimpleCommand, own: OwnTool<'_>) -> Option<NameSource> {
             let deep = given.has(&['r', 'R'], &["recursive"]);
             let lists = given.has(&['l', 'L'], &["files-with-matches", "files-without-match"]);
             let places = if files.is_empty() && deep { here() } else { all_stay(files)? };
-            let source =
-                NameSource { bare: files.is_empty(), zero: given.has(&['Z'], &["null"]), places, index: false };
+            let source = NameSource {
+                bare: files.is_empty(),
+                zero: given.has(&['Z'], &["null"]),
+                places,
+                index: false,
+            };
             Some(source).filter(|source| lists && !source.places.is_empty())
         }
         "rg" => {
@@ -400,8 +404,12 @@ fn produced(command: &SimpleCommand, own: OwnTool<'_>) -> Option<NameSource> {
             let lists = all || given.has(&['l'], &["files-with-matches", "files-without-match"]);
             let files = given.operands.get(usize::from(!all && !given.letters.contains('e'))..)?;
             let places = if files.is_empty() { here() } else { all_stay(files)? };
-            let source =
-                NameSource { bare: files.is_empty(), zero: given.has(&['0'], &["null"]), places, index: false };
+            let source = NameSource {
+                bare: files.is_empty(),
+                zero: given.has(&['0'], &["null"]),
+                places,
+                index: false,
+            };
             Some(source).filter(|_| lists)
         }
         "git" => listed_by_git(rest),

@@ -211,7 +211,8 @@ pub(crate) fn may_be_denied(
 pub(crate) fn begins_with(normal: &[String], prefix: &[String]) -> bool {
     match (normal.split_first(), prefix.split_first()) {
         (Some((program, words)), Some((wanted, rest))) => {
-            (program == wanted || program == crate::possible_commands::base(wanted)) && words.starts_with(rest)
+            (program == wanted || program == crate::possible_commands::base(wanted))
+                && words.starts_with(rest)
         }
         (_, None) => true,
         (None, Some(_)) => false,

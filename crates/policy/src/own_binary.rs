@@ -2,14 +2,14 @@
 //! all others are for the user only. A second agent in another mode, a server, a key, trust in a project: each of
 //! them would lift this gate.
 
-use lathe_bash::{SimpleCommand, Piece, Script, Word};
+use lathe_bash::{Piece, Script, SimpleCommand, Word};
 use lathe_protocol::{Decision, Verdict};
 
-use crate::possible_commands::{PossibleCommands, base};
 use crate::gate::decision;
 use crate::guard::Spellings;
 use crate::losses::fits;
 use crate::places::{UNKNOWN, Values};
+use crate::possible_commands::{PossibleCommands, base};
 use crate::runtime_names::possible_names;
 
 const PROGRAM: &str = "lathe";

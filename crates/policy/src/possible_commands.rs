@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use lathe_bash::{SimpleCommand, Piece, RedirectKind, Script, Word};
+use lathe_bash::{Piece, RedirectKind, Script, SimpleCommand, Word};
 
 use crate::git;
 use crate::patterns::glob;

@@ -9,14 +9,14 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use lathe_bash::{SimpleCommand, Script, Word};
+use lathe_bash::{Script, SimpleCommand, Word};
 
-use crate::possible_commands::{PossibleCommands, base, in_programs};
 use crate::copied_programs;
 use crate::disk::Disk;
 use crate::gate::Gate;
 use crate::guard;
 use crate::places::{Spent, UNKNOWN, Values};
+use crate::possible_commands::{PossibleCommands, base, in_programs};
 use crate::rules::Rulebook;
 
 /// Programs that act by the name they are started with.
@@ -92,7 +92,9 @@ impl<'a> ProgramNames<'a> {
     /// Reads the line, with every command by the other names of its program too.
     pub(crate) fn read(&self) -> Script {
         match self.gate {
-            Some(_) => lathe_bash::read_with_other_words(self.line, &mut |script, index| self.other_words(script, index)),
+            Some(_) => lathe_bash::read_with_other_words(self.line, &mut |script, index| {
+                self.other_words(script, index)
+            }),
             None => lathe_bash::read(self.line),
         }
     }
@@ -113,7 +115,12 @@ impl<'a> ProgramNames<'a> {
 
     /// Adds the programs that are copied, and the rows of words in which one stands by another name: `python3 -c
     /// 'os.system("./q a")'`.
-    pub(crate) fn add_other_names(&self, script: &Script, values: &Values<'_>, behind: &mut [PossibleCommands]) {
+    pub(crate) fn add_other_names(
+        &self,
+        script: &Script,
+        values: &Values<'_>,
+        behind: &mut [PossibleCommands],
+    ) {
         copied_programs::add_copied(self, script, values, behind);
         if self.gate.is_none() {
             return;
@@ -185,10 +192,12 @@ impl<'a> ProgramNames<'a> {
     /// Records what the line says about folders and programs.
     fn record_places(&self, script: &Script) {
         let spent = Spent::default();
-        let values = Values { assigned: &script.values, may_be_empty: false, line: Some(self.line), spent: &spent };
+        let values =
+            Values { assigned: &script.values, may_be_empty: false, line: Some(self.line), spent: &spent };
         self.from.get_or_init(|| guard::folders(self.gate, self.line, script, &values).all);
         self.given.get_or_init(|| {
-            let paths = script.values.get("PATH").into_iter().flatten().flat_map(|word| values.spellings(word));
+            let paths =
+                script.values.get("PATH").into_iter().flatten().flat_map(|word| values.spellings(word));
             let cut = |path: String| path.split(':').map(str::to_owned).collect::<Vec<_>>();
             let folders = paths.flat_map(cut).filter(|folder| !folder.contains(UNKNOWN)).collect();
             let hashed = script.commands.iter().filter(|command| command.program_name() == Some("hash"));

@@ -7,19 +7,18 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use lathe_bash::{SimpleCommand, Piece, RedirectKind, Word};
+use lathe_bash::{Piece, RedirectKind, SimpleCommand, Word};
 
 use crate::dot_patterns::may_climb;
 use crate::extglob::{self, is_extended};
-use crate::handed_names::{HandedNames, NAME};
-use crate::file_words::{
-    depth, entered_folders, is_language, literals, made_by_copy, reads_own_folder, git_text_words, sure_files, targets,
-    unpacked_into,
-};
 use crate::extra_reads;
+use crate::file_words::{
+    depth, entered_folders, git_text_words, is_language, literals, made_by_copy, reads_own_folder,
+    sure_files, targets, unpacked_into,
+};
 use crate::gate::{Gate, normal};
 use crate::git::{self, Extent};
-use crate::guard::operands;
+use crate::handed_names::{HandedNames, NAME};
 use crate::pattern;
 use crate::places::{HERE, LATHE, OVERFLOW, Spent, UNKNOWN, Values, leads_through_process};
 use crate::reading::{Depth, Region};
@@ -232,7 +231,8 @@ impl TouchFinder<'_> {
         let Some(disk) = self.gate.disk.get().filter(|_| is_open && !text.contains('/')) else {
             return Vec::new();
         };
-        let found = self.gate.absolute_paths(text, self.from).into_iter().filter_map(|path| disk.expand(&path));
+        let found =
+            self.gate.absolute_paths(text, self.from).into_iter().filter_map(|path| disk.expand(&path));
         let names = found.flatten().filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
         names.filter(|name| name.starts_with('-')).collect()
     }
@@ -249,7 +249,8 @@ impl TouchFinder<'_> {
             return (words, folders);
         }
         // After a subcommand of git, `-C` is an option of its own: `git log -C -p`.
-        let own = if name == "git" { git::split_subcommand(&words).map_or(0, |(_, own)| own.len()) } else { 0 };
+        let own =
+            if name == "git" { git::split_subcommand(&words).map_or(0, |(_, own)| own.len()) } else { 0 };
         let (mut left, mut rest) = (Vec::new(), words.into_iter());
         while let Some(word) = rest.next() {
             if own > 0 && rest.len() <= own {
@@ -307,7 +308,8 @@ impl TouchFinder<'_> {
         }
         if depth == Depth::All && extra_reads::follows_links(name, words) {
             let read = sure.iter().copied().filter(|word| !targets.contains(word));
-            read.chain(sure.is_empty().then_some(".")).for_each(|folder| self.add_linked_places(touches, folder));
+            read.chain(sure.is_empty().then_some("."))
+                .for_each(|folder| self.add_linked_places(touches, folder));
         }
         // A file that another program names on the standard input.
         match (self.wrapper, self.mark) {
@@ -328,7 +330,9 @@ impl TouchFinder<'_> {
         for (_, word) in words.iter().enumerate().filter(is_other) {
             self.add_other_word(word, touches);
         }
-        whole_folders::taken_folders(name, words).iter().for_each(|folder| self.add_whole_folder(touches, folder));
+        whole_folders::taken_folders(name, words)
+            .iter()
+            .for_each(|folder| self.add_whole_folder(touches, folder));
         // Of programs that take a text of their own, only that word is one.
         let is_text = |index: usize| name.ends_with("awk") || texts.is_empty() || texts.contains(&index);
         for (index, word) in words.iter().enumerate().filter(|_| is_language(name)) {
@@ -355,41 +359,23 @@ impl TouchFinder<'_> {
         literals(name, text).for_each(|part| self.add_possible(touches, part));
         if whole_folders::has_calls(name) {
             let joined = lathe_bash::joined_literals(text);
-            literals(name, &joined).filter(|_| joined != text).for_each(|part| self.add_possible(touches, part));
-            whole_folders::folders_in_calls(&joined).iter().for_each(|folder| self.add_whole_folder(touches, folder));
+            literals(name, &joined)
+                .filter(|_| joined != text)
+                .for_each(|part| self.add_possible(touches, part));
+            whole_folders::folders_in_calls(&joined)
+                .iter()
+                .for_each(|folder| self.add_whole_folder(touches, folder));
         }
         match name {
-            "sed" | "gsed" => pattern::files_read_by_sed(text).for_each(|part| self.add_possible(touches, part)),
+            "sed" | "gsed" => {
+                pattern::files_read_by_sed(text).for_each(|part| self.add_possible(touches, part))
+            }
             // Modules are searched for by name in many folders.
             "jq" | "gojq" | "jaq" if ["import", "include"].iter().any(|word| text.contains(word)) => {
                 touches.push(Touch::unknown("what its program imports", true));
             }
             "yq" if text.contains("load") => touches.push(Touch::unknown("what its program loads", true)),
             _ => {}
-        }
-    }
-
-    /// Adds files that options name, and those that such a file names.
-    fn named_by_options(&self, name: &str, words: &[&str], touches: &mut Vec<Touch>) {
-        if extra_reads::reads_list(name, words) {
-            touches.push(Touch::unknown("the files that a list names", true));
-        }
-        for (file, lists) in extra_reads::option_files(name, words) {
-            if file != "-" {
-                self.add(touches, file, Depth::One, true);
-            }
-            if lists {
-                touches.push(Touch::unknown("the files that a list names", true));
-            }
-        }
-        // Any operand of `git diff` may be a file, even one outside of the repository.
-        let given = operands(words);
-        if name == "git" && given.first() == Some(&"diff") {
-            let depth = if words.contains(&"--no-index") { Depth::All } else { Depth::One };
-            let spoken: Vec<&str> =
-                git_text_words(words).iter().filter_map(|at| words.get(*at)).copied().collect();
-            let files = given.iter().skip(1).filter(|word| !word.contains(UNKNOWN) && !spoken.contains(word));
-            files.for_each(|file| self.add(touches, file, depth, true));
         }
     }
 
@@ -556,7 +542,8 @@ impl TouchFinder<'_> {
 
     /// Every spelling of a word. A variable that the line sets before it is used has the values it is given there.
     pub(crate) fn spell(&self, word: &Word) -> Vec<String> {
-        let values = Values { assigned: self.values, may_be_empty: false, line: Some(self.line), spent: self.spent };
+        let values =
+            Values { assigned: self.values, may_be_empty: false, line: Some(self.line), spent: self.spent };
         if word.literal().is_some() && self.mark.is_some_and(|mark| mark == word.literal()) {
             return vec![NAME.to_owned()];
         }

@@ -4,8 +4,8 @@
 use lathe_protocol::{Decision, Verdict};
 
 use crate::gate::{Gate, decision};
-use crate::guard::{Spelled, operands, is_recursive};
-use crate::places::{HERE, VitalPlace, Values, vital_place};
+use crate::guard::{Spelled, is_recursive, operands};
+use crate::places::{HERE, Values, VitalPlace, vital_place};
 
 /// The denial of such a command, if it is never run.
 pub(crate) fn denied(

@@ -5,15 +5,15 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use lathe_bash::{SimpleCommand, Word, normal_words};
-use lathe_protocol::{Actor, Decision, Effects, ToolKind, Mode, Verdict};
+use lathe_protocol::{Actor, Decision, Effects, Mode, ToolKind, Verdict};
 
-use crate::possible_commands::PossibleCommands;
 use crate::cause::by_rule;
 use crate::error::PolicyError;
 use crate::file::{self, RuleFile};
 use crate::gate::{Gate, decision};
 use crate::names::{self, KnownNames, tool_names};
-use crate::patterns::{PatternCache, tool_name_matches, glob};
+use crate::patterns::{PatternCache, glob, tool_name_matches};
+use crate::possible_commands::PossibleCommands;
 use crate::regexes::{self, Pattern};
 use crate::touch::Touch;
 
@@ -301,7 +301,9 @@ impl Rule {
                 let spelled = effects.reads.iter().chain(&effects.writes);
                 let sure = || touches.iter().filter(|touch| touch.sure);
                 match setting.gate {
-                    Some(gate) if sure().count() > 0 => sure().all(|touch| touch.is_covered_by(&wanted, gate)),
+                    Some(gate) if sure().count() > 0 => {
+                        sure().all(|touch| touch.is_covered_by(&wanted, gate))
+                    }
                     Some(_) | None => {
                         spelled.clone().count() > 0 && spelled.clone().all(|path| wanted.names(path))
                     }
@@ -329,7 +331,8 @@ impl Rule {
         let may_be = |words: &Vec<String>| {
             let normal = names::plain_words(&normal_words(given));
             normal.len() <= words.len()
-                && (names::begins_with(&normal, words) || names::may_be_denied(words, &normal, act.assigned, act.asks))
+                && (names::begins_with(&normal, words)
+                    || names::may_be_denied(words, &normal, act.assigned, act.asks))
         };
         let same = |words: &&Vec<String>| {
             let exact = words.len() == given.len()
@@ -479,7 +482,12 @@ impl Rulebook {
 
     /// Tells whether a rule of the user's or the administrator's allows to read a place, all of whose names are
     /// given.
-    pub(crate) fn allows_reading(&self, subject: Subject<'_>, places: &[String], setting: Setting<'_>) -> bool {
+    pub(crate) fn allows_reading(
+        &self,
+        subject: Subject<'_>,
+        places: &[String],
+        setting: Setting<'_>,
+    ) -> bool {
         let theirs = self.tiers.iter().filter(|(tier, _)| *tier >= Tier::User);
         theirs.flat_map(|(_, file)| &file.rules).any(|rule| rule.allows_reading(subject, places, setting))
     }

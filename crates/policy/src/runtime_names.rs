@@ -3,14 +3,14 @@
 //! `t=$(python3 -c 'print(".git/hooks/x")'); tee "$t"`: no reading of the line shows which file it is. So such a line
 //! is denied, and the model is told to write the name out.
 
-use lathe_bash::{SimpleCommand, RedirectKind, Word};
+use lathe_bash::{RedirectKind, SimpleCommand, Word};
 use lathe_protocol::{Decision, Verdict};
 
 use crate::gate::decision;
 use crate::guard::Spelled;
 use crate::guarded::GuardedPlace;
-use crate::harm;
 use crate::guarded_writes::{Writer, changes};
+use crate::harm;
 use crate::places::{UNKNOWN, Values};
 
 /// Commands that print the content of the files they name, and not the names.
@@ -105,7 +105,8 @@ fn named_guarded_place(writer: &Writer<'_>, whole: bool) -> Option<Decision> {
         let of = |part: &str, whole: bool| GuardedPlace::of(writer.gate, part, writer.everywhere, whole);
         // `HOME/../"$t"`
         let before = || part.rsplit_once("/..").map(|(before, _)| before);
-        let home = || of(part, true).or_else(|| of(before()?, true)).filter(|place| *place == GuardedPlace::Home);
+        let home =
+            || of(part, true).or_else(|| of(before()?, true)).filter(|place| *place == GuardedPlace::Home);
         of(part, whole).or_else(|| git.or_else(home).filter(|_| plain))
     };
     all.into_iter().find_map(|(text, plain)| {
@@ -190,9 +191,9 @@ fn extglob_denial(writer: &Writer<'_>) -> Option<Decision> {
         return None;
     }
     let found = || {
-        crate::extglob::patterns(writer.line)
-            .iter()
-            .find_map(|pattern| Some(GuardedPlace::of(writer.gate, pattern, writer.everywhere, true)?.denial()))
+        crate::extglob::patterns(writer.line).iter().find_map(|pattern| {
+            Some(GuardedPlace::of(writer.gate, pattern, writer.everywhere, true)?.denial())
+        })
     };
     writer.denials.extended.get_or_init(found).clone()
 }

@@ -1,6 +1,6 @@
 //! Options of the shell with which the same line means other files or another folder.
 
-use lathe_bash::{SimpleCommand, Script, Word};
+use lathe_bash::{Script, SimpleCommand, Word};
 
 use crate::gate::Gate;
 

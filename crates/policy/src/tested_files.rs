@@ -85,6 +85,12 @@ impl TouchFinder<'_> {
         });
         let shown = touches.first().map(|touch| touch.shown.clone()).unwrap_or_default();
         let what = TouchTarget::Path { names: vec![text(home)], depth: Depth::One };
-        meant.then(|| Touch { shown, target: what, names_only: true, for_rules: false, ..Touch::spelled(word) })
+        meant.then(|| Touch {
+            shown,
+            target: what,
+            names_only: true,
+            for_rules: false,
+            ..Touch::spelled(word)
+        })
     }
 }

@@ -136,7 +136,9 @@ impl Touch {
                     let has_links = gate.is_some_and(|gate| wanted.has_links(gate));
                     let meant = |path: &Path| wanted.names(&text(path)) || (has_links && linked(path));
                     let left_out = |path: &Path| self.except.iter().any(|except| path.starts_with(except));
-                    disk.holds_any(Path::new(folder), &mut |path| meant(path) && known(path) && !left_out(path))
+                    disk.holds_any(Path::new(folder), &mut |path| {
+                        meant(path) && known(path) && !left_out(path)
+                    })
                 })
         };
         match &self.target {

@@ -1,9 +1,9 @@
 //! The rest of a path where a variable has no value: `rm -rf "$x"/*` means the root, and `rm -rf ~/$x` the home
 //! folder.
 
-use lathe_bash::{SimpleCommand, Piece, Pieces, Word};
+use lathe_bash::{Piece, Pieces, SimpleCommand, Word};
 
-use crate::places::{VitalPlace, Values, is_all, parts, vital_place};
+use crate::places::{Values, VitalPlace, is_all, parts, vital_place};
 
 /// Variables that have a value, or whose values are judged elsewhere.
 const SET: [&str; 21] = [

@@ -21,8 +21,12 @@ impl Fact {
             Fact::CallFinished(finished) => {
                 EventParts { changes: &finished.changes, result: Some(finished), ..EventParts::default() }
             }
-            Fact::FilesRestored(restored) => EventParts { changes: &restored.changes, ..EventParts::default() },
-            Fact::CommandRan(ran) if ran.between_lines => EventParts { changes: &ran.changes, ..EventParts::default() },
+            Fact::FilesRestored(restored) => {
+                EventParts { changes: &restored.changes, ..EventParts::default() }
+            }
+            Fact::CommandRan(ran) if ran.between_lines => {
+                EventParts { changes: &ran.changes, ..EventParts::default() }
+            }
             // The result of the line's call contains all changes of the line.
             Fact::CommandRan(ran) => EventParts { repeated: &ran.changes, ..EventParts::default() },
             Fact::TaskGiven(given) => EventParts { images: &given.images, ..EventParts::default() },

@@ -77,7 +77,12 @@ impl ToolKind {
     pub fn is_mutator(self) -> bool {
         match self {
             ToolKind::Edit | ToolKind::Delete | ToolKind::Move | ToolKind::Execute => true,
-            ToolKind::Read | ToolKind::Search | ToolKind::Think | ToolKind::Fetch | ToolKind::Communicate | ToolKind::Other => false,
+            ToolKind::Read
+            | ToolKind::Search
+            | ToolKind::Think
+            | ToolKind::Fetch
+            | ToolKind::Communicate
+            | ToolKind::Other => false,
         }
     }
 }

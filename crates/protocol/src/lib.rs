@@ -3,34 +3,33 @@
 mod address;
 mod approval;
 mod budget;
-mod random;
 mod change;
 mod command;
 mod digest;
 mod document;
 mod event;
+mod event_parts;
 mod facts;
 mod gate;
-mod event_parts;
 mod ids;
 mod json;
-mod warning_list;
 mod message;
 mod nearest;
 mod options;
 mod question;
+mod random;
 mod raw;
 mod replay;
 mod review;
-mod visible_text;
 mod state;
 mod summary;
 mod trust;
+mod visible_text;
+mod warning_list;
 
 pub use address::{NetworkReach, plain_address};
 pub use approval::{ApprovalAnswer, ApprovalAsked, ApprovalExpired, ApprovalGiven, Proposal, ProposedText};
 pub use budget::{Budget, TokenPrice, dollars};
-pub use random::random_number;
 pub use change::{CHANGED_BY_OTHERS, Change, SeenFile, Truncation};
 pub use command::{
     BoxFuture, Command, CommandBody, EventStream, Frame, FrameBody, OutputStream, Receipt, ReceiptAnswer,
@@ -38,7 +37,7 @@ pub use command::{
 };
 pub use digest::{Digest, DigestBuilder};
 pub use document::{Document, DocumentRow, DocumentVersion};
-pub use event::{DecodeError, Draft, Event, Fact, EventPlace};
+pub use event::{DecodeError, Draft, Event, EventPlace, Fact};
 pub use facts::{
     Attachment, BaselineTaken, CallDecided, CallFinished, CallStarted, CancelAsked, CommandRan, CommandTaken,
     Dangling, EditsReviewed, Ending, EpochCause, EpochStarted, FilesRestored, FolderIdentity, Forked, Lane,
@@ -46,12 +45,11 @@ pub use facts::{
     ReplayDrifted, RewindUndone, Rewound, RunResumed, SessionNamed, SessionOpened, Steered, StepSummarised,
     Surroundings, TaskFinished, TaskGiven, ToolError, ToolErrorKind, UnknownFact, interrupted_result,
 };
-pub use gate::{Actor, CommandDecided, Decision, Effects, ToolKind, Mode, Verdict};
+pub use gate::{Actor, CommandDecided, Decision, Effects, Mode, ToolKind, Verdict};
 pub use ids::SessionId;
 pub use ids::{AgentId, CallId, CommandId, RunNo, Seq, StepNo};
 pub use jiff::Timestamp;
 pub use json::{escape_unseen, json_text};
-pub use warning_list::{counted, grouped, list_warnings};
 pub use message::{
     Arguments, AssistantMessage, Block, Image, Message, StopReason, TextBlock, ToolCall, ToolMessage,
     ToolSpec, Usage, UserMessage, calls_of, text_of,
@@ -62,10 +60,12 @@ pub use options::{
     ToolChoice, Toolset,
 };
 pub use question::{Question, QuestionKind, QuestionOption};
+pub use random::random_number;
 pub use raw::Raw;
 pub use replay::{ReplayPace, ReplayStrictness};
 pub use review::{ReviewLocation, ReviewRule, ReviewVerdict, Reviewed};
-pub use visible_text::{clean, is_hidden, is_odd, push_visible, visible};
 pub use state::{AgentState, CallState, StepState};
 pub use summary::{SessionState, SessionSummary};
 pub use trust::{ItemKind, ItemState, TrustAnswer};
+pub use visible_text::{clean, is_hidden, is_odd, push_visible, visible};
+pub use warning_list::{counted, grouped, list_warnings};

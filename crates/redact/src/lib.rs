@@ -6,24 +6,24 @@
 //! middle of longer text, hex, and its forms in URLs, JSON, HTML and shells), and with invisible characters in its
 //! middle.
 
+mod command_words;
 mod cut;
 mod escapes;
 mod files;
 mod forms;
-mod shape_stream;
 mod names;
 mod shadow;
 mod shape;
+mod shape_stream;
 mod stream;
-mod command_words;
 
+pub use command_words::{mask_command, mask_words};
 pub use cut::{beginning, cut_after, cut_before, first_chars, masked_beginning};
 pub use files::keys_in_file;
-pub use shape_stream::ShapeStream;
 pub use names::{is_secret_name, secrets_in, secrets_in_address};
 pub use shape::mask_shapes;
+pub use shape_stream::ShapeStream;
 pub use stream::Stream;
-pub use command_words::{mask_command, mask_words};
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -306,7 +306,10 @@ mod tests {
     fn a_long_value_is_hidden_piece_by_piece() {
         let value = random(3 * forms::PIECE + 100);
         let redactor = Redactor::new([("KEY".to_owned(), value.clone())]);
-        assert_eq!(redactor.redact_text(&format!("x {value} y")), format!("x {} y", "«secret:KEY»".repeat(4)));
+        assert_eq!(
+            redactor.redact_text(&format!("x {value} y")),
+            format!("x {} y", "«secret:KEY»".repeat(4))
+        );
         let in_two = redactor.redact_text(&value[100..2 * forms::PIECE]).into_owned();
         assert!(in_two.ends_with("«secret:KEY»"), "a whole piece is known alone");
     }

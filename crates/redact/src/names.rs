@@ -103,7 +103,11 @@ fn certainty(name: &str) -> NameCertainty {
     // The current and the previous folder of a shell.
     let is_folder = last == "PWD" && parts.len() == 1;
     let is_key = last.ends_with("KEY") && !NO_KEYS.contains(&last);
-    if (LIKELY.contains(&last) || is_key) && !is_public && !is_folder { NameCertainty::Likely } else { NameCertainty::No }
+    if (LIKELY.contains(&last) || is_key) && !is_public && !is_folder {
+        NameCertainty::Likely
+    } else {
+        NameCertainty::No
+    }
 }
 
 /// Tells whether a variable has the name of a secret, with any value.

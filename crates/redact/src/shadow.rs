@@ -138,7 +138,12 @@ impl<'a> Shadow<'a> {
 }
 
 /// The next invisible stretch.
-fn next_unseen(raw: &[u8], from: usize, reading: ControlHandling, breaks: BreakHandling) -> Option<Range<usize>> {
+fn next_unseen(
+    raw: &[u8],
+    from: usize,
+    reading: ControlHandling,
+    breaks: BreakHandling,
+) -> Option<Range<usize>> {
     let mut at = from;
     loop {
         at += raw.get(at..)?.iter().position(|byte| may_be_unseen(*byte))?;

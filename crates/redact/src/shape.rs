@@ -166,7 +166,8 @@ static SHAPES: LazyLock<Option<Shapes>> = LazyLock::new(|| Shapes::new().ok());
 
 /// The text with everything that looks like a secret masked.
 pub fn mask_shapes(text: &str) -> Cow<'_, str> {
-    let mut hidden: Vec<Range<usize>> = find_shapes(text.as_bytes()).into_iter().map(|found| found.hidden).collect();
+    let mut hidden: Vec<Range<usize>> =
+        find_shapes(text.as_bytes()).into_iter().map(|found| found.hidden).collect();
     if hidden.is_empty() {
         return Cow::Borrowed(text);
     }
@@ -197,8 +198,10 @@ pub(crate) fn find_shapes(text: &[u8]) -> Vec<ShapeMatch> {
         if !read.iter().any(|read| read == shadow.seen()) {
             let mut seen = Vec::new();
             shapes.look(shadow.seen(), &mut seen);
-            let place =
-                |found: ShapeMatch| ShapeMatch { whole: shadow.range(found.whole), hidden: shadow.range(found.hidden) };
+            let place = |found: ShapeMatch| ShapeMatch {
+                whole: shadow.range(found.whole),
+                hidden: shadow.range(found.hidden),
+            };
             found.extend(seen.into_iter().map(place));
             read.push(shadow.seen().to_vec());
         }

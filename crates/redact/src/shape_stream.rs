@@ -4,8 +4,8 @@
 //! line that was shown before is examined again with the next text, because a name (`password = `) decides about the
 //! value after it. A private key spans many lines; nothing of it is shown until its end has come.
 
-use crate::shadow::is_unseen;
 use crate::mask_shapes;
+use crate::shadow::is_unseen;
 
 /// The most bytes of a word that are held back, and of a line that are examined again.
 const WORD: usize = 4096;

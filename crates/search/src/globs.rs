@@ -96,7 +96,9 @@ pub fn glob_set<T: AsRef<str>>(patterns: &[T], style: GlobStyle) -> Result<GlobS
 fn check_count(count: usize) -> Result<(), SearchError> {
     match count <= PATTERNS {
         true => Ok(()),
-        false => Err(glob_error("list", format!("it has {count} patterns, and it may have {PATTERNS} at most"))),
+        false => {
+            Err(glob_error("list", format!("it has {count} patterns, and it may have {PATTERNS} at most")))
+        }
     }
 }
 

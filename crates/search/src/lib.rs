@@ -18,9 +18,11 @@ mod unread;
 
 pub use error::SearchError;
 pub use globs::{GlobStyle, glob_matcher, glob_set};
-pub use ignored::{IgnoreRules, IgnoreOptions, OWN as LATHE_IGNORE, ignored_names, is_ignored, is_ignored_by_git};
+pub use ignored::{
+    IgnoreOptions, IgnoreRules, OWN as LATHE_IGNORE, ignored_names, is_ignored, is_ignored_by_git,
+};
 pub use names::{FoundFile, FoundFiles, NameQuery, find_files};
 pub use scope::Scope;
-pub use text::{CaseMode, FileHits, TextFindings, HitLine, LineKind, TextQuery, find_text};
+pub use text::{CaseMode, FileHits, HitLine, LineKind, TextFindings, TextQuery, find_text};
 pub use tree::{TreeRules, plain_walk};
-pub use unread::{UnreadRules, unread_sentence as unread_sentence, unread_own_file};
+pub use unread::{UnreadRules, unread_own_file, unread_sentence};

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use crate::SearchError;
 use crate::beneath::Beneath;
 use crate::globs::{GlobStyle, glob_set};
-use crate::ignored::{IgnoreRules, IgnoreOptions};
+use crate::ignored::{IgnoreOptions, IgnoreRules};
 use crate::scope::Scope;
 
 /// Files changed within this time come first.

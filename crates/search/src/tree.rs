@@ -39,7 +39,8 @@ enum IgnoreFileKind {
     Exclude,
 }
 
-const KINDS: [IgnoreFileKind; 4] = [IgnoreFileKind::Own, IgnoreFileKind::Plain, IgnoreFileKind::Git, IgnoreFileKind::Exclude];
+const KINDS: [IgnoreFileKind; 4] =
+    [IgnoreFileKind::Own, IgnoreFileKind::Plain, IgnoreFileKind::Git, IgnoreFileKind::Exclude];
 
 /// The rules of one folder that has any.
 struct Level {

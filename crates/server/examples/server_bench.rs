@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 use futures::{SinkExt, StreamExt};
 use lathe_host::{Attended, Extras, Home, Host, ModelSource, Overrides, SessionPlan};
 use lathe_plan::{Plans, Wish};
-use lathe_protocol::{EndingRule, LimitChanges, Limits, Mode, ReplayPace, SessionOptions, ReplayStrictness, ToolChoice};
+use lathe_protocol::{
+    EndingRule, LimitChanges, Limits, Mode, ReplayPace, ReplayStrictness, SessionOptions, ToolChoice,
+};
 use lathe_server::{OnRestart, ServerOptions, bind};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;

@@ -12,7 +12,7 @@ use lathe_protocol::SessionId;
 use lathe_workbench::Workbench;
 use tokio::sync::watch;
 
-use crate::access::{Access, Audit, Identity, ServerNames, Rates, Shares};
+use crate::access::{Access, Audit, Identity, Rates, ServerNames, Shares};
 use crate::api::RouteTable;
 use crate::error::ApiError;
 use crate::live::{Claimed, Claims, Live, Needs, SessionWork, Sessions, client_id, new_command_id};

@@ -20,9 +20,11 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use crate::access::{Access, Audit, ServerNames, Rates, Shares, Tokens, check, follow_tokens, literal, random};
+use crate::access::{
+    Access, Audit, Rates, ServerNames, Shares, Tokens, check, follow_tokens, literal, random,
+};
 use crate::api::BODY_MAX;
-use crate::app::{App, Counts, OnRestart, AppState};
+use crate::app::{App, AppState, Counts, OnRestart};
 use crate::connections;
 use crate::error::ServerError;
 use crate::live::{Sessions, new_command_id};

@@ -103,7 +103,8 @@ mod tests {
                 });
             }
         });
-        let kept: BTreeMap<String, usize> = ServerSettings::new(home.path()).read("models.json").ok().unwrap();
+        let kept: BTreeMap<String, usize> =
+            ServerSettings::new(home.path()).read("models.json").ok().unwrap();
         assert_eq!(kept.len(), 60);
         let host = Host::new(Home::at(home.path().to_owned()));
         for (name, at) in kept {

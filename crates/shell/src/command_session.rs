@@ -209,7 +209,12 @@ impl Shared {
     }
 }
 
-fn make_content(path: &Path, ax: &Path, around: &InheritedEnv, shared: &Arc<Shared>) -> io::Result<FolderContent> {
+fn make_content(
+    path: &Path,
+    ax: &Path,
+    around: &InheritedEnv,
+    shared: &Arc<Shared>,
+) -> io::Result<FolderContent> {
     DirBuilder::new().mode(0o700).create(path)?;
     fill(path, ax, around, shared).inspect_err(|_| {
         let _ = fs::remove_dir_all(path);

@@ -17,6 +17,7 @@
 mod client_wire;
 mod clock;
 mod command;
+mod command_session;
 mod error;
 mod functions;
 mod jobs;
@@ -26,14 +27,16 @@ mod listener;
 mod outer;
 mod peer;
 mod place;
-mod command_session;
 mod shell;
 mod spool;
 mod sweep;
 mod wire;
 
 pub use clock::{ClockHold, Deadline, LineClock};
-pub use command::{Caller, CallerGone, CommandCall, CommandEnd, CommandHost, CommandIo, InputSource, OutputTarget, HostMessage};
+pub use command::{
+    Caller, CallerGone, CommandCall, CommandEnd, CommandHost, CommandIo, HostMessage, InputSource,
+    OutputTarget,
+};
 pub use error::ShellError;
 pub use jobs::{BackgroundJob, Jobs};
 pub use line::{LineEnd, LineExit, LineLimits, LiveChunk, Stream};

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 
 use crate::command_session::CommandSession;
 use crate::sweep;
-use crate::wire::{self, SupervisorEvent, Supervisor};
+use crate::wire::{self, Supervisor, SupervisorEvent};
 use crate::{Jobs, ShellError, ShellOptions};
 
 const START_LIMIT: Duration = Duration::from_secs(20);
@@ -88,7 +88,9 @@ impl Link {
                     SupervisorEvent::Ready(supervisor) => return Ok(supervisor),
                     SupervisorEvent::Failed(text) => return Err(ShellError::Bash(text)),
                     SupervisorEvent::Gone(text) => return Err(ShellError::SupervisorGone(text)),
-                    SupervisorEvent::Output { .. } | SupervisorEvent::Done(_) | SupervisorEvent::Jobs { .. } => {}
+                    SupervisorEvent::Output { .. }
+                    | SupervisorEvent::Done(_)
+                    | SupervisorEvent::Jobs { .. } => {}
                 }
             }
         };

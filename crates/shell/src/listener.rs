@@ -18,10 +18,10 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::client_wire::{Frames, Replies, Reply, CommandRequest};
-use crate::peer::{self, Peer};
+use crate::client_wire::{CommandRequest, Frames, Replies, Reply};
 use crate::command_session::Shared;
-use crate::{Caller, CommandCall, CommandEnd, CommandHost, CommandIo, LineClock, HostMessage};
+use crate::peer::{self, Peer};
+use crate::{Caller, CommandCall, CommandEnd, CommandHost, CommandIo, HostMessage, LineClock};
 
 /// The maximum number of concurrent commands; further ones wait to be accepted.
 const CONNECTIONS: usize = 512;
@@ -70,7 +70,7 @@ async fn serve(stream: UnixStream, shared: &Shared) -> io::Result<()> {
     let (reader, writer) = stream.into_split();
     let (mut frames, mut replies) = (Frames::new(reader), Replies::new(writer));
     let Ok(Some(request)) = timeout(REQUEST_LIMIT, frames.request()).await else {
-        return refuse(&mut replies, "ax", INTERNAL, "this is no request of an agent command").await;
+        return refuse(&mut replies, "ax", INTERNAL, "this is not a request of an agent command").await;
     };
     let name = request.argv.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let refusal = match &peer {

@@ -17,8 +17,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Deadline;
-use crate::link::Link;
 use crate::command_session::CommandSession;
+use crate::link::Link;
 use crate::sweep::sweep;
 use crate::wire::{self, LineDone, SupervisorEvent, WireExit};
 use crate::{
@@ -371,13 +371,19 @@ fn exit(how: &WireExit, stop: Option<LineStopReason>) -> LineExit {
         (WireExit::Code(code), None) => LineExit::Code(*code),
         (WireExit::ShellSignal(signal), None) => LineExit::ShellKilled { signal: *signal },
         (WireExit::Code(code), Some(LineStopReason::Timeout)) => LineExit::TimedOut { code: *code },
-        (WireExit::Code(code), Some(LineStopReason::Silence(limit))) => LineExit::Silent { code: *code, limit },
+        (WireExit::Code(code), Some(LineStopReason::Silence(limit))) => {
+            LineExit::Silent { code: *code, limit }
+        }
         (WireExit::Code(code), Some(LineStopReason::Cancel)) => LineExit::Cancelled { code: *code },
-        (WireExit::ShellSignal(signal), Some(LineStopReason::Timeout)) => LineExit::TimedOut { code: 128 + signal },
+        (WireExit::ShellSignal(signal), Some(LineStopReason::Timeout)) => {
+            LineExit::TimedOut { code: 128 + signal }
+        }
         (WireExit::ShellSignal(signal), Some(LineStopReason::Silence(limit))) => {
             LineExit::Silent { code: 128 + signal, limit }
         }
-        (WireExit::ShellSignal(signal), Some(LineStopReason::Cancel)) => LineExit::Cancelled { code: 128 + signal },
+        (WireExit::ShellSignal(signal), Some(LineStopReason::Cancel)) => {
+            LineExit::Cancelled { code: 128 + signal }
+        }
     }
 }
 

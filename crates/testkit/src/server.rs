@@ -18,11 +18,11 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use crate::eventually;
-use crate::http::{self, RequestHead, Plain};
+use crate::http::{self, Plain, RequestHead};
 use crate::options::Options;
 use crate::script::{Fault, Script, Where, say};
 use crate::stream;
-use crate::wires::{RequestEcho, StreamEvent, AnswerShape, Wire};
+use crate::wires::{AnswerShape, RequestEcho, StreamEvent, Wire};
 
 /// The time in which the client reads the first half before a reset discards what it has not read.
 const BEFORE_RESET: Duration = Duration::from_millis(20);

@@ -2,7 +2,7 @@
 
 use crate::options::Options;
 use crate::script::FakeAnswer;
-use crate::wires::{RequestEcho, StreamEvent, AnswerShape, Wire};
+use crate::wires::{AnswerShape, RequestEcho, StreamEvent, Wire};
 
 /// The bytes a server on this wire would send for an answer, HTTP left aside.
 pub fn recorded(wire: Wire, answer: &FakeAnswer, options: &Options) -> Vec<u8> {

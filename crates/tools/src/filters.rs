@@ -10,12 +10,12 @@ use lathe_protocol::{BoxFuture, CallFinished, Effects, ToolKind};
 use tokio_util::sync::CancellationToken;
 
 use crate::commands::Ledger;
+use crate::files::syntax;
 use crate::outcome::Outcome;
+use crate::outputs;
 use crate::review::{ReviewRole, review_changes};
 use crate::services::Services;
 use crate::tool::RunContext;
-use crate::files::syntax;
-use crate::outputs;
 
 /// A call as its filters see it.
 pub(crate) struct FilteredCall {
@@ -87,7 +87,8 @@ trait Filter: Sync {
 }
 
 /// The filters in their order, before a call and after it.
-static FILTERS: [&dyn Filter; 5] = [&ProvideHandles, &RecordBackground, &RunChecks, &AddRemarks, &ReviewEdits];
+static FILTERS: [&dyn Filter; 5] =
+    [&ProvideHandles, &RecordBackground, &RunChecks, &AddRemarks, &ReviewEdits];
 
 /// Writes outputs of earlier calls to files if the call reads them by their handles.
 struct ProvideHandles;

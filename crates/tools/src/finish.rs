@@ -14,12 +14,12 @@ use lathe_redact::Redactor;
 use serde_json::Value;
 
 use crate::bash::split_cap;
-use crate::line::LocalDisk;
 use crate::faces::Voice;
+use crate::files::syntax;
+use crate::line::LocalDisk;
 use crate::outcome::{AttachedContent, Data, Outcome, ShellData};
 use crate::outputs::OutputHandle;
 use crate::services::Services;
-use crate::files::syntax;
 
 /// Words the outcome for the model and stores the content that the journal names.
 pub(crate) async fn finish(
@@ -121,7 +121,9 @@ pub(crate) async fn finish(
         finished.text += &format!("\n({note})");
     }
     let root = services.workspace.local().map(|tree| LocalDisk.real(tree.root()));
-    for words in services.unread.take_unreported(&root.unwrap_or_else(|| services.workspace.root().to_owned())) {
+    for words in
+        services.unread.take_unreported(&root.unwrap_or_else(|| services.workspace.root().to_owned()))
+    {
         finished.text += &format!("\n({})", redactor.redact_text(&words));
     }
     finished.broken = broken.iter().map(|words| redactor.redact_text(words).into_owned()).collect();

@@ -32,21 +32,20 @@ use built_in::{
 
 pub use bash::{LateChanges, UserLineOutcome, background_event, run_line, writes_only_what_it_names};
 pub use commands::{
-    APPROVALS_FILE, CommandCheck, FreshnessCheck, CallGate, GateDecision, Ledger, LocalLedger, Recalled, built_in_commands,
+    APPROVALS_FILE, CallGate, CommandCheck, FreshnessCheck, GateDecision, Ledger, LocalLedger, Recalled,
+    built_in_commands,
 };
-pub use faces::{
-    ToolAbout, check_entry, every_tool_name, known_names, narrow_choice, transient_entries,
-};
+pub use faces::{ToolAbout, check_entry, every_tool_name, known_names, narrow_choice, transient_entries};
 pub use files::{CheckRule, Checks};
 pub use finish::journal_changes;
-pub use line::{Keeper, LocalDisk, AsideNote, Tracking, aside_note, aside_notes};
+pub use line::{AsideNote, Keeper, LocalDisk, Tracking, aside_note, aside_notes};
 pub use online::{DocumentReply, DocumentRequest, Documents};
-pub use outputs::{OutputHandle, RecordedOutput, OutputFiles};
-pub use outside::{Domain, Layer, OutsideTool, ToolProvider, ProviderOutput};
+pub use outputs::{OutputFiles, OutputHandle, RecordedOutput};
+pub use outside::{Domain, Layer, OutsideTool, ProviderOutput, ToolProvider};
 pub use preview::Preview;
-pub use review::{ID as REVIEW_TOOL, ReviewRole, ReviewRequest, Reviewer, ReviewsLeft};
+pub use review::{ID as REVIEW_TOOL, ReviewRequest, ReviewRole, Reviewer, ReviewsLeft};
 pub use schedule::{Stage, startable};
 pub use services::{LiveOutput, Services, ShellPlan};
-pub use tool::{Asker, RunContext, ShellLine, CommandApproval};
+pub use tool::{Asker, CommandApproval, RunContext, ShellLine};
 pub use toolbox::{PreparedCall, Toolbox, allow_listed, exclude_listed};
 pub use view::{LARGEST_MEDIA as LARGEST_IMAGE, image_type};

@@ -7,7 +7,7 @@ use lathe_changes::TreeChange;
 use lathe_edit::MatchKind;
 use lathe_protocol::{Raw, Reviewed, SeenFile, ToolError, ToolErrorKind};
 use lathe_redact::Redactor;
-use lathe_search::{TextFindings, FoundFiles, TextQuery};
+use lathe_search::{FoundFiles, TextFindings, TextQuery};
 use lathe_shell::LineExit;
 use lathe_workspace::Applied;
 use serde_json::{Value, json};

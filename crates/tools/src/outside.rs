@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use lathe_policy::{OwnCommand, Permit};
-use lathe_protocol::{BoxFuture, Effects, ToolKind, Raw, ToolErrorKind};
+use lathe_protocol::{BoxFuture, Effects, Raw, ToolErrorKind, ToolKind};
 use lathe_workspace::Surroundings;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;

@@ -63,8 +63,9 @@ impl Preview {
 
     /// The preview of an edit: the file as it is, none if there is no file, and as it would be.
     pub(crate) fn edit(path: &str, current: Option<&[u8]>, proposed: &[u8]) -> Self {
-        let text =
-            |bytes: &[u8]| TextContent::decode(bytes).map(|text| text.lossy().into_owned()).unwrap_or_default();
+        let text = |bytes: &[u8]| {
+            TextContent::decode(bytes).map(|text| text.lossy().into_owned()).unwrap_or_default()
+        };
         Self::Edit {
             path: path.to_owned(),
             current: current.map(text).unwrap_or_default(),

@@ -313,7 +313,9 @@ impl Problem {
             ),
             Self::NoCommand => "The arguments are wrong: give a command, or restart.".to_owned(),
             Self::NotFound(path) => format!("{} does not exist.", path.display()),
-            Self::Missing { path, near } => format!("{} does not exist.{}", path.display(), did_you_mean(near)),
+            Self::Missing { path, near } => {
+                format!("{} does not exist.{}", path.display(), did_you_mean(near))
+            }
             Self::Unseen(path) => {
                 format!("{} is named by .latheignore: no tool shows or changes it.", path.display())
             }

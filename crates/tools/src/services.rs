@@ -19,16 +19,16 @@ use parking_lot::Mutex;
 
 use crate::bash::{LateChanges, LineWithProcesses};
 use crate::built_in::special_faces;
-use crate::files::Checks;
 use crate::commands::{AgentCommands, LineContext};
 use crate::faces::Face;
+use crate::files::Checks;
 use crate::files::LastWritten;
+use crate::files::without_unseen;
+use crate::line::Tracking;
+use crate::line::secure::Keeper;
 use crate::online::Documents;
 use crate::outputs::OutputFiles;
 use crate::review::Reviewer;
-use crate::line::secure::Keeper;
-use crate::line::Tracking;
-use crate::files::without_unseen;
 
 /// The receiver of live output.
 pub type LiveOutput = Arc<dyn Fn(OutputStream, &str) + Send + Sync>;

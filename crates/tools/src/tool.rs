@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lathe_policy::Permit;
 use lathe_protocol::{
-    BoxFuture, CallId, Decision, Digest, Effects, ToolKind, Lane, Question, Raw, SeenFile, Verdict,
+    BoxFuture, CallId, Decision, Digest, Effects, Lane, Question, Raw, SeenFile, ToolKind, Verdict,
 };
 use lathe_workspace::LocalTree;
 use serde_json::Value;

@@ -6,7 +6,7 @@ use std::time::Instant;
 use futures::FutureExt as _;
 use lathe_policy::{GateCall, Permit, Rulebook};
 use lathe_protocol::{
-    Arguments, CallFinished, Effects, ToolKind, Lane, Raw, ToolCall, ToolChoice, ToolErrorKind, ToolSpec,
+    Arguments, CallFinished, Effects, Lane, Raw, ToolCall, ToolChoice, ToolErrorKind, ToolKind, ToolSpec,
     Toolset, edit_distance,
 };
 use lathe_shell::CommandHost;
@@ -15,19 +15,19 @@ use serde_json::Value;
 
 use crate::built_in::{commands as all_commands, special_faces};
 use crate::call::{BuildContext, ToolSetup};
-use crate::commands::{AgentCommands, AgentCommand, FieldTools};
+use crate::commands::{AgentCommand, AgentCommands, FieldTools};
 use crate::faces::ToolAbout;
-use crate::faces::{ToolEntry, ToolSource, tool_entries};
+use crate::faces::caller;
 use crate::faces::{Face, Voice, faces};
+use crate::faces::{Selection, ToolNames, is_shell};
+use crate::faces::{ToolEntry, ToolSource, tool_entries};
 use crate::filters::FilteredCall;
 use crate::finish::finish;
 use crate::outside::{OutsideTool, domains};
 use crate::preview::Preview;
 use crate::problem::Problem;
-use crate::faces::{ToolNames, Selection, is_shell};
 use crate::services::Services;
 use crate::tool::{Invocation, RunContext, ShellLine};
-use crate::faces::caller;
 use crate::{bash, placeholder};
 
 /// The setting that excludes tools and commands.

@@ -21,11 +21,11 @@ mod console;
 mod cost;
 mod html;
 mod lengths;
+mod messages;
 mod session;
 mod time;
 mod trajectory;
 mod wire;
-mod messages;
 
 pub use console::{
     AsideFile, Closing, Consent, Console, FileDiff, ModeSource, Style, Styled, approval_text, block_text,
@@ -36,10 +36,10 @@ pub use cost::{
     Price, PriceOverrides, Prices, SessionCost,
 };
 pub use html::{Page, ReadBlob, html};
+pub use messages::{Language, Say, Tell};
 pub use session::{CallView, RunView, SessionView, StepView};
 pub use trajectory::TrajectoryBuilder;
 pub use wire::{
     Cursor, LiveFrames, PastSteps, Projector, RunEdge, StepNumbers, WireFrame, lakeview_line, masked_bytes,
     masked_file, wire_json,
 };
-pub use messages::{Language, Say, Tell};

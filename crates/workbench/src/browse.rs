@@ -13,7 +13,7 @@ use lathe_host::{FileProblem, HostError, Removals, RemovedItem};
 use lathe_protocol::{Digest, DigestBuilder};
 use lathe_search::{CaseMode, IgnoreOptions, NameQuery, Scope, TextQuery, find_files, find_text};
 use lathe_workspace::{
-    WalkEntry, Expect, FileKind, FileOp, Files, Incoming, LocalTree, Processes, WalkBounds, Workspace,
+    Expect, FileKind, FileOp, Files, Incoming, LocalTree, Processes, WalkBounds, WalkEntry, Workspace,
     WorkspaceError, run_in_turn,
 };
 use schemars::JsonSchema;
@@ -447,7 +447,11 @@ fn search(
     }
     let most = wish.most.unwrap_or(200).min(FOUND_MAX) as usize;
     let shown = |path: &Path| path.strip_prefix(&root).unwrap_or(path).to_string_lossy().into_owned();
-    let scope = Scope { ignored: IgnoreOptions::RESPECTED, excluded_folder: closed, ..Scope::new(root.clone(), start) };
+    let scope = Scope {
+        ignored: IgnoreOptions::RESPECTED,
+        excluded_folder: closed,
+        ..Scope::new(root.clone(), start)
+    };
     if wish.names {
         // A word is looked for anywhere in the path, a pattern is taken as it is.
         let is_glob = wish.pattern.contains(['*', '?', '[', '{']);

@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use lathe_edit::unified_diff;
 use lathe_git::{
-    Boundary, ContentRules, GitCall, GitError, IndexUse, Init, CallFolder, Repository, check_inner, check_pipes, gitlinks,
-    prepare_init, user_setting,
+    Boundary, CallFolder, ContentRules, GitCall, GitError, IndexUse, Init, Repository, check_inner,
+    check_pipes, gitlinks, prepare_init, user_setting,
 };
 use lathe_host::{FileProblem, HostError, RemovedItem};
 use lathe_workspace::{

@@ -27,12 +27,12 @@ use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, readlinkat};
 
 pub(crate) use self::beneath::FileMeta;
-use self::beneath::{Resolution, LOOK, Links};
+use self::beneath::{LOOK, Links, Resolution};
 use self::closed::Closed;
 use self::layout::{Together, Top};
 pub use self::root::open_exact;
-use self::root::{HeldRoot, GuardRoot};
-use self::steps::{Steps, StepError};
+use self::root::{GuardRoot, HeldRoot};
+use self::steps::{StepError, Steps};
 use crate::protected_targets::ProtectedTargets;
 use crate::{ConfigPaths, FileKind, WorkspaceError, is_protected, is_protected_in};
 

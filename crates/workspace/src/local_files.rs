@@ -23,9 +23,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::guard::{FileMeta, Guard, Last, GuardedPath, kind};
+use crate::guard::{FileMeta, Guard, GuardedPath, Last, kind};
 use crate::naming_lock::run_in_turn;
-use crate::{Applied, Boxed, ConfigPaths, WalkEntry, FileKind, FileOp, Files, FolderEntry, FileInfo, WorkspaceError};
+use crate::{
+    Applied, Boxed, ConfigPaths, FileInfo, FileKind, FileOp, Files, FolderEntry, WalkEntry, WorkspaceError,
+};
 
 /// Up to this size a file is read on the caller's thread: handing the work to another thread would take longer than
 /// the work.
@@ -407,7 +409,12 @@ impl Walk<'_> {
 
     /// Lists the names of the folder `below`, relative to the folder of the walk, and their content. The folder is
     /// closed before its subfolders are opened: a tree may be deeper than a process has descriptors.
-    fn inside(&mut self, opened: OwnedFd, (first, below): (&GuardedPath, &Path), depth: usize) -> io::Result<()> {
+    fn inside(
+        &mut self,
+        opened: OwnedFd,
+        (first, below): (&GuardedPath, &Path),
+        depth: usize,
+    ) -> io::Result<()> {
         for (name, found) in self.shown_in(opened)? {
             if self.has_ended() {
                 return Ok(());

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::{WalkEntry, FileKind, Incoming, LocalFiles, WalkBounds, WorkspaceError};
+use crate::{FileKind, Incoming, LocalFiles, WalkBounds, WalkEntry, WorkspaceError};
 
 /// Checks whether a holder may open a file.
 pub type MayOpen = Arc<dyn Fn(&Path) -> Result<(), WorkspaceError> + Send + Sync>;

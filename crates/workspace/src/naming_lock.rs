@@ -164,7 +164,8 @@ mod tests {
             .build()
             .unwrap();
         let one = lock_naming();
-        let waiting: Vec<_> = (0..10 * PLACES).map(|_| runtime.spawn(run_in_turn(|| drop(lock_naming())))).collect();
+        let waiting: Vec<_> =
+            (0..10 * PLACES).map(|_| runtime.spawn(run_in_turn(|| drop(lock_naming())))).collect();
         // All places are taken, and there is a thread for work that creates no names.
         while QUEUE.available_permits() > 0 {
             std::thread::yield_now();

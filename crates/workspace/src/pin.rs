@@ -44,8 +44,8 @@ impl Pin {
         let file = open_regular(&self.path).map_err(|error| error.to_string())?;
         let bytes = content_of(file, LARGEST).map_err(|error| error.to_string())?;
         match () {
-            () if Digest::of(&bytes) != self.digest => Err("it changed while it was looked at".to_owned()),
-            () if bytes.contains(&0) => Err(format!("it is no text; it has {} bytes", bytes.len())),
+            () if Digest::of(&bytes) != self.digest => Err("it changed while it was read".to_owned()),
+            () if bytes.contains(&0) => Err(format!("it is not text; it has {} bytes", bytes.len())),
             () => Ok(String::from_utf8_lossy(&bytes).into_owned()),
         }
     }

@@ -12,7 +12,11 @@ use nix::libc;
 pub fn open_regular(path: &Path) -> io::Result<File> {
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
     let file = File::options().read(true).custom_flags(flags).open(path).map_err(|error| {
-        if error.kind() == io::ErrorKind::NotFound && is_dangling(path) { dangling_link_error() } else { error }
+        if error.kind() == io::ErrorKind::NotFound && is_dangling(path) {
+            dangling_link_error()
+        } else {
+            error
+        }
     })?;
     match file.metadata()?.is_file() {
         true => Ok(file),

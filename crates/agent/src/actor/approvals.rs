@@ -9,10 +9,10 @@ use std::sync::Arc;
 use lathe_policy::{GateCall, StandingApproval};
 use lathe_protocol::{
     Actor as Who, ApprovalAnswer, ApprovalAsked, ApprovalExpired, ApprovalGiven, Arguments, CallFinished,
-    CallId, Command, CommandDecided, Decision, Effects, FrameBody, EventPlace, Proposal, ProposedText, Raw,
+    CallId, Command, CommandDecided, Decision, Effects, EventPlace, FrameBody, Proposal, ProposedText, Raw,
     ReceiptAnswer, SeenFile, Seq, ToolCall, ToolErrorKind, Verdict, visible,
 };
-use lathe_tools::{PreparedCall, Preview, CommandApproval};
+use lathe_tools::{CommandApproval, PreparedCall, Preview};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -22,7 +22,7 @@ use crate::blocking::blocking;
 use crate::effects;
 use crate::next::refusal;
 use crate::running::refers_to;
-use crate::state::{QuestionState, CallStage};
+use crate::state::{CallStage, QuestionState};
 
 /// An approval request that waits for its answer.
 pub(super) struct OpenApproval {
@@ -77,8 +77,10 @@ impl Actor {
     ) -> Result<(), AgentError> {
         self.previewing.remove(&id);
         let stage = self.state.calls.iter().find(|call| call.id == id).map(|call| &call.stage);
-        let asks =
-            matches!(stage, Some(CallStage::Decided { verdict: Verdict::Ask, asking: QuestionState::Not, .. }));
+        let asks = matches!(
+            stage,
+            Some(CallStage::Decided { verdict: Verdict::Ask, asking: QuestionState::Not, .. })
+        );
         if !asks || self.state.cancelled {
             return Ok(());
         }
@@ -145,7 +147,9 @@ impl Actor {
             effects: &wanted.effects,
             arguments: &wanted.arguments,
         };
-        let decision = blocking(|| call_gate.gate.decide_call(&call_gate.rules, call_gate.actor, call_gate.mode, &about));
+        let decision = blocking(|| {
+            call_gate.gate.decide_call(&call_gate.rules, call_gate.actor, call_gate.mode, &about)
+        });
         if decision.verdict != Verdict::Ask || self.state.cancelled {
             let _ = reply.send(decision);
             return Ok(());

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use lathe_protocol::{
     Actor as Who, CallDecided, CallFinished, CallId, CallStarted, Decision, Digest, Effects, Fact, FrameBody,
-    ToolKind, OutputStream, Raw, RunNo, SeenFile, StepNo, ToolErrorKind, Verdict,
+    OutputStream, Raw, RunNo, SeenFile, StepNo, ToolErrorKind, ToolKind, Verdict,
 };
 use lathe_redact::Redactor;
 use lathe_tools::{
-    Asker, OutputHandle, CallGate, GateDecision, LiveOutput, RecordedOutput, PreparedCall, Preview, REVIEW_TOOL, Recalled, ReviewRole,
-    RunContext,
+    Asker, CallGate, GateDecision, LiveOutput, OutputHandle, PreparedCall, Preview, REVIEW_TOOL, Recalled,
+    RecordedOutput, ReviewRole, RunContext,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -142,8 +142,15 @@ impl Actor {
         let toolbox = Arc::clone(&self.setup.toolbox);
         if prepared.tool == DONE_TOOL && self.state.must_patch() {
             let (patcher, look) = (Arc::clone(&self.setup.patcher), self.patch_check());
-            let judged =
-                effects::run_done_call(toolbox, prepared, permit, context, patcher, look, self.inbox_sender.clone());
+            let judged = effects::run_done_call(
+                toolbox,
+                prepared,
+                permit,
+                context,
+                patcher,
+                look,
+                self.inbox_sender.clone(),
+            );
             self.tasks.spawn(judged);
             return Ok(());
         }
@@ -187,7 +194,10 @@ impl Actor {
             line_seconds: self.state.options.limits.line_seconds,
             silent_seconds: self.state.options.limits.silent_seconds,
             umask: None,
-            asker: self.setup.attended.then(|| Arc::new(InboxAsker(self.inbox_sender.clone())) as Arc<dyn Asker>),
+            asker: self
+                .setup
+                .attended
+                .then(|| Arc::new(InboxAsker(self.inbox_sender.clone())) as Arc<dyn Asker>),
             call_gate: self.call_gate(),
             ledger: Arc::new(InboxLedger { inbox: self.inbox_sender.clone(), cancel: self.cancel.clone() }),
         }
@@ -250,7 +260,10 @@ impl Actor {
     }
 
     pub(super) fn patch_check(&self) -> PatchCheck {
-        PatchCheck { baseline: self.state.baseline.clone(), recorded: self.state.changed.iter().cloned().collect() }
+        PatchCheck {
+            baseline: self.state.baseline.clone(),
+            recorded: self.state.changed.iter().cloned().collect(),
+        }
     }
 
     pub(super) fn live(&self, call: CallId) -> LiveOutput {

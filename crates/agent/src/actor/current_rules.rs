@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use lathe_policy::{StandingApproval, Rulebook, Tier};
+use lathe_policy::{Rulebook, StandingApproval, Tier};
 use lathe_tools::FreshnessCheck;
 use parking_lot::Mutex;
 

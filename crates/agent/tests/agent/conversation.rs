@@ -4,7 +4,7 @@ use lathe_agent::{Action, State, next};
 use lathe_protocol::{
     Actor, ApprovalAnswer, ApprovalAsked, ApprovalGiven, Arguments, Block, CallDecided, CallFinished, CallId,
     CallStarted, CancelAsked, CommandId, Decision, Effects, EndingRule, EpochCause, EpochStarted, Event,
-    Fact, Lane, Limits, Mode, ModelAnswered, ModelAsked, ModelChoice, ModelFailed, ModelFailure, EventPlace,
+    EventPlace, Fact, Lane, Limits, Mode, ModelAnswered, ModelAsked, ModelChoice, ModelFailed, ModelFailure,
     Proposal, Raw, Reflected, Reminded, RunNo, Sandbox, Seq, SessionId, SessionOpened, SessionOptions,
     StepNo, StopReason, TaskFinished, TaskGiven, ToolCall, ToolErrorKind, Toolset, Usage, Verdict,
 };

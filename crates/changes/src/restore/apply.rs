@@ -21,7 +21,7 @@ use nix::unistd::{UnlinkatFlags, unlinkat};
 use super::disk::Synced;
 use super::disk::{Over, Prepared, Sync, attributes_at, chmod, found_at};
 use super::names::{LinkNames, listed};
-use super::{RestoreOutcome, Planned, RestoreStep, is_mode_only, rel_of};
+use super::{Planned, RestoreOutcome, RestoreStep, is_mode_only, rel_of};
 use crate::TreeChange;
 use crate::attributes::Attributes;
 use crate::beneath::{Rel, Root, split};
@@ -135,7 +135,9 @@ impl<'a> Apply<'a> {
 
         const FOLDER: Option<PathKind> = Some(PathKind::Folder);
         self.each(items.iter(), |apply, item| match item.kinds() {
-            (Some(PathKind::File | PathKind::Link), None | FOLDER) => apply.remove(item, UnlinkatFlags::NoRemoveDir),
+            (Some(PathKind::File | PathKind::Link), None | FOLDER) => {
+                apply.remove(item, UnlinkatFlags::NoRemoveDir)
+            }
             _ => Ok(()),
         });
         self.each(items.iter().rev(), |apply, item| match item.kinds() {
@@ -146,7 +148,8 @@ impl<'a> Apply<'a> {
             (now, FOLDER) if now != FOLDER => apply.make_folder(&item.rel, item.want, item.wanted_mode()),
             _ => Ok(()),
         });
-        let is_content = |item: &&RestoreItem<'_>| matches!(item.kinds().1, Some(PathKind::File | PathKind::Link));
+        let is_content =
+            |item: &&RestoreItem<'_>| matches!(item.kinds().1, Some(PathKind::File | PathKind::Link));
         let (named, alone): (Vec<&RestoreItem<'_>>, Vec<_>) =
             items.iter().filter(is_content).partition(|item| item.is_named());
         let (modes, contents): (Vec<&RestoreItem<'_>>, Vec<_>) =
@@ -159,7 +162,8 @@ impl<'a> Apply<'a> {
             contents = rest;
         }
         // Files that stay in place come first: the other names are linked to them.
-        let (stay, come): (Vec<&RestoreItem<'_>>, Vec<_>) = named.into_iter().partition(|item| item.is_mode_only());
+        let (stay, come): (Vec<&RestoreItem<'_>>, Vec<_>) =
+            named.into_iter().partition(|item| item.is_mode_only());
         self.each(stay.into_iter().chain(come), |apply, item| apply.restore_names(item));
         self.each(items.iter().rev(), |apply, item| match item.kinds() {
             (FOLDER, FOLDER) => apply.change_folder_mode(item),
@@ -307,7 +311,9 @@ impl<'a> Apply<'a> {
 
     /// Keeps a file whose content is too large for the store, before it is replaced.
     fn keep_whole(&self, found: Option<&PathState>, folder: impl AsFd, rel: &Rel) -> Result<(), Stopped> {
-        let Some(found) = found.filter(|found| PathKind::of(found.mode) == PathKind::File) else { return Ok(()) };
+        let Some(found) = found.filter(|found| PathKind::of(found.mode) == PathKind::File) else {
+            return Ok(());
+        };
         if self.blobs.has(&found.digest).unwrap_or(false) {
             return Ok(());
         }
@@ -393,7 +399,9 @@ impl<'a> Apply<'a> {
     }
 
     fn content(&self, want: &PathState) -> Result<Option<Vec<u8>>, Stopped> {
-        self.blobs.get(&want.digest).map_err(|error| Stopped::Step(RestoreStep::Failed { why: error.to_string() }))
+        self.blobs
+            .get(&want.digest)
+            .map_err(|error| Stopped::Step(RestoreStep::Failed { why: error.to_string() }))
     }
 
     fn change_mode(&mut self, item: &RestoreItem<'_>) -> Result<(), Stopped> {
@@ -442,7 +450,9 @@ impl<'a> Apply<'a> {
                     chmod(self.root.open_folder(folder)?.as_fd(), name, stat.mode | 0o700)?;
                     self.opened.insert(above, stat.mode);
                 }
-                PathKind::File | PathKind::Link | PathKind::Special => return Err(Stopped::Step(RestoreStep::Refused)),
+                PathKind::File | PathKind::Link | PathKind::Special => {
+                    return Err(Stopped::Step(RestoreStep::Refused));
+                }
             }
         }
         let folder = self.root.open_folder(parent)?;

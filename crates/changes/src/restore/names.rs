@@ -19,7 +19,13 @@ pub(super) struct LinkNames<'a> {
 }
 
 impl<'a> LinkNames<'a> {
-    pub fn of(root: &'a Root, blobs: &Blobs, rel: &Rel, now: Option<&PathState>, want: Option<&PathState>) -> Self {
+    pub fn of(
+        root: &'a Root,
+        blobs: &Blobs,
+        rel: &Rel,
+        now: Option<&PathState>,
+        want: Option<&PathState>,
+    ) -> Self {
         let of = |state: Option<&PathState>| state.map(|state| listed(blobs, state)).unwrap_or_default();
         Self { root, inode: inode(root, rel), now: of(now), want: of(want) }
     }
@@ -61,7 +67,13 @@ impl<'a> LinkNames<'a> {
 }
 
 /// Tells whether the names of the file at a path are the wanted ones.
-pub(super) fn are_as_wanted(root: &Root, blobs: &Blobs, rel: &Rel, now: Option<&PathState>, want: Option<&PathState>) -> bool {
+pub(super) fn are_as_wanted(
+    root: &Root,
+    blobs: &Blobs,
+    rel: &Rel,
+    now: Option<&PathState>,
+    want: Option<&PathState>,
+) -> bool {
     let links = |state: Option<&PathState>| state.and_then(|state| state.links.clone());
     if links(now).is_none() && links(want).is_none() {
         return true;

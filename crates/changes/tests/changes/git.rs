@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use lathe_changes::{Compared, NotUndoable, TrackerOptions, NotUndoableReason};
+use lathe_changes::{Compared, NotUndoable, NotUndoableReason, TrackerOptions};
 
 use crate::tree::{Tree, after_in};
 
@@ -120,7 +120,10 @@ fn an_object_that_is_gone_is_told() {
         compared,
         Compared {
             changes: vec![],
-            not_undoable: vec![lost(".git", NotUndoableReason::Git), lost("a.txt", NotUndoableReason::ObjectGone)]
+            not_undoable: vec![
+                lost(".git", NotUndoableReason::Git),
+                lost("a.txt", NotUndoableReason::ObjectGone)
+            ]
         }
     );
 }

@@ -5,7 +5,9 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 
-use lathe_changes::{Compared, TrackerLimits, NotUndoable, Tracker, TrackerOptions, TreeChange, NotUndoableReason};
+use lathe_changes::{
+    Compared, NotUndoable, NotUndoableReason, Tracker, TrackerLimits, TrackerOptions, TreeChange,
+};
 use lathe_protocol::{CallId, Digest};
 
 use crate::tree::{Tree, after};
@@ -361,7 +363,10 @@ fn limits_of_number_and_size_are_told() {
     }
     let limits = TrackerLimits { files: 20, ..TrackerLimits::default() };
     let tracker = Tracker::secure(TrackerOptions { limits, ..tree.options() }).unwrap();
-    assert_eq!(tracker.not_undoable(), [NotUndoable { path: tree.at("many"), why: NotUndoableReason::TooMany }]);
+    assert_eq!(
+        tracker.not_undoable(),
+        [NotUndoable { path: tree.at("many"), why: NotUndoableReason::TooMany }]
+    );
 
     let limits = TrackerLimits { total_bytes: 40, ..TrackerLimits::default() };
     let mut tracker = Tracker::secure(TrackerOptions { limits, ..tree.options() }).unwrap();

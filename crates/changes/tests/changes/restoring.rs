@@ -3,7 +3,7 @@
 use std::fs;
 
 use lathe_changes::restore::{Planned, RestoreStep};
-use lathe_changes::{PathState, TreeChange, RestoreTarget, net};
+use lathe_changes::{PathState, RestoreTarget, TreeChange, net};
 use lathe_protocol::Digest;
 
 use crate::tree::{Tree, after};
@@ -46,7 +46,10 @@ fn a_file_the_user_edited_meanwhile_is_a_conflict_and_stays() {
     let changes = tracker.compare().unwrap().changes;
     tree.write("a.txt", "the user's\n");
     let planned = tree.plan(&net(&changes));
-    assert_eq!(steps(&planned), [RestoreStep::Conflict { found: Some(file("the user's\n")) }, RestoreStep::Restore]);
+    assert_eq!(
+        steps(&planned),
+        [RestoreStep::Conflict { found: Some(file("the user's\n")) }, RestoreStep::Restore]
+    );
     let applied = tree.undo(&changes);
     assert_eq!(applied.changes.len(), 1);
     assert_eq!(fs::read_to_string(tree.at("a.txt")).unwrap(), "the user's\n");

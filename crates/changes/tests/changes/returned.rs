@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use lathe_blobs::Blobs;
-use lathe_changes::{QuarantineEntry, LineOrigin, Quarantine};
+use lathe_changes::{LineOrigin, Quarantine, QuarantineEntry};
 
 struct Place {
     _dir: tempfile::TempDir,
@@ -135,7 +135,8 @@ fn a_name_that_is_no_text_comes_back_and_is_taken_away_again() {
     keeping.keep(&place.base.join("p")).unwrap();
     fs::remove_file(place.base.join("p").join(name)).unwrap();
     let session = Some("s".to_owned());
-    let note = LineOrigin { line: "rm".to_owned(), folder: place.base.clone(), session, call: "d".to_owned() };
+    let note =
+        LineOrigin { line: "rm".to_owned(), folder: place.base.clone(), session, call: "d".to_owned() };
     let kept = keeping.finish(note, Vec::new()).unwrap().unwrap();
     let back = place.quarantine.restore_undoably(&kept.id, 1, &place.blobs).unwrap();
     assert!(place.base.join("p").join(name).exists(), "{back:?}");

@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use lathe_blobs::Blobs;
-use lathe_changes::restore::{self, RestoreOutcome, Planned};
-use lathe_changes::{Compared, TrackerLimits, Tracker, TrackerOptions, TreeChange, RestoreTarget, Watch, net};
+use lathe_changes::restore::{self, Planned, RestoreOutcome};
+use lathe_changes::{
+    Compared, RestoreTarget, Tracker, TrackerLimits, TrackerOptions, TreeChange, Watch, net,
+};
 use lathe_testkit::{Listed, listing};
 
 pub struct Tree {

@@ -8,8 +8,8 @@ use lathe_host::{Export, Host};
 use lathe_protocol::counted;
 
 use crate::exit::Exit;
-use crate::terminal::output::print_json;
 use crate::terminal;
+use crate::terminal::output::print_json;
 
 #[derive(Debug, Args)]
 pub(crate) struct GraphArgs {

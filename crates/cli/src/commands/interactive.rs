@@ -8,13 +8,13 @@ use lathe_protocol::{Attachment, CommandBody, EventStream, Seq};
 use lathe_views::{Language, ModeSource, Say};
 
 use crate::args::{InteractiveArgs, OutputArg};
+use crate::commands::settings::{absolute, settle, tell_idle_flags, tell_notices};
 use crate::drive::{Performed, close, finish_trajectory, perform, show_last_summaries};
 use crate::exit::Exit;
+use crate::terminal;
 use crate::terminal::output::RunOutput;
 use crate::terminal::question::Lines;
-use crate::commands::settings::{absolute, settle, tell_idle_flags, tell_notices};
 use crate::terminal::stops::{Stop, Stops};
-use crate::terminal;
 
 pub(crate) async fn interactive(host: &Host, args: InteractiveArgs) -> Exit {
     tell_idle_flags(args.console_type, args.agent_type);

@@ -24,11 +24,11 @@ use lathe_protocol::{CallFinished, Toolset, escape_unseen};
 use serde_json::json;
 
 use crate::args::{Cli, CliCommand, ConfigCommand, DoctorArgs, ToolCommand, ToolRunArgs, ToolsArgs};
+use crate::commands::trust::TrustAttendance;
 use crate::exit::Exit;
+use crate::inside;
 use crate::terminal::output::print_json;
 use crate::terminal::{self, Paint};
-use crate::commands::trust::TrustAttendance;
-use crate::inside;
 
 pub(crate) async fn dispatch(cli: Cli) -> Exit {
     let host = match Home::find() {
@@ -190,7 +190,8 @@ fn failed_command(finished: &CallFinished) -> bool {
 async fn doctor(host: &Host, args: &DoctorArgs) -> Exit {
     let folder = std::env::current_dir().unwrap_or_else(|_| std::env::temp_dir());
     let here = ConfigPlace::folder(&folder);
-    let extras = lathe_plan::settle(host, here, &GivenOptions::default(), &Absent).map(|settled| settled.extras());
+    let extras =
+        lathe_plan::settle(host, here, &GivenOptions::default(), &Absent).map(|settled| settled.extras());
     let mut checks = host.doctor(&folder, &extras.unwrap_or_default()).await;
     match settings::settle(host, here, &args.options.0, TrustAttendance::Tell) {
         // A cassette is not asked whether it answers.

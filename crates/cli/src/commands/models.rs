@@ -8,8 +8,8 @@ use lathe_host::{Host, KeyFrom, ProviderRow};
 use serde_json::json;
 
 use crate::args::CassetteArgs;
-use crate::exit::Exit;
 use crate::args::options::{OfDoctor, OptionArgs};
+use crate::exit::Exit;
 use crate::terminal::output::print_json;
 use crate::terminal::{self, Paint};
 

@@ -10,10 +10,10 @@ use lathe_protocol::{Mode, SessionId, Verdict, counted, json_text, list_warnings
 use serde_json::{Value, json};
 
 use crate::args::ModeArg;
-use crate::exit::Exit;
-use crate::terminal::output::print_json;
 use crate::commands::settings::extras_of;
+use crate::exit::Exit;
 use crate::terminal;
+use crate::terminal::output::print_json;
 
 #[derive(Args)]
 pub(crate) struct PolicyArgs {

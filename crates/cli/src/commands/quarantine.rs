@@ -6,8 +6,8 @@ use lathe_protocol::counted;
 use serde_json::json;
 
 use crate::exit::Exit;
-use crate::terminal::output::print_json;
 use crate::terminal;
+use crate::terminal::output::print_json;
 
 /// Names of git's that are listed of one entry.
 const NAMED: usize = 10;
@@ -80,7 +80,12 @@ fn list(entries: &[KeptEntry], as_json: bool) -> Exit {
         }
         let folder = kept.folder().display().to_string();
         let line = lathe_protocol::visible(kept.line());
-        terminal::out(&format!("{}  {what}  in {}\n    {}\n", kept.id(), terminal::name(&folder), terminal::name(&line)));
+        terminal::out(&format!(
+            "{}  {what}  in {}\n    {}\n",
+            kept.id(),
+            terminal::name(&folder),
+            terminal::name(&line)
+        ));
     }
     Exit::Done
 }
@@ -94,7 +99,9 @@ fn restore(host: &Host, id: Option<&str>, as_json: bool) -> Exit {
         let left: Vec<_> = back.left.iter().map(|(path, why)| json!({ "path": path, "why": why })).collect();
         print_json(&json!({ "id": back.id, "restored": back.done, "left": left }));
     } else {
-        back.done.iter().for_each(|path| terminal::out(&format!("  {}  brought back\n", terminal::name(path))));
+        back.done
+            .iter()
+            .for_each(|path| terminal::out(&format!("  {}  brought back\n", terminal::name(path))));
         for (path, why) in &back.left {
             terminal::out(&format!("  {}  left: {}\n", terminal::name(path), terminal::name(why)));
         }

@@ -136,7 +136,9 @@ fn words(undone: &Undone, preview: bool, back: &WayBack) -> String {
     };
     let place = format!("({} {}, {})", say(Say::Session), undone.session, terminal::name(&undone.folder));
     let mut out = format!("{head}: {} {}\n", undone.about, paint.dim(&place));
-    let row = |act: &PathAct| format!("  {}  {}\n", terminal::name(&act.path), paint.dim(&terminal::name(&act.act)));
+    let row = |act: &PathAct| {
+        format!("  {}  {}\n", terminal::name(&act.path), paint.dim(&terminal::name(&act.act)))
+    };
     undone.restored.iter().for_each(|act| out.push_str(&row(act)));
     if undone.restored.is_empty() {
         out.push_str(&format!("  {}\n", say(Say::NoFiles)));
@@ -154,7 +156,11 @@ fn words(undone: &Undone, preview: bool, back: &WayBack) -> String {
     }
     if !undone.unnamed.is_empty() {
         out.push_str(&format!("{}\n", paint.yellow(say(Say::MayBeOthers))));
-        undone.unnamed.iter().take(SHOWN).for_each(|path| out.push_str(&format!("  {}\n", terminal::name(path))));
+        undone
+            .unnamed
+            .iter()
+            .take(SHOWN)
+            .for_each(|path| out.push_str(&format!("  {}\n", terminal::name(path))));
         if undone.unnamed.len() > SHOWN {
             out.push_str(&format!("  … {}\n", undone.unnamed.len() - SHOWN));
         }

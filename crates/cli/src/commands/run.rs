@@ -8,13 +8,13 @@ use lathe_protocol::{CommandBody, Mode, ReplayPace};
 use lathe_views::Say;
 
 use crate::args::{DemoArgs, OutputArg, ResumeArgs, RunArgs};
+use crate::commands::settings::{absolute, settle, tell_idle_flags, tell_notices};
 use crate::drive::{RunFiles, close, work};
 use crate::exit::{Exit, NO_PROCESS};
-use crate::terminal::output::RunOutput;
-use crate::commands::settings::{absolute, settle, tell_idle_flags, tell_notices};
-use crate::terminal::stops::Stops;
 use crate::task::{self, Task, TaskInput};
 use crate::terminal;
+use crate::terminal::output::RunOutput;
+use crate::terminal::stops::Stops;
 
 pub(crate) async fn run(host: &Host, args: RunArgs) -> Exit {
     let input =

@@ -13,12 +13,12 @@ use serde_json::json;
 
 use crate::advice::with_advice;
 use crate::args::CassetteArgs;
-use crate::exit::Exit;
 use crate::args::options::{OfServe, OptionArgs};
-use crate::terminal::output::print_json;
 use crate::commands::settings::extras_of;
-use crate::terminal::stops::Stops;
+use crate::exit::Exit;
 use crate::terminal;
+use crate::terminal::output::print_json;
+use crate::terminal::stops::Stops;
 
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -243,7 +243,10 @@ fn check_rules(host: &Host, home: &Path, roots: &[PathBuf]) -> Result<(), Exit> 
         };
         if let Err(error) = checked {
             let root = terminal::name(&root.display().to_string());
-            terminal::err(&format!("warning: no session can be started in {root}: {}\n", terminal::clean(&error)));
+            terminal::err(&format!(
+                "warning: no session can be started in {root}: {}\n",
+                terminal::clean(&error)
+            ));
         }
     }
     Ok(())
@@ -294,8 +297,9 @@ fn tokens(home: &Home, command: TokenCommand) -> Exit {
                     "no token has a name yet: lathe serve token add NAME --role viewer|operator|admin\n",
                 );
             } else {
-                rows.iter()
-                    .for_each(|row| terminal::out(&format!("{:<9} {}\n", row.role, terminal::name(&row.name))));
+                rows.iter().for_each(|row| {
+                    terminal::out(&format!("{:<9} {}\n", row.role, terminal::name(&row.name)))
+                });
             }
         }),
     };

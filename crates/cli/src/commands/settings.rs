@@ -10,10 +10,10 @@ use lathe_protocol::list_warnings;
 use serde_json::json;
 
 use crate::args::{AgentArg, ConfigShowArgs, ConsoleArg, ShowConfigArgs};
-use crate::exit::Exit;
-use crate::terminal::output::print_json;
-use crate::terminal;
 use crate::commands::trust::{self, TrustAttendance};
+use crate::exit::Exit;
+use crate::terminal;
+use crate::terminal::output::print_json;
 
 /// The user at a terminal, or behind the standard error of a run.
 struct Terminal(TrustAttendance);
@@ -175,7 +175,10 @@ fn has_wrong_checks(config: &Config) -> bool {
         wrong = true;
         let origin = config.origins.iter().find(|(key, _)| key.starts_with("check.") && key.contains(glob));
         let place = origin.map_or("the configuration".to_owned(), |(_, origin)| origin.to_string());
-        terminal::err(&format!("Error: {}\n", terminal::clean(&format!("{place}: `check` {glob:?}: {reason}"))));
+        terminal::err(&format!(
+            "Error: {}\n",
+            terminal::clean(&format!("{place}: `check` {glob:?}: {reason}"))
+        ));
     }
     wrong
 }

@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 
 use clap::Args;
-use lathe_host::{Host, PersonShell, UserLine, ShellRun, TerminalModes};
+use lathe_host::{Host, PersonShell, ShellRun, TerminalModes, UserLine};
 use lathe_plan::{ConfigPlace, GivenOptions};
 use lathe_protocol::OutputStream;
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
@@ -15,10 +15,10 @@ use rustyline::{Config, Context, Editor, Helper, Highlighter, Hinter};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::ModeArg;
-use crate::exit::Exit;
 use crate::commands::settings;
-use crate::terminal::stops::Stops;
+use crate::exit::Exit;
 use crate::terminal;
+use crate::terminal::stops::Stops;
 
 #[derive(Args)]
 pub(crate) struct ShellArgs {
@@ -102,7 +102,9 @@ async fn one(shell: &mut PersonShell, line: &str, at: At, stops: &mut Stops) -> 
                 terminal::err(&format!("{}\n", terminal::name(broken)));
             }
             if let Some(id) = kept {
-                terminal::err(&format!("kept: `lathe quarantine restore {id}` brings back what it took away\n"));
+                terminal::err(&format!(
+                    "kept: `lathe quarantine restore {id}` brings back what it took away\n"
+                ));
             }
             for lost in lost.iter().take(10) {
                 terminal::err(&format!("not kept: {}\n", terminal::name(lost)));

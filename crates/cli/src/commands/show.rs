@@ -71,7 +71,11 @@ fn text(host: &Host, events: &[Event]) -> Result<(), HostError> {
 pub(crate) fn tell_unknown(events: &[Event]) {
     for event in events {
         if let Fact::Unknown(unknown) = &event.fact {
-            terminal::err(&format!("note: event {}: {}\n", event.seq, terminal::clean(&unknown.description())));
+            terminal::err(&format!(
+                "note: event {}: {}\n",
+                event.seq,
+                terminal::clean(&unknown.description())
+            ));
         }
     }
 }

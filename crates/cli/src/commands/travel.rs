@@ -7,10 +7,10 @@ use lathe_views::{Console, Tell};
 use serde_json::json;
 
 use crate::args::{ForkArgs, OutputArg, ReplayArgs, ReplayTools};
-use crate::exit::Exit;
-use crate::terminal::output::{json_line, print_json};
 use crate::commands::run::resumed_mode;
 use crate::commands::settings::settle_or_tell;
+use crate::exit::Exit;
+use crate::terminal::output::{json_line, print_json};
 use crate::terminal::stops::Stops;
 use crate::terminal::{self, Paint};
 

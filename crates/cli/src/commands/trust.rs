@@ -12,8 +12,8 @@ use lathe_views::Say;
 use serde_json::json;
 
 use crate::exit::Exit;
-use crate::terminal::output::print_json;
 use crate::terminal;
+use crate::terminal::output::print_json;
 
 /// Lines of an item that are shown before somebody asks for all.
 const SHOWN: usize = 30;
@@ -346,7 +346,11 @@ fn add(host: &Host, folder: &Path, yes: bool) -> Exit {
 }
 
 /// Asks about items nobody has decided about, or says that they are left out. What comes back says what is used.
-pub(crate) fn decide(host: &Host, look: ProjectLook, asking: TrustAttendance) -> Result<ProjectLook, HostError> {
+pub(crate) fn decide(
+    host: &Host,
+    look: ProjectLook,
+    asking: TrustAttendance,
+) -> Result<ProjectLook, HostError> {
     for reason in &look.unusable {
         terminal::err(&format!("warning: {}\n", visible(reason)));
     }

@@ -9,8 +9,8 @@ use lathe_views::{Beside, By, CostRow};
 use serde_json::json;
 
 use crate::exit::Exit;
-use crate::terminal::output::print_json;
 use crate::terminal;
+use crate::terminal::output::print_json;
 
 #[derive(Args)]
 pub(crate) struct CostArgs {

@@ -25,16 +25,16 @@ use lathe_views::{Language, Say, Tell};
 use serde_json::json;
 
 use self::address::Address;
-use self::asked::{QuestionChange, Meant, Questions, is_bare_answer};
+use self::asked::{Meant, QuestionChange, Questions, is_bare_answer};
 use self::remote::{News, Over, RemoteHandle};
-use self::signals::{Signals, ClientStop};
+use self::signals::{ClientStop, Signals};
 use crate::args::OutputArg;
+use crate::commands::interactive::is_leaving;
 use crate::drive::command;
 use crate::exit::Exit;
-use crate::commands::interactive::is_leaving;
+use crate::terminal;
 use crate::terminal::output::RunOutput;
 use crate::terminal::question::Lines;
-use crate::terminal;
 
 #[derive(Args)]
 pub(crate) struct ConnectArgs {

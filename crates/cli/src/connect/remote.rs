@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use lathe_protocol::{
-    BoxFuture, Command, CommandId, Event, EventStream, Receipt, ReceiptAnswer, SESSION_ENDED, Seq, SessionHandle,
-    Update,
+    BoxFuture, Command, CommandId, Event, EventStream, Receipt, ReceiptAnswer, SESSION_ENDED, Seq,
+    SessionHandle, Update,
 };
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc, oneshot};

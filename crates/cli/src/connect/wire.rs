@@ -235,7 +235,9 @@ mod tests {
                 let event: Event = serde_json::from_str(line).unwrap();
                 let frame =
                     WireFrame::of_event(&event, "--- a\n+++ b\n@@ -1 +1 @@\n-a\n+b\n").to_json(&session);
-                let ServerMessage::Update(Update::Event(heard), diff) = read(&frame).1 else { panic!("{frame}") };
+                let ServerMessage::Update(Update::Event(heard), diff) = read(&frame).1 else {
+                    panic!("{frame}")
+                };
                 assert_eq!((heard.seq, heard.fact.kind()), (event.seq, event.fact.kind()));
                 let shown = here.event(&event, "--- a\n+++ b\n@@ -1 +1 @@\n-a\n+b\n");
                 assert_eq!(there.event(&heard, &diff), shown);

@@ -7,10 +7,10 @@ use lathe_protocol::{ApprovalAnswer, ApprovalAsked, Proposal, ProposedText, Raw,
 use lathe_views::{Consent, Language, Say, Tell, approval_text, block_text};
 use serde_json::Value;
 
+use crate::terminal;
 use crate::terminal::editor::{NoText, edited_text};
 use crate::terminal::question::Lines;
 use crate::terminal::stops::Stops;
-use crate::terminal;
 
 /// Lines of a proposal that are shown.
 const SHOWN: usize = 60;
@@ -89,7 +89,11 @@ pub(crate) async fn ask(
         if let (Some(arguments), "e" | "edit") = (arguments, line.trim()) {
             match edit(arguments, lines, stops, language).await {
                 Ok(edited) => {
-                    return Some(ApprovalReply { answer: ApprovalAnswer::Once, reason: None, edited: Some(edited) });
+                    return Some(ApprovalReply {
+                        answer: ApprovalAnswer::Once,
+                        reason: None,
+                        edited: Some(edited),
+                    });
                 }
                 Err(NoText::Stopped) => return None,
                 Err(NoText::Wrong(reason)) => terminal::out(&format!("{}\n", terminal::clean(&reason))),

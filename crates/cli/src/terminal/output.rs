@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use lathe_host::{Host, HostError, RememberedFacts, RunReport, OpenSession};
+use lathe_host::{Host, HostError, OpenSession, RememberedFacts, RunReport};
 use lathe_protocol::{Event, SessionHandle, SessionId, Update, escape_unseen, json_text};
 use lathe_views::{
     AsideFile, Closing, Console, FileDiff, Language, ModeSource, Say, Styled, opening, unusual_mode,

@@ -48,7 +48,8 @@ fn generated(document: &str, name: &str, text: &str) {
     let (begin, end) = (format!("<!-- generated: {name} -->\n"), "<!-- end -->");
     let from = is.find(&begin).unwrap_or_else(|| panic!("{document} has no part {name}")) + begin.len();
     let to = from + is[from..].find(end).unwrap_or_else(|| panic!("{document}: {name} has no end"));
-    let wanted = format!("{}\n{}\n{}", &is[..from], text.trim_end(), &is[to..]).replace("\n\n<!-- end", "\n<!-- end");
+    let wanted =
+        format!("{}\n{}\n{}", &is[..from], text.trim_end(), &is[to..]).replace("\n\n<!-- end", "\n<!-- end");
     if std::env::var("UPDATE_GOLDEN").is_ok_and(|value| value == "1") {
         std::fs::write(&path, wanted).unwrap();
     } else {
@@ -159,7 +160,8 @@ fn the_list_of_files_is_that_of_the_headers() {
     let mut list = String::new();
     for (name, _) in STANDS_ON.into_iter().collect::<BTreeMap<_, _>>() {
         let src = root().join("crates").join(name).join("src");
-        let mut entries: Vec<PathBuf> = std::fs::read_dir(&src).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let mut entries: Vec<PathBuf> =
+            std::fs::read_dir(&src).unwrap().map(|entry| entry.unwrap().path()).collect();
         entries.sort();
         writeln!(list, "### `{name}`\n").unwrap();
         for path in entries {
@@ -171,7 +173,9 @@ fn the_list_of_files_is_that_of_the_headers() {
                 true => first_sentence(&path.join("mod.rs")),
                 false => first_sentence(&path),
             };
-            let Some(sentence) = sentence.filter(|_| !["lib", "main"].contains(&stem.as_str())) else { continue };
+            let Some(sentence) = sentence.filter(|_| !["lib", "main"].contains(&stem.as_str())) else {
+                continue;
+            };
             let inner = folder.is_dir().then(|| inside(&folder)).unwrap_or_default();
             let shown = if folder.is_dir() { format!("{stem}/") } else { format!("{stem}.rs") };
             writeln!(list, "- `{shown}` {sentence}{inner}").unwrap();
@@ -223,12 +227,14 @@ fn the_map_of_the_home_is_that_of_the_type() {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let mut rows = BTreeMap::new();
     for (at, line) in lines.iter().enumerate() {
-        let Some(name) = line.strip_prefix("self.").and_then(|line| line.split_once(".join(\"")).map(|(_, name)| name)
+        let Some(name) =
+            line.strip_prefix("self.").and_then(|line| line.split_once(".join(\"")).map(|(_, name)| name)
         else {
             continue;
         };
         let name = name.split('"').next().unwrap();
-        let docs: Vec<&str> = lines[..at - 1].iter().rev().map_while(|line| line.strip_prefix("/// ")).collect();
+        let docs: Vec<&str> =
+            lines[..at - 1].iter().rev().map_while(|line| line.strip_prefix("/// ")).collect();
         let about: Vec<&str> = docs.into_iter().rev().collect();
         assert!(!about.is_empty(), "{name} has no comment in home.rs");
         let about = about.join(" ");
@@ -236,7 +242,11 @@ fn the_map_of_the_home_is_that_of_the_type() {
     }
     assert!(rows.len() > 12, "{rows:?}");
     let rows: Vec<String> = rows.iter().map(|(name, about)| format!("| `{name}` | {about} |")).collect();
-    generated("CONTRIBUTING.md", "home", &format!("| in `$LATHE_HOME` | is |\n|---|---|\n{}\n", rows.join("\n")));
+    generated(
+        "CONTRIBUTING.md",
+        "home",
+        &format!("| in `$LATHE_HOME` | is |\n|---|---|\n{}\n", rows.join("\n")),
+    );
 }
 
 /// A home after a run and a trust decision holds nothing that the map does not name.

@@ -335,11 +335,7 @@ fn a_lost_connection_comes_back_by_its_cursor_and_nothing_is_printed_twice() {
     // Far beyond the first frame, which holds all tools, and before the end.
     let (here, count) = cutting(server.address.clone(), 45_000);
     let ran = connect(&format!("http://{here}/#token={}", server.token)).arg("Look.").run().expect_code(0);
-    assert!(
-        ran.stderr.contains("connection lost") && ran.stderr.contains("reconnected"),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.stderr.contains("connection lost") && ran.stderr.contains("reconnected"), "{}", ran.stderr);
     assert_eq!(count.load(Ordering::SeqCst), 2);
     let viewed = ran.stdout.lines().filter(|line| line.trim() == "✘ view").count();
     assert_eq!(viewed, 20, "{}", ran.stdout);

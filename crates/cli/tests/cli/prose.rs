@@ -34,8 +34,8 @@ fn defined_type(line: &str) -> Option<(&str, bool)> {
 
 /// Names that stood for four to nine things each. A name here may be used for one thing, and nothing else.
 const OVERLOADED: [&str; 21] = [
-    "Said", "Asked", "Kept", "Entry", "Place", "Kind", "Answer", "Call", "Found", "Command", "Line", "Event", "Request",
-    "Shown", "Asking", "Given", "Item", "Source", "Wanted", "Job", "How",
+    "Said", "Asked", "Kept", "Entry", "Place", "Kind", "Answer", "Call", "Found", "Command", "Line", "Event",
+    "Request", "Shown", "Asking", "Given", "Item", "Source", "Wanted", "Job", "How",
 ];
 
 /// Names that three or more public types have, with the reason.
@@ -62,7 +62,10 @@ fn no_public_type_name_stands_for_three_things() {
         public.iter().filter(|(name, places)| places.len() > 2 && !is_shared(name)).collect();
     assert!(tripled.is_empty(), "{tripled:#?}");
     for (name, reason) in SHARED_NAMES {
-        assert!(public.get(name).is_some_and(|places| places.len() > 2), "{name} is no longer shared: {reason}");
+        assert!(
+            public.get(name).is_some_and(|places| places.len() > 2),
+            "{name} is no longer shared: {reason}"
+        );
     }
     let overloaded: BTreeMap<_, _> = OVERLOADED
         .iter()
@@ -94,7 +97,12 @@ fn doc_comments_begin_with_a_noun_or_a_verb() {
         }
     }
     assert!(comments > 4000, "only {comments} doc comments were found");
-    assert!(found.len() <= 20, "{} doc comments begin with a question word:\n{}", found.len(), found.join("\n"));
+    assert!(
+        found.len() <= 20,
+        "{} doc comments begin with a question word:\n{}",
+        found.len(),
+        found.join("\n")
+    );
 }
 
 #[test]
@@ -108,7 +116,8 @@ fn no_file_is_called_words() {
 fn the_glossary_defines_each_word_once() {
     let text = std::fs::read_to_string(root().join("docs/GLOSSARY.md")).unwrap();
     let mut seen = BTreeMap::new();
-    let rows = text.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" |")).map(|(words, _)| words);
+    let rows =
+        text.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" |")).map(|(words, _)| words);
     for words in rows.filter(|words| *words != "word" && !words.starts_with('-')) {
         for word in words.split(',') {
             *seen.entry(word.trim().to_lowercase()).or_insert(0) += 1;
@@ -134,7 +143,10 @@ fn messages_for_people_are_in_the_catalogue() {
     for (path, text) in sources(false) {
         let name = path.strip_prefix(root().join("crates")).unwrap().to_string_lossy().into_owned();
         let is_catalogue = name.starts_with("views/src/messages");
-        if is_catalogue || name.starts_with("testkit/") || CHINESE_ELSEWHERE.iter().any(|(known, _)| *known == name) {
+        if is_catalogue
+            || name.starts_with("testkit/")
+            || CHINESE_ELSEWHERE.iter().any(|(known, _)| *known == name)
+        {
             continue;
         }
         // Tests of a file stand at its end.

@@ -385,7 +385,7 @@ fn whoever_asks_for_all_sees_the_programs_that_would_run() {
     all(&told.stderr);
     repo.write("db.sh", b"\x7fELF\0\0");
     let told = lathe.clone().in_dir(repo.path()).args(["trust", "add"]).run().expect_code(2);
-    assert!(told.stderr.contains("! it is no text; it has 6 bytes"), "{}", told.stderr);
+    assert!(told.stderr.contains("! it is not text; it has 6 bytes"), "{}", told.stderr);
 }
 
 #[test]

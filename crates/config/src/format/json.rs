@@ -10,7 +10,7 @@ use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::{Misread, line_at};
-use crate::tree::{TreeEntry, Node, TreeValue};
+use crate::tree::{Node, TreeEntry, TreeValue};
 
 pub(crate) fn parse(text: &str) -> Result<Node, Misread> {
     let syntax = |error: serde_json::Error| {

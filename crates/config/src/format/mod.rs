@@ -8,7 +8,9 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use lathe_workspace::{LocalTree, WorkspaceError, content_of, is_dangling, dangling_link_error, open_regular};
+use lathe_workspace::{
+    LocalTree, WorkspaceError, content_of, dangling_link_error, is_dangling, open_regular,
+};
 
 pub(crate) use self::json::parse as parse_json;
 pub(crate) use self::toml::parse as parse_toml;
@@ -92,7 +94,8 @@ fn text_of(file: File) -> Result<String, ConfigFault> {
         ErrorKind::FileTooLarge => ConfigFault::TooLarge(LARGEST / 1024),
         _ => ConfigFault::Unreadable(error.to_string()),
     })?;
-    let text = String::from_utf8(bytes).map_err(|_| ConfigFault::Unreadable("it is not UTF-8 text".to_owned()))?;
+    let text =
+        String::from_utf8(bytes).map_err(|_| ConfigFault::Unreadable("it is not UTF-8 text".to_owned()))?;
     Ok(match text.strip_prefix('\u{feff}') {
         Some(rest) => rest.to_owned(),
         None => text,

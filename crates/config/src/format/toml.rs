@@ -4,7 +4,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{Misread, line_at};
-use crate::tree::{TreeEntry, Node, TreeValue};
+use crate::tree::{Node, TreeEntry, TreeValue};
 
 pub(crate) fn parse(text: &str) -> Result<Node, Vec<Misread>> {
     let (table, errors) = DeTable::parse_recoverable(text);

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer};
 use serde_saphyr::{DuplicateKeyPolicy, Location, Spanned};
 
 use super::Misread;
-use crate::tree::{TreeEntry, Node, TreeValue};
+use crate::tree::{Node, TreeEntry, TreeValue};
 
 /// Levels of a file. Each takes about 40 KB of the stack in a build without optimisation, and a worker of a server has 2 MB;
 /// a Trae file has five.

@@ -2,7 +2,7 @@
 
 use super::{Mapped, Mapper, PARAMETERS, PROVIDER, SERVER, STEPS, member, members_of, text_of};
 use crate::problem::ValueSource;
-use crate::tree::{TreeEntry, Node, TreeValue, under};
+use crate::tree::{Node, TreeEntry, TreeValue, under};
 
 const KEYS: [&str; 7] = [
     "default_provider",
@@ -125,7 +125,12 @@ fn built_in() -> TreeEntry {
 }
 
 /// The model of `lakeview_config`, which Trae reads and then forgets: the provider's entry with another name.
-fn lakeview(mapper: &mut Mapper<'_>, keys: &[TreeEntry], chosen: &str, models: &[TreeEntry]) -> Option<TreeEntry> {
+fn lakeview(
+    mapper: &mut Mapper<'_>,
+    keys: &[TreeEntry],
+    chosen: &str,
+    models: &[TreeEntry],
+) -> Option<TreeEntry> {
     let section = member(keys, "lakeview_config")?;
     let members = mapper.table(&section.node, "lakeview_config");
     for entry in members.iter().filter(|entry| !LAKEVIEW.contains(&entry.key.as_str())) {

@@ -16,7 +16,7 @@ pub(crate) use self::legacy::map as map_legacy;
 pub use self::shown::{TraeValue, TraeValueKind, trae_values};
 pub(crate) use self::yaml::map as map_yaml;
 use crate::problem::{ConfigFault, Problem, ValueSource};
-use crate::tree::{TreeEntry, Node, TreeValue, under};
+use crate::tree::{Node, TreeEntry, TreeValue, under};
 
 /// A Trae file as a tree of our keys.
 pub(crate) struct Mapped {

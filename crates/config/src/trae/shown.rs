@@ -6,7 +6,7 @@ use lathe_protocol::plain_address;
 
 use crate::format::{parse_json, parse_yaml};
 use crate::problem::ConfigFault;
-use crate::tree::{TreeEntry, Node, TreeValue, under};
+use crate::tree::{Node, TreeEntry, TreeValue, under};
 
 /// The meaning of a value for the person who is asked to trust it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! `trae_config.yaml`.
 
-use super::{Mapped, Mapper, KeyNames, PARAMETERS, PROVIDER, SERVER, STEPS, member, members_of, text_of};
+use super::{KeyNames, Mapped, Mapper, PARAMETERS, PROVIDER, SERVER, STEPS, member, members_of, text_of};
 use crate::problem::ValueSource;
-use crate::tree::{TreeEntry, Node, TreeValue, under};
+use crate::tree::{Node, TreeEntry, TreeValue, under};
 
 const SECTIONS: [&str; 6] =
     ["agents", "model_providers", "models", "lakeview", "mcp_servers", "allow_mcp_servers"];
@@ -128,7 +128,9 @@ fn agent(
     let asked = moved("enable_lakeview", "enabled");
     let is_asked = asked.is_some();
     let enabled = asked.unwrap_or_else(|| {
-        TreeEntry::new("enabled", Node::of(TreeValue::Bool(true))).at(agent.line).said(under(said, "enable_lakeview"))
+        TreeEntry::new("enabled", Node::of(TreeValue::Bool(true)))
+            .at(agent.line)
+            .said(under(said, "enable_lakeview"))
     });
     ours.push(lakeview(mapper, sections, models, (enabled, is_asked)));
 

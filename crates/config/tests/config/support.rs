@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use lathe_config::{
-    Config, ConfigErrors, Flag, Inputs, NamedFile, ConfigPart, ProjectFiles, Secret, TrustedTrae, load,
+    Config, ConfigErrors, ConfigPart, Flag, Inputs, NamedFile, ProjectFiles, Secret, TrustedTrae, load,
 };
 
 pub struct Setup {

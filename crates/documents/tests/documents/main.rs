@@ -7,7 +7,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 
-use lathe_documents::{DocumentError, DocumentService, ServiceOptions, DocumentStore};
+use lathe_documents::{DocumentError, DocumentService, DocumentStore, ServiceOptions};
 
 fn store() -> (tempfile::TempDir, DocumentStore) {
     let folder = tempfile::tempdir().unwrap();

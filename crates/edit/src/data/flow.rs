@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::lines::{begins_line, indent, line_end, line_start, newline, next_line, rest_of_line, unit};
-use super::tree::{GroupForm, Group, TreeItem, Node, TextPatch, NodeShape, PathStep, Style};
+use super::tree::{Group, GroupForm, Node, NodeShape, PathStep, Style, TextPatch, TreeItem};
 use super::write::{inline, key, pretty, scalar};
 use super::{DataError, DataLanguage, Layout};
 
@@ -124,11 +124,12 @@ impl<'a> Flow<'a> {
             && (inside.contains('\n') || self.lines);
         if !lines {
             let part = self.part(group, step, new, outer)?;
-            let pad = if self.kind == DataLanguage::Toml && matches!(step, PathStep::Key(_)) && inside.is_empty() {
-                " "
-            } else {
-                ""
-            };
+            let pad =
+                if self.kind == DataLanguage::Toml && matches!(step, PathStep::Key(_)) && inside.is_empty() {
+                    " "
+                } else {
+                    ""
+                };
             return Ok(vec![(open..open, format!("{pad}{part}{pad}"))]);
         }
         let deeper = format!("{outer}{}", self.unit);

@@ -6,7 +6,7 @@ use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde_json::{Number, Value};
 
 use super::lines::comma_between;
-use super::tree::{GroupForm, Group, TreeItem, Node, NodeShape, Style};
+use super::tree::{Group, GroupForm, Node, NodeShape, Style, TreeItem};
 use super::{DataError, DataLanguage, position};
 
 /// JSON with the extensions of editors; not JSON5.

@@ -41,7 +41,9 @@ fn comment_end(text: &str, at: usize, kind: DataLanguage) -> Option<usize> {
     let rest = &text[at..];
     match kind {
         DataLanguage::Json if rest.starts_with("//") => Some(line_end(text, at)),
-        DataLanguage::Json if rest.starts_with("/*") => Some(rest.find("*/").map_or(text.len(), |end| at + end + 2)),
+        DataLanguage::Json if rest.starts_with("/*") => {
+            Some(rest.find("*/").map_or(text.len(), |end| at + end + 2))
+        }
         DataLanguage::Toml | DataLanguage::Yaml if rest.starts_with('#') => Some(line_end(text, at)),
         DataLanguage::Json | DataLanguage::Toml | DataLanguage::Yaml => None,
     }

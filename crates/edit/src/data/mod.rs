@@ -23,7 +23,7 @@ mod yaml_block;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use tree::{Node, TextPatch, NodeShape, PathStep};
+use tree::{Node, NodeShape, PathStep, TextPatch};
 
 /// The language of a data file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -244,7 +244,12 @@ impl DataDocument {
         Ok(count)
     }
 
-    fn set_patches(&self, flow: &flow::Flow<'_>, steps: &[PathStep], new: &Value) -> Result<Vec<TextPatch>, DataError> {
+    fn set_patches(
+        &self,
+        flow: &flow::Flow<'_>,
+        steps: &[PathStep],
+        new: &Value,
+    ) -> Result<Vec<TextPatch>, DataError> {
         let node = self.root.at(steps)?;
         if let Some(reason) = node.fixed {
             return Err(DataError::unsupported(reason));

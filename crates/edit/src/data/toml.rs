@@ -8,7 +8,7 @@ use toml_edit::{Document, InlineTable, Item as TomlItem, Table, Value as TomlVal
 use super::flow::Flow;
 use super::json::find_commas;
 use super::lines::{indent, line_end, line_start, next_line};
-use super::tree::{GroupForm, Group, TreeItem, Node, TextPatch, NodeShape, PathStep, Style};
+use super::tree::{Group, GroupForm, Node, NodeShape, PathStep, Style, TextPatch, TreeItem};
 use super::write::{inline, key};
 use super::{DataError, DataLanguage, position};
 
@@ -40,7 +40,12 @@ fn table(text: &str, table: &Table, header: Option<Range<usize>>) -> Node {
                 Node { span: tables.span().unwrap_or(0..0), shape: NodeShape::List(group), fixed: None }
             }
         };
-        items.push(TreeItem { key: Some((name.to_owned(), place.end)), start: place.start, node, comma: None });
+        items.push(TreeItem {
+            key: Some((name.to_owned(), place.end)),
+            start: place.start,
+            node,
+            comma: None,
+        });
     }
     let span = header.clone().unwrap_or(0..0);
     Node { span, shape: NodeShape::Map(Group { form: GroupForm::Section(header), items }), fixed: None }
@@ -106,7 +111,9 @@ pub(super) fn insert(
     let text = flow.text;
     let (group, name) = match (&node.shape, step) {
         (NodeShape::Map(group), PathStep::Key(name)) => (group, name),
-        (NodeShape::List(group), PathStep::Index(index)) => return insert_table(flow, root, group, *index, new),
+        (NodeShape::List(group), PathStep::Index(index)) => {
+            return insert_table(flow, root, group, *index, new);
+        }
         (NodeShape::Map(_) | NodeShape::List(_) | NodeShape::Scalar(..), _) => {
             return Err(DataError::unsupported("the place has no such parts"));
         }
@@ -148,7 +155,11 @@ fn insert_table(
     let text = flow.text;
     let mut lines = vec![text[last.node.span.clone()].to_owned()];
     for (name, value) in map {
-        lines.push(format!("{} = {}", key(DataLanguage::Toml, name), inline(DataLanguage::Toml, value, false)?));
+        lines.push(format!(
+            "{} = {}",
+            key(DataLanguage::Toml, name),
+            inline(DataLanguage::Toml, value, false)?
+        ));
     }
     let lines = lines.join(flow.newline);
     let sections = sections(text, root);
@@ -174,7 +185,9 @@ fn last_line(group: &Group) -> Option<(usize, usize)> {
         // Dotted keys are written here too.
         Some(Group { form: GroupForm::Section(None), .. }) => item.node.group().and_then(last_line),
         Some(Group { form: GroupForm::Section(Some(_)), .. }) => None,
-        Some(Group { form: GroupForm::Flow(_) | GroupForm::Block, .. }) | None => Some((item.start, item.end())),
+        Some(Group { form: GroupForm::Flow(_) | GroupForm::Block, .. }) | None => {
+            Some((item.start, item.end()))
+        }
     });
     ends.max_by_key(|(_, end)| *end)
 }

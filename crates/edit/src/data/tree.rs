@@ -99,7 +99,9 @@ impl Node {
     /// The index of a child, refused where the key occurs twice: which one is meant?
     pub fn child(&self, step: &PathStep) -> Result<usize, DataError> {
         let found = match (&self.shape, step) {
-            (NodeShape::List(group), PathStep::Index(index)) => (*index < group.items.len()).then_some(*index),
+            (NodeShape::List(group), PathStep::Index(index)) => {
+                (*index < group.items.len()).then_some(*index)
+            }
             (NodeShape::Map(group), PathStep::Key(key)) => {
                 let mut places = (0..group.items.len())
                     .filter(|at| group.items[*at].key.as_ref().is_some_and(|(found, _)| found == key));
@@ -161,7 +163,9 @@ pub(super) fn insert(root: &mut Value, parent: &[PathStep], step: &PathStep, new
         (Some(Value::Object(map)), PathStep::Key(key)) => {
             map.insert(key.clone(), new.clone());
         }
-        (Some(Value::Array(list)), PathStep::Index(index)) => list.insert((*index).min(list.len()), new.clone()),
+        (Some(Value::Array(list)), PathStep::Index(index)) => {
+            list.insert((*index).min(list.len()), new.clone())
+        }
         (_, _) => {}
     }
 }

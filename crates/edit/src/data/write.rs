@@ -48,7 +48,11 @@ pub(super) fn pretty(value: &Value, indent: &str, unit: &str, newline: &str) -> 
         Value::Object(map) if !map.is_empty() => {
             let mut items = Vec::with_capacity(map.len());
             for (name, value) in map {
-                items.push(format!("{}: {}", key(DataLanguage::Json, name), pretty(value, &deeper, unit, newline)?));
+                items.push(format!(
+                    "{}: {}",
+                    key(DataLanguage::Json, name),
+                    pretty(value, &deeper, unit, newline)?
+                ));
             }
             Ok(group('{', '}', items))
         }

@@ -10,7 +10,7 @@ use granit_parser::{Event, Options, Parser, ScalarStyle, Span, StrInput, Structu
 use serde_json::{Number, Value};
 
 use super::json::find_commas;
-use super::tree::{GroupForm, Group, TreeItem, Node, NodeShape, Style};
+use super::tree::{Group, GroupForm, Node, NodeShape, Style, TreeItem};
 use super::{DataError, DataLanguage, position};
 
 /// The most values that aliases may stand for, all together.
@@ -215,7 +215,12 @@ impl<'a> YamlReader<'a> {
                     node.fixed = node.fixed.or(Some("the key has no value to change"));
                 }
             }
-            items.push(TreeItem { key: Some((name, key_span.end)), start: key_span.start, node, comma: None });
+            items.push(TreeItem {
+                key: Some((name, key_span.end)),
+                start: key_span.start,
+                node,
+                comma: None,
+            });
         }
     }
 

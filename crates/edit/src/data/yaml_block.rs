@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::flow::Flow;
 use super::lines::{begins_line, line_end, line_start, next_line};
-use super::tree::{GroupForm, Group, Node, TextPatch, NodeShape, PathStep, Style};
+use super::tree::{Group, GroupForm, Node, NodeShape, PathStep, Style, TextPatch};
 use super::write::{inline, key, scalar};
 use super::{DataError, DataLanguage, Layout};
 
@@ -175,7 +175,11 @@ fn written(flow: &Flow<'_>, new: &Value, style: Style, column: usize) -> Result<
         }
         Value::Object(map) => {
             for (name, value) in map {
-                parts.push(format!("{}:{}", key(DataLanguage::Yaml, name), after_colon(flow, value, column)?));
+                parts.push(format!(
+                    "{}:{}",
+                    key(DataLanguage::Yaml, name),
+                    after_colon(flow, value, column)?
+                ));
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
@@ -216,7 +220,9 @@ fn literal(text: &str, column: usize, newline: &str) -> Option<String> {
 fn inline_or_scalar(new: &Value, style: Style) -> Result<String, DataError> {
     match new {
         Value::Array(_) | Value::Object(_) => inline(DataLanguage::Yaml, new, false),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => scalar(DataLanguage::Yaml, new, style),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            scalar(DataLanguage::Yaml, new, style)
+        }
     }
 }
 

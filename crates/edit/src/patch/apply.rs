@@ -1,9 +1,9 @@
 //! Placing hunks in a text.
 
-use super::{PatchHunk, HunkLine, Loosened, LineMark};
+use super::{HunkLine, LineMark, Loosened, PatchHunk};
 use crate::indent::Indents;
 use crate::nearest::nearest;
-use crate::text::{TextLine, Splice, split_indent, trim_end};
+use crate::text::{Splice, TextLine, split_indent, trim_end};
 use crate::{MatchKind, Nearest, TextContent};
 
 /// The most pairs of lines that may be compared for one hunk, as for the other edits.
@@ -17,7 +17,10 @@ pub(super) enum HunkFault {
     Ambiguous { hunk: usize, lines: Vec<usize> },
 }
 
-pub(super) fn apply(text: &TextContent<'_>, hunks: &[PatchHunk]) -> Result<(Vec<Splice>, Vec<Loosened>), HunkFault> {
+pub(super) fn apply(
+    text: &TextContent<'_>,
+    hunks: &[PatchHunk],
+) -> Result<(Vec<Splice>, Vec<Loosened>), HunkFault> {
     let mut lines = text.lines();
     if lines.last().is_some_and(|last| last.start == last.next) {
         lines.pop();

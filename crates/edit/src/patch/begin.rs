@@ -1,6 +1,6 @@
 //! The `*** Begin Patch` form.
 
-use super::{FilePatch, PatchHunk, HunkLine, LineMark, PatchError};
+use super::{FilePatch, HunkLine, LineMark, PatchError, PatchHunk};
 
 const BEGIN: &str = "*** Begin Patch";
 const END: &str = "*** End Patch";

@@ -1,8 +1,8 @@
 //! The changes of files that a patch makes, as data.
 
 use super::apply::{HunkFault, apply};
-use super::{FileChange, FilePatch, Loosened, LineMark, Patch, PatchError};
-use crate::{EditError, TextContent, omission_line, omission_in_new};
+use super::{FileChange, FilePatch, LineMark, Loosened, Patch, PatchError};
+use crate::{EditError, TextContent, omission_in_new, omission_line};
 
 /// Computes every change, or returns the reason why none is made. `read` gives the content of a file, or `None` where
 /// there is none; it is called for each path at most as often as the patch names it.
@@ -160,8 +160,11 @@ impl PatchState<'_> {
 
     fn update(&mut self, old: &str, new: &str, file: &FilePatch) -> Result<(), PatchError> {
         let before = self.source(old, file.copied)?;
-        let (after, loosened) =
-            if file.hunks.is_empty() { (before.clone(), Vec::new()) } else { edited_content(old, &before, file)? };
+        let (after, loosened) = if file.hunks.is_empty() {
+            (before.clone(), Vec::new())
+        } else {
+            edited_content(old, &before, file)?
+        };
         let moved = old != new;
         if moved {
             self.free(new)?;
@@ -199,7 +202,11 @@ impl PatchState<'_> {
     }
 }
 
-fn edited_content(path: &str, before: &[u8], file: &FilePatch) -> Result<(Vec<u8>, Vec<Loosened>), PatchError> {
+fn edited_content(
+    path: &str,
+    before: &[u8],
+    file: &FilePatch,
+) -> Result<(Vec<u8>, Vec<Loosened>), PatchError> {
     let path = path.to_owned();
     let Ok(text) = TextContent::decode(before) else {
         return Err(PatchError::Binary { path });

@@ -1,7 +1,7 @@
 //! Unified differences, as git and `diff -u` write them.
 
 use super::begin::drop_blank_end;
-use super::{FilePatch, PatchHunk, HunkLine, LineMark, PatchError};
+use super::{FilePatch, HunkLine, LineMark, PatchError, PatchHunk};
 
 const NO_FILE: &str = "/dev/null";
 
@@ -170,7 +170,10 @@ fn hunk(lines: &[&str], at: usize) -> Result<(PatchHunk, usize), PatchError> {
     if let Some((start, removed, added)) = numbers
         && let Some((body, next)) = counted(lines, at + 1, removed, added)
     {
-        return Ok((PatchHunk { line: at + 1, start: Some(start), lines: body, ..PatchHunk::default() }, next));
+        return Ok((
+            PatchHunk { line: at + 1, start: Some(start), lines: body, ..PatchHunk::default() },
+            next,
+        ));
     }
     let mut hunk = PatchHunk { line: at + 1, miscounted: numbers.is_some(), ..PatchHunk::default() };
     match numbers {

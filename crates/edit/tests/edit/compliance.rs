@@ -1,6 +1,6 @@
 //! The public compliance suite of RFC 9535, through the same call the tool makes.
 
-use lathe_edit::data::{DataError, DataDocument, DataLanguage};
+use lathe_edit::data::{DataDocument, DataError, DataLanguage};
 use serde_json::Value;
 
 /// Cases that fail, each with its reason. A case that begins to pass must leave the list.

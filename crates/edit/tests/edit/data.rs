@@ -1,6 +1,6 @@
 //! Data files changed by path.
 
-use lathe_edit::data::{DataError, DataDocument, DataLanguage, Layout};
+use lathe_edit::data::{DataDocument, DataError, DataLanguage, Layout};
 use lathe_edit::{TextContent, rewrite};
 use serde_json::{Value, json};
 
@@ -187,10 +187,16 @@ fn what_cannot_be_done_is_refused_with_a_reason() {
     for (kind, text, what, wanted) in rows {
         assert_eq!(run(*kind, text, what).as_ref(), Err(wanted), "{text:?}");
     }
-    for (kind, text) in
-        [(DataLanguage::Json, "{\"a\": }"), (DataLanguage::Json, "{a: 1}"), (DataLanguage::Toml, "a = \n"), (DataLanguage::Yaml, "a: [1\n")]
-    {
-        assert!(matches!(DataDocument::parse(kind, text), Err(DataError::Invalid { line: 1.., .. })), "{text:?}");
+    for (kind, text) in [
+        (DataLanguage::Json, "{\"a\": }"),
+        (DataLanguage::Json, "{a: 1}"),
+        (DataLanguage::Toml, "a = \n"),
+        (DataLanguage::Yaml, "a: [1\n"),
+    ] {
+        assert!(
+            matches!(DataDocument::parse(kind, text), Err(DataError::Invalid { line: 1.., .. })),
+            "{text:?}"
+        );
     }
     let document = DataDocument::parse(DataLanguage::Json, "{}").unwrap();
     assert!(matches!(document.view("$["), Err(DataError::Path { .. })));
@@ -206,10 +212,13 @@ fn matches_are_shown_with_the_text_they_stand_for() {
     let texts: Vec<String> = document.find("$.*").unwrap().into_iter().map(|found| found.text).collect();
     assert_eq!(texts, ["123456789012345678901234567890", "[1.50, /* c */ true]"]);
     let yaml =
-        DataDocument::parse(DataLanguage::Yaml, "a: &x {k: 0x1F}\nb: *x\nc: 1e3\nd: .inf\ne: |\n  t\nf: ~\n").unwrap();
+        DataDocument::parse(DataLanguage::Yaml, "a: &x {k: 0x1F}\nb: *x\nc: 1e3\nd: .inf\ne: |\n  t\nf: ~\n")
+            .unwrap();
     let value = json!({"a": {"k": 31}, "b": {"k": 31}, "c": 1000.0, "d": ".inf", "e": "t\n", "f": null});
     assert_eq!(*yaml.value(), value);
-    let toml = DataDocument::parse(DataLanguage::Toml, "d = 1979-05-27\n[a]\nb = [1, 2.0]\n[[c]]\nx = true\n").unwrap();
+    let toml =
+        DataDocument::parse(DataLanguage::Toml, "d = 1979-05-27\n[a]\nb = [1, 2.0]\n[[c]]\nx = true\n")
+            .unwrap();
     assert_eq!(*toml.value(), json!({"d": "1979-05-27", "a": {"b": [1, 2.0]}, "c": [{"x": true}]}));
 }
 

@@ -1,6 +1,6 @@
 //! Random data files with comments and odd spacing, changed at random.
 
-use lathe_edit::data::{DataError, DataDocument, DataLanguage};
+use lathe_edit::data::{DataDocument, DataError, DataLanguage};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

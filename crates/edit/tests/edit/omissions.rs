@@ -2,7 +2,7 @@
 
 use lathe_edit::Occurrence::Unique;
 use lathe_edit::patch::{Patch, PatchError, plan};
-use lathe_edit::{EditError, omission_line, omission_in_new, replace};
+use lathe_edit::{EditError, omission_in_new, omission_line, replace};
 
 #[rustfmt::skip]
 const LEAVE_OUT: &[&str] = &[

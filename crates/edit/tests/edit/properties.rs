@@ -2,7 +2,8 @@ use lathe_edit::MatchKind::Exact;
 use lathe_edit::Occurrence::{All, Unique};
 use lathe_edit::patch::{Patch, plan};
 use lathe_edit::{
-    Edit, EditError, Edited, Encoding, Looseness, TextContent, edit_many, insert, replace, rewrite, unified_diff,
+    Edit, EditError, Edited, Encoding, Looseness, TextContent, edit_many, insert, replace, rewrite,
+    unified_diff,
 };
 
 use crate::encodings::bytes;

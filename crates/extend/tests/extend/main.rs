@@ -123,8 +123,8 @@ async fn a_discovery_that_fails_says_why() {
     let cancel = CancellationToken::new();
     for (script, expected) in [
         ("echo oops >&2; exit 4", "failed: exit code 4: oops"),
-        ("echo not json", "failed: it printed no JSON"),
-        ("echo '{}'", "failed: it printed no JSON list of functions"),
+        ("echo not json", "failed: its output is not JSON"),
+        ("echo '{}'", "failed: its output is not a JSON list of functions"),
         ("head -c 11000000 /dev/zero", "failed: it printed more than 10 MB"),
     ] {
         let error = program(folder.path(), script, "").discover(&cancel).await.unwrap_err().to_string();

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use lathe_git::{Boundary, ContentRules, GitError, IndexUse, CallFolder, Repository};
+use lathe_git::{Boundary, CallFolder, ContentRules, GitError, IndexUse, Repository};
 use lathe_testkit::TempRepo;
 
 pub(crate) struct World {

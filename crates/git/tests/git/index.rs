@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use lathe_git::{Boundary, ContentRules, IndexUse, CallFolder, Repository, Snapshots};
+use lathe_git::{Boundary, CallFolder, ContentRules, IndexUse, Repository, Snapshots};
 use lathe_workspace::LocalProcesses;
 
 use crate::bounds::World;
@@ -47,11 +47,13 @@ fn an_index_with_paths_out_of_the_work_tree_is_refused_and_no_other_call_is() {
         for boundary in [Boundary::Anywhere, Boundary::Roots(vec![world.join("root")])] {
             let repository = Repository::find(&world.join("root/repo"), &boundary).unwrap();
             for index in [IndexUse::Read, IndexUse::Write] {
-                let error = repository.indexed(index, ContentRules::Tree, CallFolder::Top).unwrap_err().to_string();
+                let error =
+                    repository.indexed(index, ContentRules::Tree, CallFolder::Top).unwrap_err().to_string();
                 assert!(error.contains("not a path of the work tree"), "{path}: {error}");
             }
-            let call =
-                |words: &[&str]| repository.call(ContentRules::Tree, CallFolder::Top).args(words).output().unwrap();
+            let call = |words: &[&str]| {
+                repository.call(ContentRules::Tree, CallFolder::Top).args(words).output().unwrap()
+            };
             assert!(call(&["ls-files"]).is_empty(), "{path}");
             assert!(!call(&["log", "--format=%s"]).is_empty(), "{path}");
         }

@@ -3,7 +3,9 @@
 use std::process::Command;
 use std::sync::Arc;
 
-use lathe_git::{Boundary, ContentRules, GitError, IndexUse, Init, CallFolder, Repository, Snapshots, prepare_init};
+use lathe_git::{
+    Boundary, CallFolder, ContentRules, GitError, IndexUse, Init, Repository, Snapshots, prepare_init,
+};
 use lathe_testkit::TempRepo;
 use lathe_workspace::LocalProcesses;
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use lathe_git::{Boundary, ContentRules, IndexUse, CallFolder, Repository};
+use lathe_git::{Boundary, CallFolder, ContentRules, IndexUse, Repository};
 use lathe_testkit::{PROGRAM_SETTINGS, TempRepo, plant};
 
 /// Commands of every caller, readers and writers.
@@ -52,8 +52,11 @@ fn no_call_runs_what_one_of_sixty_settings_names() {
     for setting in PROGRAM_SETTINGS {
         let repo = hostile(setting, folder.path());
         let repository = Repository::find(repo.path(), &Boundary::Anywhere).unwrap();
-        let ways =
-            [(ContentRules::Tree, CallFolder::Top), (ContentRules::Bytes, CallFolder::Folder), (ContentRules::User, CallFolder::Folder)];
+        let ways = [
+            (ContentRules::Tree, CallFolder::Top),
+            (ContentRules::Bytes, CallFolder::Folder),
+            (ContentRules::User, CallFolder::Folder),
+        ];
         for (content, place) in ways {
             for words in CALLS {
                 // Calls with the user's configuration only look things up.
@@ -156,7 +159,8 @@ fn git_never_opens_the_configuration_of_the_repository() {
     for file in [".git/config", ".git/config.worktree"] {
         repo.write(file, "[broken");
     }
-    for (content, place) in [(ContentRules::Tree, CallFolder::Top), (ContentRules::Bytes, CallFolder::Folder)] {
+    for (content, place) in [(ContentRules::Tree, CallFolder::Top), (ContentRules::Bytes, CallFolder::Folder)]
+    {
         for words in CALLS {
             repo.write("a.txt", format!("{content:?}\n"));
             let done = repository

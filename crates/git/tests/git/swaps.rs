@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use lathe_git::{Boundary, ContentRules, IndexUse, Init, CallFolder, Repository, prepare_init};
+use lathe_git::{Boundary, CallFolder, ContentRules, IndexUse, Init, Repository, prepare_init};
 
 use crate::bounds::World;
 
@@ -69,8 +69,12 @@ fn said(repository: &Repository, words: &[&str]) -> String {
 /// Tells whether the kernel can keep a process in a folder, as it does here if it does at all.
 fn has_fence(world: &World) -> bool {
     let repository = world.find("root/repo").unwrap();
-    let is_closed =
-        repository.indexed(IndexUse::Write, ContentRules::Tree, CallFolder::Top).unwrap().spawn().fence.is_closed();
+    let is_closed = repository
+        .indexed(IndexUse::Write, ContentRules::Tree, CallFolder::Top)
+        .unwrap()
+        .spawn()
+        .fence
+        .is_closed();
     assert!(!repository.without_fence().call(ContentRules::Tree, CallFolder::Top).spawn().fence.is_closed());
     is_closed
 }

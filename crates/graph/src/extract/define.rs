@@ -95,8 +95,9 @@ impl<'a, 't> TreeWalk<'a, 't> {
         }
         let body =
             rule.body.find(node).filter(|body| !rule.body.is_empty() && body.end_byte() <= node.end_byte());
-        let opens =
-            rule.kind.is_callable() || rule.kind.is_type() || matches!(rule.kind, DefKind::Module | DefKind::Type);
+        let opens = rule.kind.is_callable()
+            || rule.kind.is_type()
+            || matches!(rule.kind, DefKind::Module | DefKind::Type);
         let first = self.built.defs.len() as u32;
         if let Some(text) = &rule.text {
             let name =

@@ -15,9 +15,9 @@ mod sites;
 mod special;
 
 use crate::build_facts::FactsBuilder;
-use crate::facts::{Facts, Gap, DefKind, NONE, UseKind};
+use crate::facts::{DefKind, Facts, Gap, NONE, UseKind};
 use crate::hash::QuickMap;
-use crate::rules::{AT_FILE, AT_FUNCTION, AT_TYPE, NodeRule, LanguageRules, RuleVerb};
+use crate::rules::{AT_FILE, AT_FUNCTION, AT_TYPE, LanguageRules, NodeRule, RuleVerb};
 use crate::text::dotted;
 
 /// The time after which a parse is given up: some grammars are quadratic on broken text.
@@ -301,7 +301,8 @@ impl<'a, 't> TreeWalk<'a, 't> {
         let (start, end) = (node.start_byte(), node.end_byte());
         let rows = (node.start_position().row, node.end_position().row);
         let near = frame.before.filter(|had| had.kept || rows.0 <= had.end_row + 1);
-        let mut now = near.unwrap_or(LeadingMarks { doc: None, marks: usize::MAX, end_row: rows.1, kept: false });
+        let mut now =
+            near.unwrap_or(LeadingMarks { doc: None, marks: usize::MAX, end_row: rows.1, kept: false });
         if is_doc {
             now.doc = Some((now.doc.map_or(start, |(from, _)| from), end));
         } else {

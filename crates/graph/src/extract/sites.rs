@@ -124,7 +124,8 @@ impl<'a, 't> TreeWalk<'a, 't> {
 
     pub(super) fn unwrap(&self, mut node: Node<'t>) -> Node<'t> {
         for _ in 0..4 {
-            match self.rules.with_verb(node.kind_id(), RuleVerb::Unwrap).and_then(|rule| rule.name.find(node)) {
+            match self.rules.with_verb(node.kind_id(), RuleVerb::Unwrap).and_then(|rule| rule.name.find(node))
+            {
                 Some(inner) => node = inner,
                 None => break,
             }

@@ -120,7 +120,15 @@ impl<'a, 't> TreeWalk<'a, 't> {
         self.scopes.push(Scope { def: at, depth: self.frames.len(), kind: DefKind::Test });
     }
 
-    fn add_plain(&mut self, kind: DefKind, name: &'a str, node: Node<'t>, at: Node<'t>, parent: u32, flags: u8) {
+    fn add_plain(
+        &mut self,
+        kind: DefKind,
+        name: &'a str,
+        node: Node<'t>,
+        at: Node<'t>,
+        parent: u32,
+        flags: u8,
+    ) {
         let head = self.text(node).lines().next().unwrap_or("");
         self.built.defs.push(RawDef {
             name: Cow::Borrowed(name),

@@ -7,8 +7,8 @@ use crate::error::GraphError;
 use crate::facts::Gap;
 use crate::hash::QuickMap;
 use crate::index::{Index, make};
-use crate::lazy::LazyFacts;
 use crate::index_build::IndexBuild;
+use crate::lazy::LazyFacts;
 use crate::snapshot::{FileFacts, Snapshot};
 use crate::store::{FileRow, Store, is_database_damage};
 
@@ -151,8 +151,10 @@ impl Graph {
                 out.push((row.path.clone(), row.gap));
             }
             let Some(content) = row.content else { continue };
-            let facts =
-                seen.entry(content).or_insert_with(|| Arc::new(LazyFacts::new(content, source.clone()))).clone();
+            let facts = seen
+                .entry(content)
+                .or_insert_with(|| Arc::new(LazyFacts::new(content, source.clone())))
+                .clone();
             files.push(FileFacts { path: row.path.as_str().into(), content, facts });
         }
         if self.beyond > 0 {

@@ -333,7 +333,12 @@ impl Index {
 
     /// The uses of a name's definitions, by target. Uses with an unknown receiver, which are never sure, come last.
     /// With `target`, only the uses that may mean it.
-    pub fn uses(&self, name: u32, target: Option<u32>, like: UseFilter) -> impl Iterator<Item = IndexedUse> + '_ {
+    pub fn uses(
+        &self,
+        name: u32,
+        target: Option<u32>,
+        like: UseFilter,
+    ) -> impl Iterator<Item = IndexedUse> + '_ {
         let records = self.records(name).unwrap_or_default();
         let rank = |at: usize| word(&records[at * RECORD..], 0).unwrap_or(0) & ANYONE;
         let count = records.len() / RECORD;

@@ -2,7 +2,7 @@
 
 use lathe_grammars::Language;
 
-use super::{Confidence, DEPTH, Resolver, ResolvedValue};
+use super::{Confidence, DEPTH, ResolvedValue, Resolver};
 use crate::facts::{DefKind, NONE, Site, UseKind};
 use crate::hash::QuickSet;
 use crate::modules::is_called;
@@ -51,7 +51,14 @@ impl Resolver<'_> {
     }
 
     /// Resolves a dotted expression: `self.a`, `module.Class`, `make().x`.
-    pub(super) fn resolve_path(&self, file: u32, scope: u32, text: &str, typed: bool, depth: usize) -> ResolvedValue {
+    pub(super) fn resolve_path(
+        &self,
+        file: u32,
+        scope: u32,
+        text: &str,
+        typed: bool,
+        depth: usize,
+    ) -> ResolvedValue {
         if depth > DEPTH || text == "?" {
             return ResolvedValue::Unknown;
         }
@@ -98,10 +105,14 @@ impl Resolver<'_> {
                     // Before a dot, the name of a constructor means its type.
                     ResolvedValue::Symbols(made, sure)
                         if called
-                            || made.iter().all(|one| self.snapshot.brief(*one).kind == DefKind::Constructor) =>
+                            || made
+                                .iter()
+                                .all(|one| self.snapshot.brief(*one).kind == DefKind::Constructor) =>
                     {
                         match self.result(ResolvedValue::Symbols(made, sure), depth) {
-                            ResolvedValue::Object(types, sure) if !called => ResolvedValue::Symbols(types, sure),
+                            ResolvedValue::Object(types, sure) if !called => {
+                                ResolvedValue::Symbols(types, sure)
+                            }
                             other => other,
                         }
                     }
@@ -170,7 +181,10 @@ impl Resolver<'_> {
         let ups = parts.iter().take_while(|part| **part == "super").count();
         if ups == 0 {
             let files = if parts[0] == "self" { vec![file] } else { self.module_files(file, "crate") };
-            return Some((if files.is_empty() { ResolvedValue::Unknown } else { ResolvedValue::Module(files) }, 1));
+            return Some((
+                if files.is_empty() { ResolvedValue::Unknown } else { ResolvedValue::Module(files) },
+                1,
+            ));
         }
         // Modules written in the file are left first.
         let facts = self.snapshot.facts(file);
@@ -187,7 +201,8 @@ impl Resolver<'_> {
     pub(super) fn as_object(&self, value: ResolvedValue, depth: usize) -> ResolvedValue {
         let ResolvedValue::Symbols(found, confidence) = value else { return value };
         // A module has no objects; the next name is looked up in the module itself.
-        if !found.is_empty() && found.iter().all(|symbol| self.snapshot.def(*symbol).kind == DefKind::Module) {
+        if !found.is_empty() && found.iter().all(|symbol| self.snapshot.def(*symbol).kind == DefKind::Module)
+        {
             return ResolvedValue::Symbols(found, confidence);
         }
         let (mut types, mut foreign) = (Vec::new(), false);
@@ -198,8 +213,10 @@ impl Resolver<'_> {
                 types.push(symbol);
                 continue;
             }
-            if !matches!(def.kind, DefKind::Variable | DefKind::Constant | DefKind::Field | DefKind::Type | DefKind::Variant)
-            {
+            if !matches!(
+                def.kind,
+                DefKind::Variable | DefKind::Constant | DefKind::Field | DefKind::Type | DefKind::Variant
+            ) {
                 continue;
             }
             let facts = self.snapshot.facts(symbol.file);

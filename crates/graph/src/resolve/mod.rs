@@ -149,9 +149,10 @@ impl<'s> Resolver<'s> {
                     found => Meaning::Of(found, Confidence::Likely),
                 }
             }
-            ResolvedValue::Object(..) | ResolvedValue::Module(_) | ResolvedValue::Foreign | ResolvedValue::Unknown => {
-                Meaning::Of(Vec::new(), Confidence::NameOnly)
-            }
+            ResolvedValue::Object(..)
+            | ResolvedValue::Module(_)
+            | ResolvedValue::Foreign
+            | ResolvedValue::Unknown => Meaning::Of(Vec::new(), Confidence::NameOnly),
         }
     }
 
@@ -249,9 +250,9 @@ impl<'s> Resolver<'s> {
             return ResolvedValue::Foreign;
         }
         let here = self.top_level(file, name);
-        let (solid, loose): (Vec<_>, Vec<_>) = here
-            .into_iter()
-            .partition(|symbol| !matches!(self.snapshot.def(*symbol).kind, DefKind::Variable | DefKind::Constant));
+        let (solid, loose): (Vec<_>, Vec<_>) = here.into_iter().partition(|symbol| {
+            !matches!(self.snapshot.def(*symbol).kind, DefKind::Variable | DefKind::Constant)
+        });
         if !solid.is_empty() && solid.iter().any(|symbol| self.is_defined(*symbol)) {
             return ResolvedValue::Symbols(solid, Confidence::Exact);
         }
@@ -330,7 +331,9 @@ impl<'s> Resolver<'s> {
             1 if !declared.is_empty() => ResolvedValue::Symbols(found, Confidence::Exact),
             1 => ResolvedValue::Symbols(found, Confidence::Likely),
             // A module may be written in many files, and is still one.
-            n if n <= TOO_MANY && found.iter().all(|one| self.snapshot.brief(*one).kind == DefKind::Module) => {
+            n if n <= TOO_MANY
+                && found.iter().all(|one| self.snapshot.brief(*one).kind == DefKind::Module) =>
+            {
                 ResolvedValue::Symbols(found, Confidence::Likely)
             }
             n if n <= 8 => ResolvedValue::Symbols(found, Confidence::NameOnly),
@@ -363,9 +366,16 @@ impl<'s> Resolver<'s> {
             if !holds {
                 continue;
             }
-            let value = self.imported_value(file, facts.str(import.module), facts.str(import.name), depth + 1);
+            let value =
+                self.imported_value(file, facts.str(import.module), facts.str(import.name), depth + 1);
             match (&found, &value) {
-                (Some(ResolvedValue::Symbols(_, Confidence::Exact | Confidence::Likely) | ResolvedValue::Module(_)), _) => {}
+                (
+                    Some(
+                        ResolvedValue::Symbols(_, Confidence::Exact | Confidence::Likely)
+                        | ResolvedValue::Module(_),
+                    ),
+                    _,
+                ) => {}
                 // A guess yields to a known meaning, but not to an external one.
                 (Some(ResolvedValue::Symbols(..)), ResolvedValue::Foreign | ResolvedValue::Unknown) => {}
                 _ => found = Some(value),
@@ -484,7 +494,8 @@ impl<'s> Resolver<'s> {
                     let (module, inner) = (facts.str(import.module), facts.str(import.name));
                     if !inner.is_empty()
                         && inner != "*"
-                        && let ResolvedValue::Symbols(through, _) = self.imported_value(file, module, inner, depth + 1)
+                        && let ResolvedValue::Symbols(through, _) =
+                            self.imported_value(file, module, inner, depth + 1)
                     {
                         return through;
                     }

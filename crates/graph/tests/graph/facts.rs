@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use lathe_grammars::Language;
-use lathe_graph::{Facts, Gap, DefKind, LanguageRules, UseKind, def_flag, extract, language_of, pack, unpack};
+use lathe_graph::{
+    DefKind, Facts, Gap, LanguageRules, UseKind, def_flag, extract, language_of, pack, unpack,
+};
 
 fn facts(path: &str, source: &str) -> Facts {
     extract(language_of(path, source).unwrap(), source)

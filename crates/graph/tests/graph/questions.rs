@@ -1,6 +1,6 @@
 //! Questions and the words of their answers.
 
-use lathe_graph::{GraphReply, CkgSearch, MapRequest, Query, add_context, ckg, render};
+use lathe_graph::{CkgSearch, GraphReply, MapRequest, Query, add_context, ckg, render};
 
 use crate::Place;
 

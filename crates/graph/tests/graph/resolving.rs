@@ -10,7 +10,9 @@ fn calls(snapshot: &Snapshot, name: &str) -> Vec<String> {
     let mut all = Vec::new();
     for file in 0..snapshot.files.len() as u32 {
         let facts = snapshot.facts(file);
-        for site in facts.sites.iter().filter(|site| site.used == UseKind::Call && facts.str(site.name) == name) {
+        for site in
+            facts.sites.iter().filter(|site| site.used == UseKind::Call && facts.str(site.name) == name)
+        {
             let (found, confidence) = query.resolver.site(file, site);
             let from = facts.def(site.def).map_or("file".to_owned(), |def| facts.path_of(def));
             let to: Vec<String> = found

@@ -12,7 +12,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use lathe_blobs::Blobs;
-use lathe_changes::{PathState, TreeChange, RestoreTarget};
+use lathe_changes::{PathState, RestoreTarget, TreeChange};
 use lathe_journal::SessionReader;
 use lathe_protocol::{
     CallId, CommandDecided, Event, Fact, RunNo, Seq, SessionId, SessionState, StepNo, Timestamp,

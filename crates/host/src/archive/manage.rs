@@ -7,8 +7,8 @@ use lathe_journal::{Journal, SessionReader};
 use lathe_protocol::{CommandId, Digest, Draft, EventPlace, RunNo, SessionId, SessionNamed, SessionOptions};
 
 use crate::archive::Archive;
-use crate::archive::removed::{Removals, RemovedItem};
 use crate::archive::exports::{blobs_of, session_files};
+use crate::archive::removed::{Removals, RemovedItem};
 use crate::error::HostError;
 use crate::session::{beginning, now};
 

@@ -7,18 +7,18 @@ pub(crate) mod replica;
 pub(crate) mod travel;
 
 pub(crate) mod claims;
+pub(crate) mod exports;
 pub(crate) mod frames;
 pub(crate) mod layouts;
 pub(crate) mod lookup;
 pub(crate) mod manage;
-pub(crate) mod repair;
 pub(crate) mod quarantine;
 pub(crate) mod removed;
-pub(crate) mod run_report;
-pub(crate) mod exports;
+pub(crate) mod repair;
 pub(crate) mod restoring;
 pub(crate) mod review;
 pub(crate) mod rewind;
+pub(crate) mod run_report;
 pub(crate) mod set_aside;
 pub(crate) mod trajectory;
 

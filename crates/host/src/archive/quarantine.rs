@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use lathe_changes::restore::{Planned, RestoreStep};
-use lathe_changes::{QuarantineEntry, LineOrigin, RestoreReport, Quarantine, RestoredEntry, SetAside, UnfinishedLine};
+use lathe_changes::{
+    LineOrigin, Quarantine, QuarantineEntry, RestoreReport, RestoredEntry, SetAside, UnfinishedLine,
+};
 use lathe_protocol::{CallId, Digest, Event, Fact, Seq, SessionId};
 use serde::Serialize;
 
@@ -245,7 +247,8 @@ impl Exchange {
     /// quarantine brings back: a file that is too large for the store.
     pub(crate) fn fit(&mut self, quarantine: &Quarantine, plan: &[Planned], undone: &mut Undone) {
         let is_restored = |path: &PathBuf| {
-            let is_path = |planned: &&Planned| planned.wanted.path == *path && planned.step == RestoreStep::Restore;
+            let is_path =
+                |planned: &&Planned| planned.wanted.path == *path && planned.step == RestoreStep::Restore;
             plan.iter().find(is_path).is_some_and(|planned| planned.wanted.want.is_some())
         };
         let is_rest = |kept: &QuarantineEntry| {

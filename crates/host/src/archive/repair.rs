@@ -8,11 +8,13 @@
 use std::path::{Path, PathBuf};
 
 use lathe_changes::{
-    BackgroundLine, Compared, QuarantineEntry, Pledges, Recovered, TrackerOptions, TreeChange, Watch, read_background_note,
-    remove_background_note,
+    BackgroundLine, Compared, Pledges, QuarantineEntry, Recovered, TrackerOptions, TreeChange, Watch,
+    read_background_note, remove_background_note,
 };
 use lathe_journal::{Journal, JournalError, SessionReader};
-use lathe_protocol::{CallFinished, CallId, Dangling, Draft, EventPlace, RunNo, SessionId, interrupted_result};
+use lathe_protocol::{
+    CallFinished, CallId, Dangling, Draft, EventPlace, RunNo, SessionId, interrupted_result,
+};
 use lathe_tools::{background_event, journal_changes};
 use lathe_workspace::{LocalTree, Workspace};
 
@@ -52,7 +54,10 @@ impl Archive {
             root: root.to_owned(),
             blobs: self.home().blobs()?,
             scratch: self.scratch(id),
-            limits: lathe_changes::TrackerLimits { files: TRACKED_FILES, ..lathe_changes::TrackerLimits::default() },
+            limits: lathe_changes::TrackerLimits {
+                files: TRACKED_FILES,
+                ..lathe_changes::TrackerLimits::default()
+            },
             exclude,
             watch: Watch::On,
         }))
@@ -106,7 +111,8 @@ impl Archive {
                 kept.into_iter().filter(|kept| kept.session.as_deref() == Some(id.as_str())).collect();
             journal.repair_with(now(), |call| {
                 let compared = found.iter().find(|(known, _)| *known == call.call.as_str());
-                let kept: Vec<&QuarantineEntry> = kept.iter().filter(|kept| kept.call == call.call.as_str()).collect();
+                let kept: Vec<&QuarantineEntry> =
+                    kept.iter().filter(|kept| kept.call == call.call.as_str()).collect();
                 let mut closed = self.closed(call, compared.map(|(_, compared)| compared), &kept);
                 for (_, words) in aside.iter().filter(|(by, _)| by == call.call.as_str()) {
                     closed.text.push_str(&format!("\n[{words}]"));

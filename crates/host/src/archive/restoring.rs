@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 
 use lathe_blobs::{Durable, replace};
 use lathe_changes::restore::{self, RestoreOutcome, RestoreStep};
-use lathe_changes::{TreeChange, RestoreTarget};
+use lathe_changes::{RestoreTarget, TreeChange};
 use lathe_journal::Journal;
 use lathe_protocol::{
-    CallId, Change, CommandTaken, Digest, Draft, Fact, FilesRestored, EventPlace, RewindUndone, Rewound, RunNo,
-    Seq, SessionId, SessionOpened, StepNo,
+    CallId, Change, CommandTaken, Digest, Draft, EventPlace, Fact, FilesRestored, RewindUndone, Rewound,
+    RunNo, Seq, SessionId, SessionOpened, StepNo,
 };
 use lathe_tools::journal_changes;
 use lathe_workspace::lock_naming;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use lathe_blobs::Blobs;
-use lathe_changes::{TreeChange, RestoreTarget, net};
+use lathe_changes::{RestoreTarget, TreeChange, net};
 use lathe_edit::{diff_stat, unified_diff};
 use lathe_journal::SessionReader;
 use lathe_protocol::{

@@ -10,19 +10,19 @@ use lathe_agent::{Clock, History, Verification, verify};
 use lathe_changes::restore::{self, RestoreStep};
 use lathe_changes::{TreeChange, net};
 use lathe_journal::{Journal, SessionReader, is_held, live_branch};
-use lathe_model::{ModelAnswer, WireRequest, Variables, Wire, cassette_header, cassette_line};
+use lathe_model::{ModelAnswer, Variables, Wire, WireRequest, cassette_header, cassette_line};
 use lathe_protocol::{
-    Actor, AgentId, BoxFuture, CallDecided, CallId, Command, CommandBody, CommandId, Draft, Event, EventStream,
-    Fact, Forked, Mode, EventPlace, ReplayDrifted, Rewound, RunNo, Seq, SessionId, SessionOpened, StepNo,
-    ReplayStrictness, Update, Verdict,
+    Actor, AgentId, BoxFuture, CallDecided, CallId, Command, CommandBody, CommandId, Draft, Event,
+    EventPlace, EventStream, Fact, Forked, Mode, ReplayDrifted, ReplayStrictness, Rewound, RunNo, Seq,
+    SessionId, SessionOpened, StepNo, Update, Verdict,
 };
 
 use crate::archive::Archive;
+use crate::archive::replica::Replica;
 use crate::error::HostError;
 use crate::session::extras::Extras;
 use crate::session::facts::SystemClock;
 use crate::session::folder::{identity, new_id, opened_in, same_folder, working_folder};
-use crate::archive::replica::Replica;
 use crate::session::{Attended, Host, ModelSource, SessionPlan, beginning, variables_of};
 
 /// Events read at once.
@@ -93,7 +93,8 @@ impl Archive {
             lathe: env!("CARGO_PKG_VERSION").to_owned(),
             ..opened
         };
-        journal.append(SystemClock.now(), Draft { place: EventPlace::in_run(RunNo(0)), fact: opened.into() })?;
+        journal
+            .append(SystemClock.now(), Draft { place: EventPlace::in_run(RunNo(0)), fact: opened.into() })?;
         for event in kept.into_iter().skip(1) {
             journal.append(event.at, Draft { place: event.place, fact: event.fact })?;
         }
@@ -166,7 +167,10 @@ impl Host {
         let plan = SessionPlan {
             own_model: false,
             folder: folder.clone(),
-            source: ModelSource::Given { cassette: cassette_of(&events), strictness: ReplayStrictness::Lenient },
+            source: ModelSource::Given {
+                cassette: cassette_of(&events),
+                strictness: ReplayStrictness::Lenient,
+            },
             mode: live.mode,
             toolset: Some(opened.options.toolset),
             limits: opened.options.limits.clone(),

@@ -10,8 +10,8 @@ use lathe_agent::{Lakeview, StepText, StepTexts};
 use lathe_journal::{Journal, SessionReader};
 use lathe_model::Aside;
 use lathe_protocol::{
-    Actor, Command, CommandBody, CommandId, Draft, EventStream, EventPlace, ReceiptAnswer, Seq, SessionHandle,
-    SessionId, StepSummarised, Update,
+    Actor, Command, CommandBody, CommandId, Draft, EventPlace, EventStream, ReceiptAnswer, Seq,
+    SessionHandle, SessionId, StepSummarised, Update,
 };
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -22,7 +22,7 @@ use crate::blocking::blocking;
 use crate::error::HostError;
 use crate::session::folder::same_folder;
 use crate::session::{
-    ModelSearch, Host, ModelSource, Overrides, Ready, OpenSession, beginning, now, ready, variables_of,
+    Host, ModelSearch, ModelSource, OpenSession, Overrides, Ready, beginning, now, ready, variables_of,
 };
 
 /// Tokens the summaries of one session may take, if nothing else is said.
@@ -131,8 +131,13 @@ impl Host {
         let mut known = overrides.extras.secrets(self.home().path())?;
         known.extend(crate::session::secrets::found(&root));
         let marks = self.models().marks();
-        let asking =
-            ModelSearch { variables: &variables, stored: &stored, marks: &marks, workspace: &root, known: &known };
+        let asking = ModelSearch {
+            variables: &variables,
+            stored: &stored,
+            marks: &marks,
+            workspace: &root,
+            known: &known,
+        };
         let plan = &overrides.extras.lakeview;
         let source = plan.source.as_ref().unwrap_or(&overrides.source);
         let Ready { client, choice, .. } =

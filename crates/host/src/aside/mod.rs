@@ -11,9 +11,9 @@ use lathe_model::{Aside, Variables};
 use lathe_protocol::{ReviewRule, SessionId};
 use lathe_tools::Reviewer;
 
-use crate::error::HostError;
 use crate::aside::lakeview::LakeviewPlan;
-use crate::session::{ModelSearch, Host, ModelSource, Ready, ready};
+use crate::error::HostError;
+use crate::session::{Host, ModelSearch, ModelSource, Ready, ready};
 
 /// How edits of a session are judged.
 #[derive(Debug, Clone, Default)]
@@ -38,7 +38,8 @@ impl Host {
         };
         let stored = self.models().stored_keys()?;
         let marks = self.models().marks();
-        let asking = ModelSearch { variables, stored: &stored, marks: &marks, workspace: root, known: &own.known };
+        let asking =
+            ModelSearch { variables, stored: &stored, marks: &marks, workspace: root, known: &own.known };
         let named = ready(source, Some(own.toolset), None, &asking, Some(&own.choice))?;
         Ok(Aside::new(named.client, named.choice.model, Arc::clone(variables)))
     }

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::error::HostError;
+use crate::files::own::{own_lock, own_text, own_write};
 use crate::models::Models;
 use crate::models::keys::Marks;
 use crate::models::providers::{PROVIDERS, Provider, provider, variable};
-use crate::files::own::{own_lock, own_text, own_write};
 
 /// Keys by the name of their variable.
 pub(crate) type Stored = BTreeMap<String, String>;

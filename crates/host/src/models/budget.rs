@@ -4,10 +4,10 @@ use lathe_protocol::{Budget, ModelChoice};
 use lathe_views::Prices;
 
 use crate::error::HostError;
+use crate::files::own::own_text;
 use crate::home::Home;
 use crate::models::Models;
 use crate::models::request::RECORDED;
-use crate::files::own::own_text;
 
 /// The prices of tokens; `$LATHE_HOME/prices.json` overrides what Lathe knows.
 pub(crate) fn prices(home: &Home) -> Result<Prices, HostError> {

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use lathe_model::{ModelAnswer, Delta, Form, ModelClient, ModelError, WireRequest};
+use lathe_model::{Delta, Form, ModelAnswer, ModelClient, ModelError, WireRequest};
 use lathe_protocol::{Arguments, Block, BoxFuture, Raw, TextBlock, ToolCall};
 use lathe_redact::{Redactor, Stream};
 use serde_json::Value;
@@ -70,7 +70,8 @@ impl GuardedClient {
             Value::Array(values) => values.iter_mut().fold(false, |found, value| self.clean(value) | found),
             Value::Object(members) => {
                 let found = members.values_mut().fold(false, |found, value| self.clean(value) | found);
-                let named = members.keys().any(|name| matches!(self.redactor.redact_text(name), Cow::Owned(_)));
+                let named =
+                    members.keys().any(|name| matches!(self.redactor.redact_text(name), Cow::Owned(_)));
                 if named {
                     let all = std::mem::take(members).into_iter();
                     *members = all.map(|(name, value)| (self.text(name), value)).collect();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lathe_model::{ModelAnswer, Delta, Head, HttpClient, ModelClient, Params, Rope, Variables};
+use lathe_model::{Delta, Head, HttpClient, ModelAnswer, ModelClient, Params, Rope, Variables};
 use lathe_protocol::{AgentId, Message, Raw, StepNo, ToolSpec, calls_of};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -14,8 +14,8 @@ use crate::models::Models;
 use crate::models::guarded::told;
 use crate::models::keys::{KeyRing, Marks};
 use crate::models::request::{self, ModelRequest};
-use crate::session::secrets::{configured, redactor};
 use crate::session::environment;
+use crate::session::secrets::{configured, redactor};
 
 /// The question costs a few tokens, and may take this long.
 const PATIENCE: Duration = Duration::from_secs(60);

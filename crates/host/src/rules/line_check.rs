@@ -6,16 +6,16 @@ use std::sync::Arc;
 use lathe_agent::ApprovalStore as _;
 use lathe_policy::{CommandDecision, Gate, OnDisk, Rulebook, Tier};
 use lathe_protocol::{Actor, CommandDecided, Decision, Mode};
-use lathe_tools::{APPROVALS_FILE, CommandCheck, CallGate, OutsideTool, Toolbox, known_names};
-use lathe_workspace::{LocalTree, Workspace, content_of, is_dangling, dangling_link_error, open_regular};
+use lathe_tools::{APPROVALS_FILE, CallGate, CommandCheck, OutsideTool, Toolbox, known_names};
+use lathe_workspace::{LocalTree, Workspace, content_of, dangling_link_error, is_dangling, open_regular};
 
-use crate::error::HostError;
-use crate::session::extras::Extras;
-use crate::files::own::needed_text;
 use crate::archive::replica::Replica;
+use crate::error::HostError;
+use crate::files::own::needed_text;
 use crate::rules::Rules;
 use crate::rules::git_rules;
 use crate::rules::trust::text_of;
+use crate::session::extras::Extras;
 
 /// The rules of a project. They need no trust, because they cannot loosen anything.
 const PROJECT_RULES: &str = ".lathe/policy.toml";
@@ -54,7 +54,8 @@ impl Rules {
             },
             None => {
                 let fields = extras.declared(&workspace, self.home().path())?;
-                let rules = self.rulebook(&workspace, extras)?.with_own_commands(lathe_tools::built_in_commands());
+                let rules =
+                    self.rulebook(&workspace, extras)?.with_own_commands(lathe_tools::built_in_commands());
                 let rules = rules.with_own_commands(fields.iter().map(OutsideTool::own_command));
                 let rules = Arc::new(lathe_tools::exclude_listed(rules, &extras.exclude));
                 let commands = Some(CommandCheck::new(Some(self.home().memory()), fields));
@@ -121,9 +122,9 @@ impl Rules {
     pub(crate) fn rulebook(&self, workspace: &Workspace, extras: &Extras) -> Result<Rulebook, HostError> {
         let rules = self.rules_without_answers(workspace, extras)?;
         match self.answers().rules() {
-            Ok((name, text)) => {
-                rules.with_file(Tier::User, &name, &text).map_err(|error| HostError::Policy(error.to_string()))
-            }
+            Ok((name, text)) => rules
+                .with_file(Tier::User, &name, &text)
+                .map_err(|error| HostError::Policy(error.to_string())),
             Err(reason) => Err(HostError::Policy(reason)),
         }
     }
@@ -257,8 +258,11 @@ impl PolicyCheck {
             commands.decide(&judge, &mut decided);
         }
         let each = decided.commands.into_iter();
-        let commands =
-            each.map(|CommandDecision { words, decision, effects, .. }| CommandDecided { words, decision, effects });
+        let commands = each.map(|CommandDecision { words, decision, effects, .. }| CommandDecided {
+            words,
+            decision,
+            effects,
+        });
         LineChecked { decision: decided.decision, commands: commands.collect() }
     }
 }

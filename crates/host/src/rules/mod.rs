@@ -1,9 +1,9 @@
 //! The rules: what the user's files, the answers for ever and the projects that are trusted allow and deny.
 
-pub(crate) mod standing;
 pub(crate) mod git_rules;
 pub(crate) mod line_check;
 pub(crate) mod policy_replay;
+pub(crate) mod standing;
 pub(crate) mod trust;
 
 use lathe_policy::{Gate, OnDisk};

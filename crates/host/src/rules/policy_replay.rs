@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use lathe_journal::{SessionReader, session_ids};
-use lathe_policy::{GateCall, Gate, Rulebook};
-use lathe_protocol::{Actor, CallDecided, Effects, Fact, ToolKind, Mode, SessionId, Verdict};
+use lathe_policy::{Gate, GateCall, Rulebook};
+use lathe_protocol::{Actor, CallDecided, Effects, Fact, Mode, SessionId, ToolKind, Verdict};
 use serde::Serialize;
 
 use crate::error::HostError;
-use crate::session::extras::Extras;
 use crate::rules::Rules;
 use crate::rules::line_check::with_file;
+use crate::session::extras::Extras;
 
 /// The tool whose calls are shell lines.
 const SHELL: &str = "bash";

@@ -4,16 +4,16 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 
 use lathe_agent::ApprovalStore;
-use lathe_policy::{StandingApproval, Rulebook};
+use lathe_policy::{Rulebook, StandingApproval};
 use lathe_protocol::Digest;
 use lathe_tools::APPROVALS_FILE;
 use lathe_workspace::Workspace;
 
 use crate::error::HostError;
-use crate::session::extras::Extras;
-use crate::home::Home;
 use crate::files::own::{own_text, own_write};
+use crate::home::Home;
 use crate::rules::Rules;
+use crate::session::extras::Extras;
 
 const HEAD: &str =
     "# What you allowed for ever. `lathe policy list` shows it, `lathe policy revoke N` takes it back.\n";
@@ -69,8 +69,12 @@ impl AnswerFile {
                         self.0.display()
                     ));
                 }
-                StandingApproval::parse_rules(&self.0.display().to_string(), &text, &lathe_tools::known_names([]))
-                    .map_err(|error| error.to_string())
+                StandingApproval::parse_rules(
+                    &self.0.display().to_string(),
+                    &text,
+                    &lathe_tools::known_names([]),
+                )
+                .map_err(|error| error.to_string())
             }
             Ok(None) => Ok(Vec::new()),
             Err(error) => Err(format!("{}: {error}", self.0.display())),
@@ -138,12 +142,16 @@ mod tests {
     #[test]
     fn damaged_answers_allow_nothing_else() {
         let home = tempfile::tempdir().unwrap();
-        let file = AnswerFile(home.path().join("policy").join(APPROVALS_FILE), Home::at(home.path().to_owned()));
+        let file =
+            AnswerFile(home.path().join("policy").join(APPROVALS_FILE), Home::at(home.path().to_owned()));
         let words = ["git", "push", "origin", "side"].map(str::to_owned).to_vec();
         let workspace = "/work/space".to_owned();
         let grants = vec![
             StandingApproval::Command { words, workspace, folder: Some("/work/space/sub".to_owned()) },
-            StandingApproval::Writes { tool: "write".to_owned(), paths: vec!["/work/space/a.txt".to_owned()] },
+            StandingApproval::Writes {
+                tool: "write".to_owned(),
+                paths: vec!["/work/space/a.txt".to_owned()],
+            },
         ];
         file.write(&grants).unwrap();
         assert_eq!(file.read().unwrap(), grants);

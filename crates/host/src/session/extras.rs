@@ -5,21 +5,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use lathe_extend::{RedactText, Program, ToolRan};
-use lathe_protocol::{BoxFuture, ToolKind, Persona, Raw, ToolChoice, ToolErrorKind};
-use lathe_tools::{CheckRule, Checks, Domain, Layer, OutsideTool, ToolProvider, ProviderOutput};
+use lathe_extend::{Program, RedactText, ToolRan};
+use lathe_protocol::{BoxFuture, Persona, Raw, ToolChoice, ToolErrorKind, ToolKind};
+use lathe_tools::{CheckRule, Checks, Domain, Layer, OutsideTool, ProviderOutput, ToolProvider};
 use lathe_workspace::{Pin, Surroundings, Workspace};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
+use crate::archive::replica::Replica;
 use crate::aside::ReviewPlan;
+use crate::aside::lakeview::LakeviewPlan;
 use crate::documents::OnlinePlan;
 use crate::error::HostError;
-use crate::aside::lakeview::LakeviewPlan;
 use crate::files::own::needed_text;
-use crate::session::folder::shell_env;
-use crate::archive::replica::Replica;
 use crate::rules::trust::ProjectText;
+use crate::session::folder::shell_env;
 
 /// What the user's own files name, and what the user trusts of a project's.
 #[derive(Debug, Clone, Default)]
@@ -146,7 +146,10 @@ impl Extras {
     /// The tools that a session of these has now. What it was begun with counts, not what it had the last time: what is left
     /// out no more comes back.
     pub(crate) fn narrowed(&self, begun: ToolChoice) -> ToolChoice {
-        lathe_tools::narrow_choice(begun, &ToolChoice { core: self.core.clone(), exclude: self.exclude.clone() })
+        lathe_tools::narrow_choice(
+            begun,
+            &ToolChoice { core: self.core.clone(), exclude: self.exclude.clone() },
+        )
     }
 
     pub(crate) fn checks(&self) -> Result<Checks, HostError> {
@@ -242,7 +245,12 @@ impl Discovery {
 }
 
 impl FieldDomain {
-    fn read(&self, workspace: &Workspace, home: &Path, clean: RedactText) -> Result<Vec<OutsideTool>, HostError> {
+    fn read(
+        &self,
+        workspace: &Workspace,
+        home: &Path,
+        clean: RedactText,
+    ) -> Result<Vec<OutsideTool>, HostError> {
         let name = &self.name;
         let wrong = |reason: String| HostError::Field { domain: name.clone(), reason };
         if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))

@@ -9,8 +9,8 @@ use lathe_workspace::{Workspace, open_regular};
 use serde_json::Value;
 
 use crate::archive::Archive;
-use crate::home::Home;
 use crate::files::own::own_text;
+use crate::home::Home;
 
 /// The clock of this machine.
 pub(crate) struct SystemClock;

@@ -6,18 +6,18 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use lathe_agent::{PromptFacts, History, SessionLimits, system_prompt};
+use lathe_agent::{History, PromptFacts, SessionLimits, system_prompt};
 use lathe_model::{Form, Variables, Wire};
 use lathe_protocol::{AgentId, StepNo, ToolSpec, Toolset};
 use lathe_tools::Toolbox;
 
 use crate::error::HostError;
-use crate::session::facts::{facts, surroundings};
 use crate::models::keys::Marks;
-use crate::session::images::{ReadImages, TaskImage};
+use crate::session::facts::{facts, surroundings};
 use crate::session::folder::working_folder;
+use crate::session::images::{ReadImages, TaskImage};
 use crate::session::secrets::{found as found_secrets, project_texts, redactor as secrets};
-use crate::session::{ModelSearch, Attended, Host, ModelSource, SessionPlan, ShownRequest, ready};
+use crate::session::{Attended, Host, ModelSearch, ModelSource, SessionPlan, ShownRequest, ready};
 
 /// Stands for the key of a request that is not sent.
 const NO_KEY: &str = "no key";
@@ -46,8 +46,13 @@ impl Host {
         let mut known = plan.extras.secrets(self.home().path())?;
         known.extend(found_secrets(&root));
         let (stored, marks) = (self.models().stored_keys()?, Marks::none());
-        let asking =
-            ModelSearch { variables: &variables, stored: &stored, marks: &marks, workspace: &root, known: &known };
+        let asking = ModelSearch {
+            variables: &variables,
+            stored: &stored,
+            marks: &marks,
+            workspace: &root,
+            known: &known,
+        };
         let Written { form, model, toolset, known } = written(plan, &asking)?;
         let redactor = secrets(None, &known);
         let workspace = self.home().workspace(&root);
@@ -71,8 +76,10 @@ impl Host {
         let mut history =
             History::new(form, AgentId::main(), variables).with_images(Arc::new(ReadImages::new(images)));
         history.begin(toolset, &model, &root.display().to_string(), persona);
-        history
-            .give_task(&redactor.redact_text(task), images.iter().map(|image| (&image.attachment).into()).collect());
+        history.give_task(
+            &redactor.redact_text(task),
+            images.iter().map(|image| (&image.attachment).into()).collect(),
+        );
         history.start_epoch(system, tools);
         let body = history.request(StepNo(1)).body().unwrap_or_default();
         Ok(ShownRequest { body, system_chars, tools_chars })

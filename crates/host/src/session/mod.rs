@@ -18,12 +18,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use lathe_agent::{Actor, Clock, PromptFacts, OpenReader, ActorSetup};
+use lathe_agent::{Actor, ActorSetup, Clock, OpenReader, PromptFacts};
 use lathe_journal::{Journal, SessionReader};
 use lathe_model::Variables;
 use lathe_policy::Gate;
 use lathe_protocol::{
-    Draft, Fact, Limits, EventPlace, ReviewRule, RunNo, Sandbox, SessionId, SessionOpened, SessionOptions,
+    Draft, EventPlace, Fact, Limits, ReviewRule, RunNo, Sandbox, SessionId, SessionOpened, SessionOptions,
     ToolChoice,
 };
 use lathe_redact::Redactor;
@@ -36,20 +36,20 @@ pub use self::open::OpenSession;
 pub use self::plan::{Attended, ModelSource, Overrides, SessionPlan};
 pub(crate) use self::ready::{ModelSearch, Ready, environment, ready};
 use crate::archive::Archive;
+use crate::aside::lakeview::each_step;
 use crate::error::HostError;
+use crate::home::Home;
+use crate::models::Models;
+use crate::rules::Rules;
 use crate::session::extras::Extras;
 use crate::session::facts::{SystemClock, facts, surroundings};
-use crate::tools::graph::Graphs;
-use crate::home::Home;
-use crate::aside::lakeview::each_step;
-use crate::models::Models;
 use crate::session::folder::{
     exact_identity, fit_env, identity, name_toolset, new_id, opened_in, same_folder, shell_env,
     working_folder,
 };
-use crate::rules::Rules;
-use crate::session::secrets::{found as found_secrets, project_texts, redactor as secrets};
 use crate::session::handle::OpenHandle;
+use crate::session::secrets::{found as found_secrets, project_texts, redactor as secrets};
+use crate::tools::graph::Graphs;
 
 pub struct Host {
     archive: Archive,
@@ -121,8 +121,13 @@ impl Host {
         let mut known = plan.extras.secrets(self.home().path())?;
         known.extend(found_secrets(&root));
         let (stored, marks) = (self.models().stored_keys()?, self.models().marks());
-        let asking =
-            ModelSearch { variables: &variables, stored: &stored, marks: &marks, workspace: &root, known: &known };
+        let asking = ModelSearch {
+            variables: &variables,
+            stored: &stored,
+            marks: &marks,
+            workspace: &root,
+            known: &known,
+        };
         let ready = ready(&plan.source, plan.toolset, plan.record.as_deref(), &asking, None)?;
         let budget = self.models().priced(plan.limits.budget, &ready.choice)?;
         let options = SessionOptions {
@@ -155,7 +160,8 @@ impl Host {
             surroundings: Some(surroundings),
             lathe: env!("CARGO_PKG_VERSION").to_owned(),
         };
-        journal.append(SystemClock.now(), Draft { place: EventPlace::in_run(RunNo(0)), fact: opened.into() })?;
+        journal
+            .append(SystemClock.now(), Draft { place: EventPlace::in_run(RunNo(0)), fact: opened.into() })?;
         self.open(
             id,
             journal,
@@ -184,8 +190,13 @@ impl Host {
         let mut known = overrides.extras.secrets(self.home().path())?;
         known.extend(found_secrets(&root));
         let (stored, marks) = (self.models().stored_keys()?, self.models().marks());
-        let asking =
-            ModelSearch { variables: &variables, stored: &stored, marks: &marks, workspace: &root, known: &known };
+        let asking = ModelSearch {
+            variables: &variables,
+            stored: &stored,
+            marks: &marks,
+            workspace: &root,
+            known: &known,
+        };
         let ready =
             ready(&overrides.source, toolset, overrides.record.as_deref(), &asking, Some(&before.model))?;
         let limits = before.limits.with_changes(overrides.limits);

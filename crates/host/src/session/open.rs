@@ -7,8 +7,8 @@ use lathe_agent::{AgentError, Lakeview};
 use lathe_protocol::{ProposedText, SessionHandle, SessionId, SessionOptions};
 use tokio::task::JoinHandle;
 
-use crate::error::HostError;
 use crate::aside::lakeview::{Summariser, Summing};
+use crate::error::HostError;
 use crate::session::handle::OpenHandle;
 
 /// A session that is open for writing in this process.

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use lathe_protocol::{
-    EndingRule, LimitChanges, Limits, Mode, ReplayPace, PatchRule, ReplayStrictness, ToolChoice, Toolset,
+    EndingRule, LimitChanges, Limits, Mode, PatchRule, ReplayPace, ReplayStrictness, ToolChoice, Toolset,
 };
 
-use crate::session::extras::Extras;
 use crate::models::request::ModelRequest;
+use crate::session::extras::Extras;
 
 /// The source of a model's answers.
 #[derive(Debug, Clone)]

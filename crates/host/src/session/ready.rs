@@ -11,11 +11,11 @@ use lathe_redact::secrets_in_address;
 
 use super::plan::ModelSource;
 use crate::error::HostError;
+use crate::files::output::output_path;
 use crate::models::auth::Stored;
 use crate::models::guarded::GuardedClient;
 use crate::models::keys::{KeyRing, Marks};
 use crate::models::request::{self, FoundModel, ModelRequest};
-use crate::files::output::output_path;
 use crate::session::secrets::redactor as secrets;
 
 /// The model of a session, ready to be asked.
@@ -69,23 +69,24 @@ pub(crate) fn ready(
     before: Option<&ModelChoice>,
 ) -> Result<Ready, HostError> {
     let variables = asking.variables;
-    let replay = |cassette: Cassette, pace: ReplayPace, strictness: ReplayStrictness| -> Result<Ready, HostError> {
-        let toolset = match toolset {
-            Some(asked) if asked != cassette.toolset() => {
-                return Err(HostError::OtherToolset { cassette: cassette.toolset(), asked });
-            }
-            Some(_) | None => cassette.toolset(),
+    let replay =
+        |cassette: Cassette, pace: ReplayPace, strictness: ReplayStrictness| -> Result<Ready, HostError> {
+            let toolset = match toolset {
+                Some(asked) if asked != cassette.toolset() => {
+                    return Err(HostError::OtherToolset { cassette: cassette.toolset(), asked });
+                }
+                Some(_) | None => cassette.toolset(),
+            };
+            let choice = ModelChoice {
+                provider: request::RECORDED.into(),
+                model: "recorded".into(),
+                base_url: None,
+                key: None,
+            };
+            let client = Arc::new(ReplayClient::new(cassette, Arc::clone(variables), pace, strictness));
+            let client = Arc::new(GuardedClient::new(client, secrets(None, asking.known)));
+            Ok(Ready { client, choice, toolset, key: None, known: asking.known.to_vec() })
         };
-        let choice = ModelChoice {
-            provider: request::RECORDED.into(),
-            model: "recorded".into(),
-            base_url: None,
-            key: None,
-        };
-        let client = Arc::new(ReplayClient::new(cassette, Arc::clone(variables), pace, strictness));
-        let client = Arc::new(GuardedClient::new(client, secrets(None, asking.known)));
-        Ok(Ready { client, choice, toolset, key: None, known: asking.known.to_vec() })
-    };
     let mut ready = match source {
         ModelSource::Replay { cassette, pace, strictness } => {
             replay(Cassette::load(cassette)?, *pace, *strictness)?

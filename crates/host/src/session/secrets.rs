@@ -13,9 +13,9 @@ use lathe_workspace::read_regular;
 use toml::de::{DeTable, DeValue};
 
 use crate::archive::Archive;
-use crate::session::extras::Extras;
 use crate::files::own::own_text;
 use crate::rules::trust::{ProjectText, told};
+use crate::session::extras::Extras;
 
 /// A name and its value each.
 type Secrets = Vec<(String, String)>;

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lathe_graph::{
-    BackgroundBuild, GraphDatabase, Graph, GraphError, DefKind, GraphLimits, Query, UNUSED, expire_databases, unused_databases,
+    BackgroundBuild, DefKind, Graph, GraphDatabase, GraphError, GraphLimits, Query, UNUSED, expire_databases,
+    unused_databases,
 };
 use serde_json::{Value, json};
 
@@ -179,7 +180,8 @@ fn git_diff(folder: &Path) -> Option<String> {
         "--",
     ];
     let index = lathe_git::IndexUse::Read;
-    let call = repository.indexed(index, lathe_git::ContentRules::Bytes, lathe_git::CallFolder::Folder).ok()?;
+    let call =
+        repository.indexed(index, lathe_git::ContentRules::Bytes, lathe_git::CallFolder::Folder).ok()?;
     let diff = call.args(arguments).output()?;
     Some(String::from_utf8_lossy(&diff).into_owned())
 }

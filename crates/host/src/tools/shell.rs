@@ -9,16 +9,16 @@ use lathe_protocol::{CallId, Mode, OutputStream, ToolChoice, Toolset, Verdict};
 use lathe_redact::Redactor;
 use lathe_shell::{LineLimits, LiveChunk, ShellError, Stream};
 use lathe_tools::{
-    CallGate, Keeper, Ledger, LocalLedger, UserLineOutcome, RunContext, Services, Toolbox, Tracking, run_line,
+    CallGate, Keeper, Ledger, LocalLedger, RunContext, Services, Toolbox, Tracking, UserLineOutcome, run_line,
 };
 use lathe_workspace::Workspace;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::HostError;
+use crate::session::Host;
 use crate::session::extras::Extras;
 use crate::session::folder::{new_id, working_folder};
-use crate::session::Host;
 
 /// Chunks on their way to the screen.
 const CHUNKS: usize = 1024;
@@ -97,11 +97,19 @@ impl Host {
         // A person's own terminal: what they print there is theirs to see, and no model does.
         let services =
             Arc::new(self.person_services(workspace.clone(), &run.extras, Arc::new(Redactor::new([])))?);
-        let toolbox = Toolbox::for_session(Toolset::Bash, Arc::clone(&services), ToolChoice::default(), outside);
+        let toolbox =
+            Toolbox::for_session(Toolset::Bash, Arc::clone(&services), ToolChoice::default(), outside);
         let (host, mark) = (Host::new(self.home().clone()), self.rules().answers().mark());
         let judge = self.rules().judge(&workspace, run.mode, &toolbox, &run.extras)?;
         let rules = Rules { host, workspace, mode: run.mode, mark, extras: run.extras };
-        Ok(PersonShell { services, toolbox, judge, ledger: Arc::new(LocalLedger::default()), cwd: root, rules })
+        Ok(PersonShell {
+            services,
+            toolbox,
+            judge,
+            ledger: Arc::new(LocalLedger::default()),
+            cwd: root,
+            rules,
+        })
     }
 }
 

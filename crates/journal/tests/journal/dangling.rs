@@ -1,6 +1,8 @@
 //! Calls that were in progress when the process ended.
 
-use lathe_protocol::{CallFinished, CallId, Dangling, Event, Fact, EventPlace, Seq, StepNo, interrupted_result};
+use lathe_protocol::{
+    CallFinished, CallId, Dangling, Event, EventPlace, Fact, Seq, StepNo, interrupted_result,
+};
 
 use crate::make::*;
 
@@ -55,7 +57,10 @@ fn each_open_call_gets_one_result_that_says_whether_it_had_begun() {
     let place = |call| at_call(7, call, started()).place;
     assert_eq!(
         results(&closing),
-        [(&place("b"), &interrupted_result("tool_b", true)), (&place("c"), &interrupted_result("tool_c", false)),]
+        [
+            (&place("b"), &interrupted_result("tool_b", true)),
+            (&place("c"), &interrupted_result("tool_c", false)),
+        ]
     );
     assert_eq!((closing[0].at, closing[1].seq, journal.last()), (at(5), Seq(8), Seq(8)));
     assert_eq!(journal.dangling().unwrap(), []);

@@ -8,7 +8,7 @@ use lathe_blobs::Blobs;
 use lathe_journal::{Journal, SessionReader};
 use lathe_protocol::{
     Actor, Arguments, Block, CallFinished, CallId, CallStarted, CommandId, Draft, Ending, EndingRule, Event,
-    Fact, Limits, Mode, ModelAnswered, ModelChoice, EventPlace, Raw, Reflected, Rewound, RunNo, Sandbox,
+    EventPlace, Fact, Limits, Mode, ModelAnswered, ModelChoice, Raw, Reflected, Rewound, RunNo, Sandbox,
     SessionId, SessionOpened, SessionOptions, StepNo, StopReason, TaskFinished, TaskGiven, Timestamp,
     ToolCall, ToolErrorKind, Toolset, Usage,
 };

@@ -10,10 +10,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::encode::DETAILS;
-use crate::assembly::{Assembly, StreamFailure, Closing, Flow, Ids, not_json, text_block};
+use crate::assembly::{Assembly, Closing, Flow, Ids, StreamFailure, not_json, text_block};
 use crate::frames::Frame;
 use crate::lenient::lenient;
-use crate::request::{ModelAnswer, Delta};
+use crate::request::{Delta, ModelAnswer};
 
 #[derive(Deserialize)]
 struct Chunk {

@@ -7,11 +7,11 @@ use lathe_protocol::{Arguments, Block, StopReason, TextBlock, ToolCall, Usage};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::assembly::{Assembly, StreamFailure, Closing, Flow, Ids, not_json};
+use crate::assembly::{Assembly, Closing, Flow, Ids, StreamFailure, not_json};
 use crate::frames::Frame;
 use crate::lenient::lenient;
 use crate::members::Members;
-use crate::request::{ModelAnswer, Delta};
+use crate::request::{Delta, ModelAnswer};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -10,11 +10,11 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::encode::input_of;
-use crate::assembly::{Assembly, StreamFailure, Closing, Flow, Ids, not_json};
+use crate::assembly::{Assembly, Closing, Flow, Ids, StreamFailure, not_json};
 use crate::frames::Frame;
 use crate::lenient::lenient;
 use crate::members::Members;
-use crate::request::{ModelAnswer, Delta};
+use crate::request::{Delta, ModelAnswer};
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]

@@ -4,11 +4,11 @@ use lathe_protocol::{Arguments, Block, StopReason, TextBlock, ToolCall, Usage};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::assembly::{Assembly, StreamFailure, Closing, Flow, Ids, not_json, text_block};
+use crate::assembly::{Assembly, Closing, Flow, Ids, StreamFailure, not_json, text_block};
 use crate::frames::Frame;
 use crate::lenient::lenient;
 use crate::members::Members;
-use crate::request::{ModelAnswer, Delta};
+use crate::request::{Delta, ModelAnswer};
 
 #[derive(Deserialize)]
 struct StreamLine {

@@ -106,7 +106,10 @@ pub(crate) fn piece(message: &Message, pictures: &[Picture]) -> Option<Vec<u8>> 
         }
         Message::Tool(tool) => {
             let tool_name = Some(tool.name.as_str());
-            Some(item(&InputMessage { role: "tool", tool_name, content: &tool.text, images: Vec::new() }, false))
+            Some(item(
+                &InputMessage { role: "tool", tool_name, content: &tool.text, images: Vec::new() },
+                false,
+            ))
         }
         Message::Assistant(assistant) => {
             let blocks = &assistant.blocks;

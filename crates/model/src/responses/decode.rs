@@ -8,11 +8,11 @@ use lathe_protocol::{Arguments, Block, Raw, StopReason, TextBlock, ToolCall, Usa
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::assembly::{Assembly, StreamFailure, Closing, Flow, Ids, not_json};
+use crate::assembly::{Assembly, Closing, Flow, Ids, StreamFailure, not_json};
 use crate::frames::Frame;
 use crate::lenient::lenient;
 use crate::members::Members;
-use crate::request::{ModelAnswer, Delta};
+use crate::request::{Delta, ModelAnswer};
 use crate::schema;
 
 /// One event. Its type determines its members; those of other types are absent.
@@ -186,7 +186,9 @@ impl ResponsesAssembly {
             (_, Some("content_filter")) => StopReason::ContentFilter,
             (Some("completed") | None, None) => StopReason::EndTurn,
             (Some("failed"), _) => {
-                return Err(StreamFailure::Provider(Value::String("the response failed without a reason".into())));
+                return Err(StreamFailure::Provider(Value::String(
+                    "the response failed without a reason".into(),
+                )));
             }
             (status, reason) => StopReason::Other(reason.or(status).unwrap_or_default().to_owned()),
         });

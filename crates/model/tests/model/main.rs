@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lathe_model::{
-    Address, ModelAnswer, Auth, ClientOptions, Delivery, Delta, Form, Head, HttpClient, ModelClient, ModelError,
-    Outage, Params, Patience, Rope, Variables, Wire,
+    Address, Auth, ClientOptions, Delivery, Delta, Form, Head, HttpClient, ModelAnswer, ModelClient,
+    ModelError, Outage, Params, Patience, Rope, Variables, Wire,
 };
 use lathe_protocol::{AgentId, Message, NetworkReach, StepNo};
 use tokio::sync::mpsc;

@@ -11,7 +11,7 @@ use super::tables::{
     Interpreter, NEVER, PLAIN_LETTERS, READ_DATA, RUN_FILES, RUN_MODULES, RUNNER_FLAGS, RUNNERS, SHELLS,
     TAKES_VARIABLES,
 };
-use lathe_bash::{SimpleCommand, Piece, RedirectKind, Script, Word};
+use lathe_bash::{Piece, RedirectKind, Script, SimpleCommand, Word};
 
 /// Says why the name of a file may not stand where the variable `name` stands. `many` is true where it stands for all
 /// files.

@@ -1,8 +1,8 @@
 //! A rule about reading reaches the content of a file that git shows, `policy check` decides as a session does, and
 //! links of a process lead nowhere that the file tools do not see (issue 15).
 
-use lathe_policy::{GateCall, Gate, Rulebook, Tier};
-use lathe_protocol::{Actor, Effects, ToolKind, Mode, Verdict};
+use lathe_policy::{Gate, GateCall, Rulebook, Tier};
+use lathe_protocol::{Actor, Effects, Mode, ToolKind, Verdict};
 
 use crate::corpus::gate as anywhere;
 

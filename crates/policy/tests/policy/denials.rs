@@ -1,7 +1,7 @@
 //! A denial holds for every name of a tool, every kind and every path, in shell lines too (issue 15).
 
-use lathe_policy::{GateCall, Gate, KnownNames, OwnCommand, PolicyError, Rulebook, Tier, tool_names};
-use lathe_protocol::{Actor, Effects, ToolKind, Mode, Verdict};
+use lathe_policy::{Gate, GateCall, KnownNames, OwnCommand, PolicyError, Rulebook, Tier, tool_names};
+use lathe_protocol::{Actor, Effects, Mode, ToolKind, Verdict};
 
 use crate::corpus::gate as anywhere;
 
@@ -10,8 +10,12 @@ fn gate() -> Gate {
 }
 
 fn book(text: &str) -> Rulebook {
-    let view =
-        OwnCommand { name: "view".to_owned(), tool: "view".to_owned(), also: Vec::new(), kind: ToolKind::Read };
+    let view = OwnCommand {
+        name: "view".to_owned(),
+        tool: "view".to_owned(),
+        also: Vec::new(),
+        kind: ToolKind::Read,
+    };
     let field = OwnCommand {
         name: "field:units:length".to_owned(),
         tool: "outside".to_owned(),
@@ -45,7 +49,11 @@ fn a_tool_is_denied_by_every_name_it_has() {
             for name in [name.to_owned(), name.to_uppercase(), format!("{}*", &name[..name.len() - 1])] {
                 let rules = book(&deny("tool", &name));
                 let effects = Effects::reading("/w/a");
-                assert_eq!(call(&rules, tool, &[], ToolKind::Other, &effects), Verdict::Deny, "{tool} by {name}");
+                assert_eq!(
+                    call(&rules, tool, &[], ToolKind::Other, &effects),
+                    Verdict::Deny,
+                    "{tool} by {name}"
+                );
             }
         }
     }
@@ -160,7 +168,8 @@ fn leave_by_tool_or_kind_is_no_leave_for_lines() {
     let rules = book("[[rule]]\ndecision = \"allow\"\ntool = [\"re*\"]\n");
     let decide = |tool: &str| {
         let effects = Effects::writing("/w/a");
-        let call = GateCall { tool, also: &[], kind: ToolKind::Edit, kinds: &[], effects: &effects, arguments: &[] };
+        let call =
+            GateCall { tool, also: &[], kind: ToolKind::Edit, kinds: &[], effects: &effects, arguments: &[] };
         gate().decide_call(&rules, Actor::Model, Mode::Default, &call).verdict
     };
     assert_eq!(

@@ -2,7 +2,7 @@
 //! knows its folder (issue 16).
 
 use lathe_policy::{Gate, OnDisk, OwnCommand, Rulebook};
-use lathe_protocol::{Actor, ToolKind, Mode, Verdict};
+use lathe_protocol::{Actor, Mode, ToolKind, Verdict};
 
 fn gate() -> Gate {
     Gate {

@@ -2,7 +2,7 @@
 //! objects, and by commands that write all that git tracks (issue 15).
 
 use lathe_policy::{GateCall, Rulebook, Tier};
-use lathe_protocol::{Actor, Effects, ToolKind, Mode, Verdict};
+use lathe_protocol::{Actor, Effects, Mode, ToolKind, Verdict};
 
 use crate::reads::{Known, NONE, book, gate, wrong};
 
@@ -544,9 +544,10 @@ fn the_denial_of_a_call_names_the_rule_and_its_pattern() {
     let files = [("/w/sub/plan.txt", Known::Tracked, None)];
     let (gate, rules) = (gate(&files), book("sub/**"));
     let (read, written) = (Effects::reading("/w/sub/plan.txt"), Effects::writing("/w/sub/new.txt"));
-    for (tool, kind, effects, cause) in
-        [("view", ToolKind::Read, &read, "it reads sub/**"), ("create", ToolKind::Edit, &written, "it writes sub/**")]
-    {
+    for (tool, kind, effects, cause) in [
+        ("view", ToolKind::Read, &read, "it reads sub/**"),
+        ("create", ToolKind::Edit, &written, "it writes sub/**"),
+    ] {
         let call = GateCall { tool, also: &[], kind, kinds: &[], effects, arguments: &[] };
         let decided = gate.decide_call(&rules, Actor::Model, Mode::FullAuto, &call);
         assert_eq!(decided.reason, format!("{cause}, which f.toml:1 denies"), "{tool}");

@@ -1,8 +1,8 @@
 //! The model learns nothing of Lathe's own folder, not even whether it exists; and a link of the process itself is
 //! the place it leads to (issue 15).
 
-use lathe_policy::{GateCall, Gate, Rulebook};
-use lathe_protocol::{Actor, Effects, ToolKind, Mode, Verdict};
+use lathe_policy::{Gate, GateCall, Rulebook};
+use lathe_protocol::{Actor, Effects, Mode, ToolKind, Verdict};
 
 fn gate() -> Gate {
     Gate { home: "/srv/work/home8".into(), ..crate::gate(false) }
@@ -171,8 +171,14 @@ fn a_link_of_the_process_is_what_it_leads_to() {
         ("/proc/self/environ", Verdict::Deny),
     ] {
         let effects = Effects::reading(path);
-        let call =
-            GateCall { tool: "view", also: &[], kind: ToolKind::Read, kinds: &[], effects: &effects, arguments: &[] };
+        let call = GateCall {
+            tool: "view",
+            also: &[],
+            kind: ToolKind::Read,
+            kinds: &[],
+            effects: &effects,
+            arguments: &[],
+        };
         let decided = gate().decide_call(&rules, Actor::Model, Mode::FullAuto, &call);
         assert_eq!(decided.verdict, verdict, "{path}: {}", decided.reason);
     }

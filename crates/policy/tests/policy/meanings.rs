@@ -1,7 +1,7 @@
 //! Issue 15: a denied command does not run under another name, and what a name means is not changed for later lines.
 
 use lathe_policy::{Gate, OwnCommand, Rulebook, Tier};
-use lathe_protocol::{Actor, ToolKind, Mode, Verdict};
+use lathe_protocol::{Actor, Mode, ToolKind, Verdict};
 
 use crate::corpus::gate as anywhere;
 
@@ -103,8 +103,12 @@ fn a_denied_command_does_not_run_by_another_name() {
 
 #[test]
 fn what_a_name_means_is_not_changed_for_later_lines() {
-    let own =
-        OwnCommand { name: "view".to_owned(), tool: "view".to_owned(), also: Vec::new(), kind: ToolKind::Read };
+    let own = OwnCommand {
+        name: "view".to_owned(),
+        tool: "view".to_owned(),
+        also: Vec::new(),
+        kind: ToolKind::Read,
+    };
     let rules = Rulebook::builtin().with_own_commands([own]);
     for line in [
         "ls() { rm -f a; }",

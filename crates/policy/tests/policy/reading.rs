@@ -1,7 +1,7 @@
 //! One decision for a path outside the workspace, for every program and tool that reads it (issue 15).
 
-use lathe_policy::{GateCall, Depth, Gate, Region, Rulebook, Tier};
-use lathe_protocol::{Actor, Effects, ToolKind, Mode, Verdict};
+use lathe_policy::{Depth, Gate, GateCall, Region, Rulebook, Tier};
+use lathe_protocol::{Actor, Effects, Mode, ToolKind, Verdict};
 
 fn gate() -> Gate {
     Gate { home: "/home/me/.lathe".into(), ..crate::gate(false) }
@@ -340,8 +340,14 @@ fn a_rule_of_the_users_comes_before_it_and_none_of_a_projects() {
     let rules = Rulebook::builtin().with_file(Tier::User, "f", path).unwrap();
     let view = |path: &str| {
         let effects = Effects::reading(path);
-        let call =
-            GateCall { tool: "view", also: &[], kind: ToolKind::Read, kinds: &[], effects: &effects, arguments: &[] };
+        let call = GateCall {
+            tool: "view",
+            also: &[],
+            kind: ToolKind::Read,
+            kinds: &[],
+            effects: &effects,
+            arguments: &[],
+        };
         gate().decide_call(&rules, Actor::Model, Mode::FullAuto, &call).verdict
     };
     assert_eq!((view("/home/me/.ssh/config"), view("/home/me/.ssh/x")), (Verdict::Allow, Verdict::Deny));

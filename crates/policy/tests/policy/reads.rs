@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use lathe_policy::{GateCall, Disk, FileId, Gate, OnDisk, Rulebook, Tier};
-use lathe_protocol::{Actor, Effects, ToolKind, Mode, Verdict};
+use lathe_policy::{Disk, FileId, Gate, GateCall, OnDisk, Rulebook, Tier};
+use lathe_protocol::{Actor, Effects, Mode, ToolKind, Verdict};
 
 use crate::corpus::gate as anywhere;
 
@@ -441,7 +441,8 @@ fn a_hard_link_to_a_denied_file_is_that_file() {
             NONE,
             "{path}"
         );
-        for (tool, kind) in [("view", ToolKind::Read), ("search", ToolKind::Search), ("many", ToolKind::Read)] {
+        for (tool, kind) in [("view", ToolKind::Read), ("search", ToolKind::Search), ("many", ToolKind::Read)]
+        {
             let effects = Effects::reading("/w/sub/hard");
             let call = GateCall { tool, also: &[], kind, kinds: &[], effects: &effects, arguments: &[] };
             let decided = gate.decide_call(&rules, Actor::Model, Mode::FullAuto, &call);

@@ -1,7 +1,7 @@
 //! Rules by regular expressions of commands and arguments, and rules that allow redirections (issue 16).
 
-use lathe_policy::{GateCall, Gate, Rulebook, Tier};
-use lathe_protocol::{Actor, Effects, ToolKind, Mode, Verdict};
+use lathe_policy::{Gate, GateCall, Rulebook, Tier};
+use lathe_protocol::{Actor, Effects, Mode, ToolKind, Verdict};
 use serde_json::{Value, json};
 
 use crate::corpus::gate;

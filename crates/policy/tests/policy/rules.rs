@@ -1,7 +1,9 @@
 //! Rule files, tiers, modes and actors.
 
-use lathe_policy::{GateCall, Gate, StandingApproval, KnownNames, ApprovableCommand, PolicyError, Rulebook, Tier};
-use lathe_protocol::{Actor, Effects, ToolKind, Mode, Verdict};
+use lathe_policy::{
+    ApprovableCommand, Gate, GateCall, KnownNames, PolicyError, Rulebook, StandingApproval, Tier,
+};
+use lathe_protocol::{Actor, Effects, Mode, ToolKind, Verdict};
 use serde_json::Value;
 
 use crate::corpus::gate;
@@ -18,9 +20,9 @@ fn decide(rules: &Rulebook, line: &str) -> (Verdict, String) {
 }
 
 fn book(tiers: &[(Tier, &str)]) -> Rulebook {
-    tiers
-        .iter()
-        .fold(Rulebook::empty(), |book, (tier, text)| book.with_file(*tier, &format!("{tier:?}"), text).unwrap())
+    tiers.iter().fold(Rulebook::empty(), |book, (tier, text)| {
+        book.with_file(*tier, &format!("{tier:?}"), text).unwrap()
+    })
 }
 
 #[test]
@@ -226,7 +228,10 @@ fn always_is_as_narrow_as_what_was_asked_about() {
     }
     assert!(narrowest("cd $x && touch k").is_empty());
     assert!(
-        gate().decide_line(&Rulebook::builtin(), Actor::Model, Mode::Default, "touch k").approvable.is_empty()
+        gate()
+            .decide_line(&Rulebook::builtin(), Actor::Model, Mode::Default, "touch k")
+            .approvable
+            .is_empty()
     );
     assert!(narrowest("make > x").is_empty());
     assert!(narrowest("sudo make").is_empty());
@@ -359,8 +364,11 @@ fn a_rule_of_whole_words_allows_them_and_nothing_after_them() {
         ),
     ] {
         let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
-        let elsewhere =
-            StandingApproval::Command { words: words.clone(), workspace: "/elsewhere".to_owned(), folder: None };
+        let elsewhere = StandingApproval::Command {
+            words: words.clone(),
+            workspace: "/elsewhere".to_owned(),
+            folder: None,
+        };
         assert_eq!(decide(&book(&[(Tier::User, &elsewhere.to_rule())]), allowed).0, Verdict::Ask);
         let here = StandingApproval::Command { words, workspace: "/w".to_owned(), folder: None };
         assert_eq!(
@@ -373,7 +381,8 @@ fn a_rule_of_whole_words_allows_them_and_nothing_after_them() {
             assert_eq!(decide(&rules, line).0, Verdict::Ask, "{line}");
         }
     }
-    let wrong = Rulebook::empty().with_file(Tier::User, "f", "[[rule]]\ndecision = \"allow\"\nwords = [\"a\"]\n");
+    let wrong =
+        Rulebook::empty().with_file(Tier::User, "f", "[[rule]]\ndecision = \"allow\"\nwords = [\"a\"]\n");
     assert!(wrong.is_err());
 }
 

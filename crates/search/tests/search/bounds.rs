@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
 use lathe_search::{
-    GlobStyle, IgnoreRules, IgnoreOptions, NameQuery, Scope, SearchError, TextQuery, find_files, find_text,
+    GlobStyle, IgnoreOptions, IgnoreRules, NameQuery, Scope, SearchError, TextQuery, find_files, find_text,
     glob_matcher, glob_set, ignored_names, is_ignored, is_ignored_by_git, unread_own_file,
 };
 

@@ -69,7 +69,12 @@ fn a_closed_folder_is_neither_found_nor_counted() {
     ]);
     std::os::unix::fs::symlink("data/lathe", tree.root().join("lnk")).unwrap();
     let closed = Some(tree.root().join("data/lathe"));
-    let scope = Scope { excluded_folder: closed, hidden: true, ignored: lathe_search::IgnoreOptions::INCLUDED, ..tree.scope() };
+    let scope = Scope {
+        excluded_folder: closed,
+        hidden: true,
+        ignored: lathe_search::IgnoreOptions::INCLUDED,
+        ..tree.scope()
+    };
     let stop = std::sync::atomic::AtomicBool::new(false);
     let query = NameQuery { count_ignored: true, ..query("**/*.json") };
     let found = find_files(&scope, &query, &stop).unwrap();

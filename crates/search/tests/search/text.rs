@@ -1,6 +1,8 @@
 use std::sync::atomic::AtomicBool;
 
-use lathe_search::{CaseMode, TextFindings, IgnoreOptions, LineKind, Scope, SearchError, TextQuery, find_text};
+use lathe_search::{
+    CaseMode, IgnoreOptions, LineKind, Scope, SearchError, TextFindings, TextQuery, find_text,
+};
 
 use crate::Tree;
 

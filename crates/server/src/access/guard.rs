@@ -313,7 +313,8 @@ mod tests {
             ("[::]:8090", "2001:db8::7", "[2001:db8::7]:8090", "[2001:db8::8]:8090"),
             ("[::]:8090", "::ffff:192.0.2.7", "192.0.2.7:8090", "192.0.2.8:8090"),
         ] {
-            let (names, local) = (ServerNames::new(listens.parse().unwrap(), &given, true), local.parse().ok());
+            let (names, local) =
+                (ServerNames::new(listens.parse().unwrap(), &given, true), local.parse().ok());
             for host in [known, "127.0.0.1:8090", "localhost:8090", "[::1]:8090", "box.lan:8090"] {
                 assert!(names.is_host(host, local), "{listens} {host}");
                 assert!(names.is_origin(&format!("https://{host}"), local), "{listens} {host}");

@@ -125,7 +125,10 @@ impl Hub {
         ended: impl Fn(&Event) + Send + 'static,
     ) -> Self {
         let (sender, _) = broadcast::channel(BEHIND);
-        let kept = Arc::new(Mutex::new(KeptProjections { every: KEEP_EVERY, places: vec![frames.projector().clone()] }));
+        let kept = Arc::new(Mutex::new(KeptProjections {
+            every: KEEP_EVERY,
+            places: vec![frames.projector().clone()],
+        }));
         let recent = Arc::new(Mutex::new(Recent {
             whole_after: Some(Cursor::after(frames.last())),
             ..Recent::default()

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use lathe_host::{
-    Host, HostError, Overrides, OpenSession, SessionPlan, Summariser, SummingProgress, blocking, own_folder,
+    Host, HostError, OpenSession, Overrides, SessionPlan, Summariser, SummingProgress, blocking, own_folder,
 };
 use lathe_protocol::{
     Actor, Command, CommandBody, CommandId, Event, EventStream, Receipt, ReceiptAnswer, SESSION_ENDED, Seq,

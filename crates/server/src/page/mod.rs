@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::access::Identity;
-use crate::api::{Api, QueryOf, Endpoint, PathOf};
+use crate::api::{Api, Endpoint, PathOf, QueryOf};
 use crate::app::App;
 use crate::error::ApiError;
 

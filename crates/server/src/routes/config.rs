@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::api::{ApiResult, Api, QueryOf, Endpoint, Json};
+use crate::api::{Api, ApiResult, Endpoint, Json, QueryOf};
 use crate::app::App;
 use crate::error::ApiError;
 

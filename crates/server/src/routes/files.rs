@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::multipart::{Parts, Pieces};
 use super::workplace::Workplace;
 use crate::access::{Identity, Share, WATCHES};
-use crate::api::{Api, QueryOf, Endpoint, Exact, ExactAnswer, Input, PathOf};
+use crate::api::{Api, Endpoint, Exact, ExactAnswer, Input, PathOf, QueryOf};
 use crate::app::App;
 use crate::error::ApiError;
 
@@ -206,7 +206,10 @@ pub(crate) fn add(api: &mut Api) {
             removed,
         )
         .add(Endpoint::post("/api/file/rename", "Rename or move").body::<Move>().answer::<FileDone>(), rename)
-        .add(Endpoint::post("/api/folder", "Make a folder").body::<NewFolder>().answer::<FileDone>(), make_folder)
+        .add(
+            Endpoint::post("/api/folder", "Make a folder").body::<NewFolder>().answer::<FileDone>(),
+            make_folder,
+        )
         .add(
             Endpoint::post("/files/upload", "Send a file, as it is or in a form")
                 .query::<UploadTo>()

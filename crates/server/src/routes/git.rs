@@ -115,10 +115,16 @@ pub(crate) fn add(api: &mut Api) {
         status,
     )
     .add(look("/api/git/diff", "The difference to the last commit").body::<DiffOf>().answer::<Diff>(), diff)
-    .add(look("/api/git/show", "A file as it is in a commit").body::<ShowOf>().answer::<FileAtRevision>(), show)
+    .add(
+        look("/api/git/show", "A file as it is in a commit").body::<ShowOf>().answer::<FileAtRevision>(),
+        show,
+    )
     .add(look("/api/git/log", "Commits, newest first").body::<LogOf>().answer::<Log>(), log)
     .add(act("/api/git/add", "Stage files").body::<FilesOf>().answer::<GitDone>(), stage)
-    .add(act("/api/git/reset", "Take files out of what is staged").body::<FilesOf>().answer::<GitDone>(), reset)
+    .add(
+        act("/api/git/reset", "Take files out of what is staged").body::<FilesOf>().answer::<GitDone>(),
+        reset,
+    )
     .add(
         act("/api/git/checkout", "Bring files back to what git has; what they were is kept")
             .body::<FilesOf>()

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::runs::admin;
 use crate::access::Identity;
-use crate::api::{ApiResult, Api, Endpoint, Input, Json};
+use crate::api::{Api, ApiResult, Endpoint, Input, Json};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::live::{Live, SessionWork};

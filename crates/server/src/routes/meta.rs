@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::access::{Identity, Role, cookie_name, cookie_of, wrong_token};
-use crate::api::{ApiResult, Api, Endpoint, Exact, Input, Json};
+use crate::api::{Api, ApiResult, Endpoint, Exact, Input, Json};
 use crate::app::App;
 use crate::connections::Peer;
 use crate::error::ApiError;

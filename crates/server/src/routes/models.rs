@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 
 use super::fields;
 use crate::access::Role;
-use crate::api::{ApiResult, Api, Endpoint, Input, Json, PathOf, parse};
+use crate::api::{Api, ApiResult, Endpoint, Input, Json, PathOf, parse};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::settings::{good_name, unknown_setting};

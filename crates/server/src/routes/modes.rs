@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::fields;
 use super::runs::client_wish;
-use crate::api::{Api, QueryOf, Endpoint, Exact, ExactAnswer, Input, PathOf, parse};
+use crate::api::{Api, Endpoint, Exact, ExactAnswer, Input, PathOf, QueryOf, parse};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::settings::{good_name, unknown_setting};
@@ -248,7 +248,8 @@ async fn check_tools(app: &App, names: &[String]) -> Result<(), ApiError> {
 }
 
 async fn delete(State(app): State<App>, PathOf(name): PathOf<String>) -> ExactAnswer<Deleted> {
-    let deleted = blocking(|| app.settings.change(FILE, |kept: &mut StoredModes| Ok(kept.remove(&name).is_some())))?;
+    let deleted =
+        blocking(|| app.settings.change(FILE, |kept: &mut StoredModes| Ok(kept.remove(&name).is_some())))?;
     if deleted {
         Ok(Exact(Deleted { deleted }))
     } else {

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::access::Role;
-use crate::api::{Api, QueryOf, Endpoint, Exact, ExactAnswer, Input, PathOf};
+use crate::api::{Api, Endpoint, Exact, ExactAnswer, Input, PathOf, QueryOf};
 use crate::app::App;
 use crate::error::ApiError;
 
@@ -115,7 +115,10 @@ pub(crate) fn add(api: &mut Api) {
             .answer::<DocumentView>(),
         detail,
     )
-    .add(Endpoint::post("/online/docs/create", "Make a document").body::<Create>().answer::<DocumentView>(), create)
+    .add(
+        Endpoint::post("/online/docs/create", "Make a document").body::<Create>().answer::<DocumentView>(),
+        create,
+    )
     .add(
         Endpoint::post("/online/report/create", "Make a document").body::<Create>().answer::<DocumentView>(),
         create,

@@ -2,13 +2,13 @@
 
 use axum::Extension;
 use axum::extract::State;
-use lathe_host::{FileReview, HostError, ReviewWish, ReviewOutcome, blocking, blocking_in_turn};
+use lathe_host::{FileReview, HostError, ReviewOutcome, ReviewWish, blocking, blocking_in_turn};
 use lathe_protocol::{CommandBody, Event, Fact, ReceiptAnswer, RunNo, SessionId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::access::Identity;
-use crate::api::{Api, QueryOf, Endpoint, Exact, ExactAnswer, Input, PathOf};
+use crate::api::{Api, Endpoint, Exact, ExactAnswer, Input, PathOf, QueryOf};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::live::{Claimed, SessionWork};
@@ -55,7 +55,9 @@ pub(crate) fn add(api: &mut Api) {
         changes,
     )
     .add(
-        Endpoint::post("/api/sessions/{id}/changes/accept", "Accept edits").body::<Chosen>().answer::<ReviewDone>(),
+        Endpoint::post("/api/sessions/{id}/changes/accept", "Accept edits")
+            .body::<Chosen>()
+            .answer::<ReviewDone>(),
         accept,
     )
     .add(

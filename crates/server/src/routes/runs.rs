@@ -18,7 +18,7 @@ use serde_json::Value;
 use super::modes::{self, AgentMode, RULES_MAX};
 use super::{fields, models, tools};
 use crate::access::{Identity, Role};
-use crate::api::{ApiResult, Api, QueryOf, Endpoint, Input, Json, parse};
+use crate::api::{Api, ApiResult, Endpoint, Input, Json, QueryOf, parse};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::live::{Live, Needs, SessionWork, client_id, new_command_id};

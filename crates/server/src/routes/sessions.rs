@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::access::Identity;
-use crate::api::{ApiResult, Api, QueryOf, Endpoint, Exact, ExactAnswer, Input, Json, PathOf};
+use crate::api::{Api, ApiResult, Endpoint, Exact, ExactAnswer, Input, Json, PathOf, QueryOf};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::live::SessionWork;
@@ -170,7 +170,9 @@ struct OfRun {
 
 pub(crate) fn add(api: &mut Api) {
     api.add(
-        Endpoint::get("/api/sessions", "The sessions, newest first").query::<Search>().answer::<Vec<SessionRow>>(),
+        Endpoint::get("/api/sessions", "The sessions, newest first")
+            .query::<Search>()
+            .answer::<Vec<SessionRow>>(),
         list,
     )
     .add(Endpoint::get("/api/sessions/{id}", "One session").answer::<SessionRow>(), get)

@@ -8,7 +8,7 @@ use lathe_protocol::Toolset;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::{ApiResult, Api, QueryOf, Endpoint, Input, Json};
+use crate::api::{Api, ApiResult, Endpoint, Input, Json, QueryOf};
 use crate::app::App;
 use crate::error::ApiError;
 

@@ -269,9 +269,10 @@ impl Sending {
             Content::Frames => {
                 host.archive().frames(&id, cursor, near).map(|frames| JournalReader::Frames(Box::new(frames)))
             }
-            Content::Events => {
-                host.archive().event_reader(&id, cursor.seq).map(|events| JournalReader::Events(Box::new(events)))
-            }
+            Content::Events => host
+                .archive()
+                .event_reader(&id, cursor.seq)
+                .map(|events| JournalReader::Events(Box::new(events))),
         })
         .await;
         match opened {

@@ -11,8 +11,8 @@ use lathe_host::{
 };
 use lathe_plan::{Plans, Wish};
 use lathe_protocol::{
-    EndingRule, LimitChanges, Limits, Mode, PatchRule, NetworkReach, ReviewRule, SessionOptions, ReplayStrictness,
-    ToolChoice,
+    EndingRule, LimitChanges, Limits, Mode, NetworkReach, PatchRule, ReplayStrictness, ReviewRule,
+    SessionOptions, ToolChoice,
 };
 use lathe_server::{OnRestart, ServerOptions, bind};
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 use lathe_protocol::{Block, StopReason, ToolCall, calls_of};
 use serde_json::{Map, Value, json};
 
-use super::{RequestEcho, StreamEvent, AnswerShape, half, pieces};
+use super::{AnswerShape, RequestEcho, StreamEvent, half, pieces};
 use crate::script::FakeAnswer;
 
 pub(super) fn events(answer: &FakeAnswer, asked: &RequestEcho<'_>, shape: AnswerShape) -> Vec<StreamEvent> {
@@ -30,7 +30,9 @@ pub(super) fn events(answer: &FakeAnswer, asked: &RequestEcho<'_>, shape: Answer
     }
     let finish = match shape {
         AnswerShape::Empty => "stop",
-        AnswerShape::Whole | AnswerShape::WithoutEnd | AnswerShape::MalformedArguments => finish_reason(answer),
+        AnswerShape::Whole | AnswerShape::WithoutEnd | AnswerShape::MalformedArguments => {
+            finish_reason(answer)
+        }
     };
     events.push(chunk(json!([{"index": 0, "delta": {}, "finish_reason": finish}]), None));
     if asked.include_usage {

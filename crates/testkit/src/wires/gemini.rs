@@ -3,7 +3,7 @@
 use lathe_protocol::{Block, StopReason};
 use serde_json::{Value, json};
 
-use super::{RequestEcho, StreamEvent, AnswerShape, exact, pieces, signature, stop, wrong};
+use super::{AnswerShape, RequestEcho, StreamEvent, exact, pieces, signature, stop, wrong};
 use crate::script::FakeAnswer;
 
 /// The parts of an answer, as they must come back. What follows a thought is signed.

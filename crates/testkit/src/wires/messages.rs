@@ -3,7 +3,7 @@
 use lathe_protocol::{Block, StopReason};
 use serde_json::{Map, Value, json};
 
-use super::{RequestEcho, StreamEvent, AnswerShape, exact, half, pieces, redacted, signature, stop, wrong};
+use super::{AnswerShape, RequestEcho, StreamEvent, exact, half, pieces, redacted, signature, stop, wrong};
 use crate::script::FakeAnswer;
 
 /// The content of an answer, as it must come back.
@@ -123,7 +123,10 @@ fn block_events(index: usize, block: Value, arguments: Option<&str>, shape: Answ
             json!({"type": "content_block_delta", "index": index, "delta": delta}),
         )
     }));
-    events.push(StreamEvent::named("content_block_stop", json!({"type": "content_block_stop", "index": index})));
+    events.push(StreamEvent::named(
+        "content_block_stop",
+        json!({"type": "content_block_stop", "index": index}),
+    ));
     events
 }
 

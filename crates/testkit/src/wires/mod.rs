@@ -140,7 +140,12 @@ impl Wire {
         }
     }
 
-    pub(crate) fn events(self, answer: &FakeAnswer, asked: &RequestEcho<'_>, shape: AnswerShape) -> Vec<StreamEvent> {
+    pub(crate) fn events(
+        self,
+        answer: &FakeAnswer,
+        asked: &RequestEcho<'_>,
+        shape: AnswerShape,
+    ) -> Vec<StreamEvent> {
         match self {
             Wire::Chat => chat::events(answer, asked, shape),
             Wire::Messages => messages::events(answer, asked, shape),
@@ -176,7 +181,9 @@ impl Wire {
         match self {
             Wire::Chat => StreamEvent::of(json!({"object": "chat.completion.novelty", "choices": []})),
             Wire::Messages => StreamEvent::named("novelty", json!({"type": "novelty", "index": 7})),
-            Wire::Responses => StreamEvent::named("response.novelty", json!({"type": "response.novelty", "x": 1})),
+            Wire::Responses => {
+                StreamEvent::named("response.novelty", json!({"type": "response.novelty", "x": 1}))
+            }
             Wire::Gemini => StreamEvent::of(json!({"novelty": true})),
             Wire::Ollama => StreamEvent::of(json!({"novelty": true, "done": false})),
         }

@@ -3,7 +3,7 @@
 use lathe_protocol::{Block, StopReason};
 use serde_json::{Value, json};
 
-use super::{RequestEcho, StreamEvent, AnswerShape, pieces, stop, wrong};
+use super::{AnswerShape, RequestEcho, StreamEvent, pieces, stop, wrong};
 use crate::script::FakeAnswer;
 
 pub(super) fn events(answer: &FakeAnswer, asked: &RequestEcho<'_>, shape: AnswerShape) -> Vec<StreamEvent> {

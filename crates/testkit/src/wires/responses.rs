@@ -3,7 +3,7 @@
 use lathe_protocol::{Block, StopReason};
 use serde_json::{Value, json};
 
-use super::{RequestEcho, StreamEvent, AnswerShape, exact, half, pieces, signature, stop, wrong};
+use super::{AnswerShape, RequestEcho, StreamEvent, exact, half, pieces, signature, stop, wrong};
 use crate::script::FakeAnswer;
 
 /// The items of an answer, as they must come back.

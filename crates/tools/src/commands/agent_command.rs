@@ -1,12 +1,12 @@
 //! Agent commands: the names under which tools run in the session's bash, and the way their words are read.
 
-use lathe_protocol::{ToolKind, Raw};
+use lathe_protocol::{Raw, ToolKind};
 use serde_json::{Map, Value};
 
 use crate::built_in::commands;
 use crate::call::{CommandWords, TypedCall, command_calls};
-use crate::problem::Problem;
 use crate::faces::schema_of;
+use crate::problem::Problem;
 
 /// An agent command. Commands about the shell itself (`commands`, `jobs`) have no tool.
 pub(crate) struct AgentCommand {

@@ -57,7 +57,11 @@ enum RawFailure {
     Problem(Problem),
 }
 
-async fn file(running: &mut RunningCommand, path: &str, lines: Option<(i64, Option<i64>)>) -> Result<(), RawFailure> {
+async fn file(
+    running: &mut RunningCommand,
+    path: &str,
+    lines: Option<(i64, Option<i64>)>,
+) -> Result<(), RawFailure> {
     let path = absolute(&running.call.cwd, path);
     let effects = Effects::reading(path.display().to_string());
     let call = GateCall {
@@ -79,7 +83,9 @@ async fn file(running: &mut RunningCommand, path: &str, lines: Option<(i64, Opti
         FileKind::File => {}
         FileKind::Directory => {
             let call_gate = running.line.context.call_gate.clone();
-            let hides = |name: &std::ffi::OsStr| call_gate.hides_path(crate::view::ID, ToolKind::Read, &path.join(name));
+            let hides = |name: &std::ffi::OsStr| {
+                call_gate.hides_path(crate::view::ID, ToolKind::Read, &path.join(name))
+            };
             let entries = files.list(&real).await.map_err(wrong)?;
             for entry in entries.into_iter().filter(|entry| !hides(&entry.name)) {
                 running.write_out(format!("{}\n", entry.name.to_string_lossy())).await;

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use lathe_policy::{AgentCommandRequest, GateCall, CommandDecision, LineDecision};
+use lathe_policy::{AgentCommandRequest, CommandDecision, GateCall, LineDecision};
 use lathe_protocol::{Decision, Effects, ToolKind};
 use serde_json::{Map, Value};
 
+use super::agent_command::{self, AgentCommand, PathBase};
 use super::context::CallGate;
-use super::agent_command::{self, PathBase, AgentCommand};
 use super::grammar::{Grammar, WordsRequest};
 use super::without_limit;
 use crate::call::{BuildContext, ToolSetup, TypedCall};
@@ -50,7 +50,12 @@ impl CommandCheck {
     }
 
     /// The strictest decision about one command, in any folder it may run in.
-    fn one(&self, call_gate: &CallGate, each: &CommandDecision, granted: &Effects) -> Option<(Decision, Effects)> {
+    fn one(
+        &self,
+        call_gate: &CallGate,
+        each: &CommandDecision,
+        granted: &Effects,
+    ) -> Option<(Decision, Effects)> {
         let asked = each.agent_command.as_ref()?;
         let here = call_gate.gate.here.as_ref().unwrap_or(&call_gate.gate.root).clone();
         let mut folders: Vec<PathBuf> = asked.folders.iter().map(PathBuf::from).collect();
@@ -70,13 +75,16 @@ impl CommandCheck {
         let known = asked.words.iter().all(Option::is_some) && !asked.started;
         let words: Vec<String> =
             asked.words.iter().map(|word| word.clone().unwrap_or_else(|| LATER.to_owned())).collect();
-        let decided =
-            |tool: &str, also: &[String], kinds: (ToolKind, &[ToolKind]), effects: Effects, given: &[Value]| {
-                let (kind, kinds) = kinds;
-                let call = GateCall { tool, also, kind, kinds, effects: &effects, arguments: given };
-                let name = agent_command::find(&asked.name).map_or(asked.name.as_str(), |command| command.name);
-                (call_gate.decide_command(name, &words, &call, granted), effects)
-            };
+        let decided = |tool: &str,
+                       also: &[String],
+                       kinds: (ToolKind, &[ToolKind]),
+                       effects: Effects,
+                       given: &[Value]| {
+            let (kind, kinds) = kinds;
+            let call = GateCall { tool, also, kind, kinds, effects: &effects, arguments: given };
+            let name = agent_command::find(&asked.name).map_or(asked.name.as_str(), |command| command.name);
+            (call_gate.decide_command(name, &words, &call, granted), effects)
+        };
         if let Some(found) = self.field.iter().find(|tool| tool.command() == asked.name) {
             let Ok(invocation) = found.build(&Value::Object(Map::new())) else { return Vec::new() };
             return vec![decided(found.id(), &found.names(), (found.kind, &[]), invocation.effects(), &[])];

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use lathe_changes::TreeChange;
-use lathe_policy::{GateCall, Depth, Disk as _, Gate, StandingApproval, Region, Rulebook};
+use lathe_policy::{Depth, Disk as _, Gate, GateCall, Region, Rulebook, StandingApproval};
 use lathe_protocol::{
-    Actor, BoxFuture, CallId, CommandDecided, CommandRan, Decision, Digest, Effects, ToolKind, Mode, Raw, SeenFile,
-    Verdict,
+    Actor, BoxFuture, CallId, CommandDecided, CommandRan, Decision, Digest, Effects, Mode, Raw, SeenFile,
+    ToolKind, Verdict,
 };
 use parking_lot::Mutex;
 
@@ -145,7 +145,12 @@ impl CallGate {
     }
 
     /// The decision that hides the file, if one does.
-    pub(crate) fn hiding_decision(&self, tool: &str, kind: ToolKind, path: &std::path::Path) -> Option<Decision> {
+    pub(crate) fn hiding_decision(
+        &self,
+        tool: &str,
+        kind: ToolKind,
+        path: &std::path::Path,
+    ) -> Option<Decision> {
         if self.actor == Actor::Person {
             return None;
         }
@@ -186,7 +191,8 @@ impl CallGate {
     /// Decides about a command of a line that was allowed with `granted`. Within that, no question is asked again.
     pub(crate) fn decide_inside(&self, call: &GateCall<'_>, granted: &Effects) -> Decision {
         let decision = self.gate.decide_call(&self.rules, self.actor, self.mode, call);
-        let remembered = decision.verdict == Verdict::Allow && decision.rule.contains(&format!("{APPROVALS_FILE}:"));
+        let remembered =
+            decision.verdict == Verdict::Allow && decision.rule.contains(&format!("{APPROVALS_FILE}:"));
         if remembered && self.fresh.as_ref().is_some_and(|fresh| !(fresh.0)()) {
             // The user who is asked knows the rules as they are now.
             let reason = "a standing approval has changed since the line began".to_owned();

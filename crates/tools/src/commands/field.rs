@@ -249,8 +249,11 @@ impl AgentCommands {
             also: String::new(),
         });
         let all = self.field.all();
-        let field =
-            all.iter().map(|tool| CommandRow { name: tool.command(), text: row_of(tool), also: String::new() });
+        let field = all.iter().map(|tool| CommandRow {
+            name: tool.command(),
+            text: row_of(tool),
+            also: String::new(),
+        });
         built_in.chain(own).chain(field).collect()
     }
 }
@@ -318,7 +321,8 @@ mod tests {
 
     #[test]
     fn a_pattern_without_bound_matches_nothing() {
-        let row = CommandRow { name: "view".to_owned(), text: "view: About it.\n".to_owned(), also: String::new() };
+        let row =
+            CommandRow { name: "view".to_owned(), text: "view: About it.\n".to_owned(), also: String::new() };
         for (open, close) in [("{", "}"), ("{a,", "}"), ("[", ""), ("(", ")"), ("!", "")] {
             let pattern = format!("{}b{}", open.repeat(100_000), close.repeat(100_000));
             assert_eq!(matching(&pattern, std::slice::from_ref(&row)), "", "{open}");

@@ -241,7 +241,8 @@ impl Grammar {
             (Some(value), _) => value,
             // Only these two words can be a flag's value.
             (None, ParameterKind::Flag) => {
-                let is_value = |word: &&str| flags == FlagReading::TakeWords && matches!(*word, "true" | "false");
+                let is_value =
+                    |word: &&str| flags == FlagReading::TakeWords && matches!(*word, "true" | "false");
                 words.next_if(is_value).unwrap_or("true")
             }
             (None, _) => words.next().ok_or_else(|| format!("--{name} needs a value"))?,
@@ -406,7 +407,9 @@ mod tests {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         match grammar().read(&words)? {
             WordsRequest::Help { whole } => Ok(json!({ "help": whole })),
-            WordsRequest::Run(given) if !given.missing.is_empty() => Err(format!("missing {:?}", given.missing)),
+            WordsRequest::Run(given) if !given.missing.is_empty() => {
+                Err(format!("missing {:?}", given.missing))
+            }
             WordsRequest::Run(given) if given.from_input => Ok(json!("from input")),
             WordsRequest::Run(given) => Ok(Value::Object(given.arguments)),
         }

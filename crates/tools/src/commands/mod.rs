@@ -4,23 +4,23 @@
 //! command again at this point, with its expanded words, because only here is it certain which file is meant. Its
 //! effects are recorded as a child of the call whose line it stands in.
 
+mod agent_command;
 mod bytes;
 mod command_check;
 mod context;
 mod field;
+mod grammar;
 mod help;
 mod jobs;
 mod own;
-mod render;
-mod agent_command;
-mod grammar;
 mod problem_text;
+mod render;
 
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use lathe_policy::GateCall;
-use lathe_protocol::{BoxFuture, CommandRan, Decision, Digest, Effects, ToolKind, Raw, Verdict};
+use lathe_protocol::{BoxFuture, CommandRan, Decision, Digest, Effects, Raw, ToolKind, Verdict};
 use lathe_shell::{Caller, CommandCall, CommandHost, CommandIo, InputSource, OutputTarget};
 use serde_json::{Map, Value};
 
@@ -32,18 +32,18 @@ use crate::outcome::Outcome;
 use crate::preview::Preview;
 use crate::problem::Problem;
 use crate::services::Services;
-use crate::tool::{Invocation, RunContext, CommandApproval};
+use crate::tool::{CommandApproval, Invocation, RunContext};
 use agent_command::PathBase;
 use grammar::{GivenArguments, WordsRequest};
 use problem_text::problem_text;
 
+pub(crate) use agent_command::AgentCommand;
 pub use command_check::CommandCheck;
-pub use context::{APPROVALS_FILE, FreshnessCheck, CallGate, GateDecision, Ledger, LocalLedger, Recalled};
+pub use context::{APPROVALS_FILE, CallGate, FreshnessCheck, GateDecision, Ledger, LocalLedger, Recalled};
 pub(crate) use context::{JUDGED, LineContext};
 pub(crate) use field::FieldTools;
-pub use own::built_in_commands;
-pub(crate) use agent_command::AgentCommand;
 pub(crate) use grammar::Grammar;
+pub use own::built_in_commands;
 
 /// Bytes of standard input a command takes.
 const INPUT: usize = 64 << 20;
@@ -134,8 +134,17 @@ impl AgentCommands {
             reason: "it only reads".to_owned(),
         };
         let left = CommandResults::default();
-        let mut running =
-            RunningCommand { name, words, call, io, line, decision, shown: None, began: Instant::now(), results: left };
+        let mut running = RunningCommand {
+            name,
+            words,
+            call,
+            io,
+            line,
+            decision,
+            shown: None,
+            began: Instant::now(),
+            results: left,
+        };
         let code = self.dispatch(&mut running).await;
         running.finish(code).await
     }
@@ -149,7 +158,9 @@ impl AgentCommands {
             _ if name.contains(':') => return self.field_command(running).await,
             _ => {}
         }
-        let Some(command) = agent_command::find(&name).filter(|command| !self.without.contains(&command.name)) else {
+        let Some(command) =
+            agent_command::find(&name).filter(|command| !self.without.contains(&command.name))
+        else {
             let words = format!("unknown command; try: commands {name}");
             return running.complain(&words, code::UNKNOWN).await;
         };

@@ -1,15 +1,15 @@
 //! A face: the name, schema and words of a tool in one toolset.
 
-use lathe_protocol::{ToolKind, Raw, ToolSpec, Toolset};
+use lathe_protocol::{Raw, ToolKind, ToolSpec, Toolset};
 use serde_json::Value;
 
+use super::{gemini, trae};
 use crate::built_in::lathe_faces;
 use crate::call::{FaceArguments, TypedCall, face_call};
+use crate::faces::schema_of;
 use crate::outcome::Data;
 use crate::preview::Preview;
 use crate::problem::Problem;
-use crate::faces::schema_of;
-use super::{gemini, trae};
 use crate::{bash, data, edit, glob, list, patch, review, search, todo, view, write};
 
 /// Makes arguments from those of the call, the preview that was shown, and the text that the user made of it.

@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 
 use lathe_policy::{KnownNames, all_tool_names, check_tool_name, is_passing_name, tool_names};
-use lathe_protocol::{ToolKind, ToolChoice};
+use lathe_protocol::{ToolChoice, ToolKind};
 
 use crate::built_in;
 
@@ -225,8 +225,11 @@ mod tests {
     use super::*;
 
     const SHELL: ToolNames<'static> = ToolNames { name: "bash", aliases: &[], kind: ToolKind::Execute };
-    const GREP: ToolNames<'static> =
-        ToolNames { name: "search_file_content", aliases: &["grep_search", "GrepTool"], kind: ToolKind::Search };
+    const GREP: ToolNames<'static> = ToolNames {
+        name: "search_file_content",
+        aliases: &["grep_search", "GrepTool"],
+        kind: ToolKind::Search,
+    };
 
     fn selection(core: &[&str], exclude: &[&str]) -> Selection {
         let own = |list: &[&str]| list.iter().map(|entry| (*entry).to_owned()).collect();

@@ -1,14 +1,14 @@
 //! The tools in the list of a session's model: built-in ones, outside ones, and the one that calls those.
 
-use lathe_protocol::{ToolKind, Raw, ToolSpec, Toolset};
+use lathe_protocol::{Raw, ToolKind, ToolSpec, Toolset};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::{caller, gemini, validate};
 use crate::faces::{ArgumentCheck, Face, Voice, faces};
+use crate::faces::{Selection, ToolNames};
 use crate::outside::OutsideTool;
 use crate::problem::Problem;
-use crate::faces::{ToolNames, Selection};
-use super::{caller, gemini, validate};
 
 /// Bytes of an outside tool's output that the model sees.
 const OUTSIDE_CAP: usize = 40_000;

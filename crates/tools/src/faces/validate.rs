@@ -53,7 +53,12 @@ pub(crate) fn drop_nulls(schema: &Value, value: &mut Value) {
 /// Checks a value against a schema. The error lists everything that does not fit.
 pub(crate) fn check(schema: &Value, value: &Value) -> Result<(), String> {
     let mut problems = Vec::new();
-    SchemaCheck { whole: schema, left: STEPS.into(), depth: 0.into() }.look(schema, value, "params", &mut problems);
+    SchemaCheck { whole: schema, left: STEPS.into(), depth: 0.into() }.look(
+        schema,
+        value,
+        "params",
+        &mut problems,
+    );
     if problems.is_empty() { Ok(()) } else { Err(problems.join(", ")) }
 }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lathe_blobs::{BlobError, Blobs};
-use lathe_changes::{PledgedFile, ExtraMetadata, TreeChange, keep_extra_metadata};
+use lathe_changes::{ExtraMetadata, PledgedFile, TreeChange, keep_extra_metadata};
 use lathe_protocol::{Digest, SeenFile};
 use lathe_workspace::{Applied, Content, Expect, FileOp, Files, WorkspaceError};
 use tokio::task::spawn_blocking;
@@ -48,7 +48,10 @@ const TYPE: u32 = 0o170_000;
 const FILE: u32 = 0o100_000;
 const FOLDER: u32 = 0o040_000;
 
-pub(crate) async fn commit(context: &RunContext, ops: Vec<FileOp>) -> Result<CommittedChanges, WorkspaceError> {
+pub(crate) async fn commit(
+    context: &RunContext,
+    ops: Vec<FileOp>,
+) -> Result<CommittedChanges, WorkspaceError> {
     let known = ops.iter().map(expected_digest).collect();
     commit_known(context, ops, known).await
 }
@@ -85,7 +88,8 @@ pub(crate) async fn commit_known(
     let mut committed =
         CommittedChanges { changes, files: applied, between_lines, unrecorded: None, not_undoable, seen };
     let has = inspect_files(services, targets.clone()).await;
-    let (after, mut failed) = stored.unwrap_or_else(|gone| (Vec::new(), Some(store_panicked(services, gone))));
+    let (after, mut failed) =
+        stored.unwrap_or_else(|gone| (Vec::new(), Some(store_panicked(services, gone))));
     for (at, applied) in committed.files.iter().enumerate() {
         let before = known.get(at).cloned().flatten();
         let before = match store_before(services, before, applied.before.as_ref()).await {

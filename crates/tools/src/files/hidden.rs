@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use lathe_policy::{GateCall, Depth, Disk as _, Region};
+use lathe_policy::{Depth, Disk as _, GateCall, Region};
 use lathe_protocol::{Actor, Effects, ToolKind, Verdict};
 use lathe_workspace::{Files, LocalTree, Workspace};
 

@@ -15,7 +15,7 @@ use lathe_policy::Disk as _;
 use lathe_protocol::BoxFuture;
 use lathe_search::{IgnoreOptions, LATHE_IGNORE, UnreadRules, is_ignored};
 use lathe_workspace::{
-    Applied, WalkEntry, FileKind, FileOp, Files, LocalTree, FolderEntry, FileInfo, Workspace, WorkspaceError,
+    Applied, FileInfo, FileKind, FileOp, Files, FolderEntry, LocalTree, WalkEntry, Workspace, WorkspaceError,
 };
 
 use crate::line::LocalDisk;
@@ -132,7 +132,11 @@ impl Files for FilteredFiles {
     }
 
     /// A tool that walks a tree of this machine asks the rules by itself.
-    fn walk<'a>(&'a self, path: &'a Path, depth: usize) -> BoxFuture<'a, Result<Vec<WalkEntry>, WorkspaceError>> {
+    fn walk<'a>(
+        &'a self,
+        path: &'a Path,
+        depth: usize,
+    ) -> BoxFuture<'a, Result<Vec<WalkEntry>, WorkspaceError>> {
         Box::pin(async move {
             let entries = self.files.walk(path, depth).await?;
             if self.rules.is_none() {

@@ -32,7 +32,8 @@ const LONGEST: u64 = 1 << 20;
 /// The places outside of the workspace that git would read from if it reaches these repositories.
 pub(crate) fn git_leads(reached: &ReachableRepositories, workspace: &Path) -> Vec<Lead> {
     let Ok(workspace) = workspace.canonicalize() else { return Vec::new() };
-    let is_ours = |found: &&FoundRepository| found.top.starts_with(&workspace) || workspace.starts_with(&found.top);
+    let is_ours =
+        |found: &&FoundRepository| found.top.starts_with(&workspace) || workspace.starts_with(&found.top);
     let ours: Vec<&FoundRepository> = reached.repositories.iter().filter(is_ours).collect();
     let mut leads = Vec::new();
     for found in &ours {

@@ -9,5 +9,5 @@ mod tracking;
 
 pub use disk::LocalDisk;
 pub(crate) use disk::{LinkPolicy, each_beneath};
-pub use secure::{Keeper, AsideNote, aside_note, aside_notes};
+pub use secure::{AsideNote, Keeper, aside_note, aside_notes};
 pub use tracking::Tracking;

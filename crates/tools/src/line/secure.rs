@@ -5,7 +5,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lathe_changes::{BrokenRepository, OpenEntry, QuarantineEntry, LineOrigin, Quarantine, SetAside, TreeChange};
+use lathe_changes::{
+    BrokenRepository, LineOrigin, OpenEntry, Quarantine, QuarantineEntry, SetAside, TreeChange,
+};
 use lathe_policy::{Gate, Losses, Rulebook};
 use lathe_protocol::{Actor, Mode, Verdict};
 use lathe_search::{GlobStyle, glob_matcher};
@@ -52,7 +54,11 @@ impl SecuredLine {
 
 /// Secures a line that is about to run in `cwd`, if that is a folder of the host's. The error is the reason why it
 /// may not run.
-pub(crate) async fn secure_line(context: &RunContext, line: &str, cwd: Option<&Path>) -> Result<SecuredLine, String> {
+pub(crate) async fn secure_line(
+    context: &RunContext,
+    line: &str,
+    cwd: Option<&Path>,
+) -> Result<SecuredLine, String> {
     let call_gate = &context.call_gate;
     let switched = context.services.switched_options();
     let gate = Gate { here: cwd.map(Path::to_owned), switched, ..call_gate.gate.clone() };

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lathe_changes::{
-    BackgroundLine, BrokenRepository, ChangesError, Compared, Repositories, SetAside, Tracker, TrackerOptions, WatchedRepositories,
-    NotUndoableReason, remove_background_note, write_background_note,
+    BackgroundLine, BrokenRepository, ChangesError, Compared, NotUndoableReason, Repositories, SetAside,
+    Tracker, TrackerOptions, WatchedRepositories, remove_background_note, write_background_note,
 };
 use parking_lot::Mutex;
 use tokio::sync::{Mutex as AsyncMutex, RwLock, RwLockReadGuard};
@@ -117,7 +117,14 @@ impl Tracking {
         let state = self.state.lock().await;
         let TrackingState::Ready(tracker) = &*state else { return Vec::new() };
         let beyond = |why: NotUndoableReason| {
-            matches!(why, NotUndoableReason::TooLarge | NotUndoableReason::OverTotal | NotUndoableReason::TooMany | NotUndoableReason::Unreadable | NotUndoableReason::CopyGone)
+            matches!(
+                why,
+                NotUndoableReason::TooLarge
+                    | NotUndoableReason::OverTotal
+                    | NotUndoableReason::TooMany
+                    | NotUndoableReason::Unreadable
+                    | NotUndoableReason::CopyGone
+            )
         };
         tracker.not_undoable().into_iter().filter(|lost| beyond(lost.why)).map(|lost| lost.path).collect()
     }
@@ -126,7 +133,10 @@ impl Tracking {
     pub(crate) async fn is_alias(&self, names: &[&OsStr]) -> bool {
         match &*self.state.lock().await {
             TrackingState::Ready(tracker) => tracker.is_alias(names),
-            TrackingState::Off | TrackingState::Waiting(_) | TrackingState::Broken(_) | TrackingState::Full => true,
+            TrackingState::Off
+            | TrackingState::Waiting(_)
+            | TrackingState::Broken(_)
+            | TrackingState::Full => true,
         }
     }
 
@@ -197,7 +207,10 @@ impl Tracking {
                     Ok(()) => TrackingState::Ready(tracker),
                     Err(error) => TrackingState::broken(&error),
                 },
-                other @ (TrackingState::Off | TrackingState::Waiting(_) | TrackingState::Broken(_) | TrackingState::Full) => other,
+                other @ (TrackingState::Off
+                | TrackingState::Waiting(_)
+                | TrackingState::Broken(_)
+                | TrackingState::Full) => other,
             };
             copy_repositories(&state, copies.as_ref(), &root);
             (state, ())
@@ -292,9 +305,10 @@ impl Tracking {
                 let compared = tracker.refresh_only(&written).and_then(|()| tracker.compare());
                 (TrackingState::Ready(tracker), compared.map_err(|error| error.to_string()))
             }
-            other @ (TrackingState::Off | TrackingState::Waiting(_) | TrackingState::Broken(_) | TrackingState::Full) => {
-                (other, Ok(Compared::default()))
-            }
+            other @ (TrackingState::Off
+            | TrackingState::Waiting(_)
+            | TrackingState::Broken(_)
+            | TrackingState::Full) => (other, Ok(Compared::default())),
         })
         .await;
         *state = now;
@@ -315,10 +329,14 @@ impl Tracking {
         let call = left.call.clone();
         let (now, is_held) = on_thread(held, move |state| match state {
             TrackingState::Ready(mut tracker) => {
-                let noted = tracker.begin_line(&left.mark()).is_ok() && write_background_note(&scratch, &left).is_ok();
+                let noted = tracker.begin_line(&left.mark()).is_ok()
+                    && write_background_note(&scratch, &left).is_ok();
                 (TrackingState::Ready(tracker), noted)
             }
-            other @ (TrackingState::Off | TrackingState::Waiting(_) | TrackingState::Broken(_) | TrackingState::Full) => (other, false),
+            other @ (TrackingState::Off
+            | TrackingState::Waiting(_)
+            | TrackingState::Broken(_)
+            | TrackingState::Full) => (other, false),
         })
         .await;
         *state = now;
@@ -335,7 +353,10 @@ impl Tracking {
 
     /// After a line: its changes, apart from the repositories it broke, and the paths that Lathe's own tools wrote
     /// meanwhile.
-    pub(crate) async fn end_line(&self, broken: &[BrokenRepository]) -> (Result<Compared, String>, Vec<PathBuf>) {
+    pub(crate) async fn end_line(
+        &self,
+        broken: &[BrokenRepository],
+    ) -> (Result<Compared, String>, Vec<PathBuf>) {
         let mut in_line = self.in_line.write().await;
         let mut state = self.state.lock().await;
         let held = std::mem::replace(&mut *state, TrackingState::Off);
@@ -348,7 +369,9 @@ impl Tracking {
                 Err(error) => (TrackingState::Ready(tracker), Err(error.to_string())),
             },
             TrackingState::Broken(reason) => (TrackingState::Broken(reason.clone()), Err(reason)),
-            TrackingState::Full => (TrackingState::Full, Err("there is no room for copies of files".to_owned())),
+            TrackingState::Full => {
+                (TrackingState::Full, Err("there is no room for copies of files".to_owned()))
+            }
             other @ (TrackingState::Off | TrackingState::Waiting(_)) => (other, Ok(Compared::default())),
         })
         .await;
@@ -369,7 +392,10 @@ fn copy_repositories(state: &TrackingState, copies: Option<&Copies>, root: &std:
     if let Some(copies) = copies {
         let found = match state {
             TrackingState::Ready(tracker) => tracker.git_paths(),
-            TrackingState::Off | TrackingState::Waiting(_) | TrackingState::Broken(_) | TrackingState::Full => Vec::new(),
+            TrackingState::Off
+            | TrackingState::Waiting(_)
+            | TrackingState::Broken(_)
+            | TrackingState::Full => Vec::new(),
         };
         copies.lock().secure(root, &found);
     }

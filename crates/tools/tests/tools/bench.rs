@@ -13,7 +13,8 @@ use lathe_protocol::{
 };
 use lathe_redact::Redactor;
 use lathe_tools::{
-    Asker, CallGate, Ledger, LiveOutput, LocalLedger, PreparedCall, Recalled, RunContext, Services, ShellPlan, Toolbox,
+    Asker, CallGate, Ledger, LiveOutput, LocalLedger, PreparedCall, Recalled, RunContext, Services,
+    ShellPlan, Toolbox,
 };
 use lathe_workspace::Workspace;
 use serde_json::Value;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lathe_protocol::{BoxFuture, ToolKind, Mode, Raw, ToolChoice, ToolErrorKind, Toolset, Verdict};
+use lathe_protocol::{BoxFuture, Mode, Raw, ToolChoice, ToolErrorKind, ToolKind, Toolset, Verdict};
 use lathe_tools::{Domain, Layer, OutsideTool, ToolProvider, Toolbox};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;

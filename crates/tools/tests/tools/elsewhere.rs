@@ -11,7 +11,7 @@ use std::sync::Arc;
 use lathe_protocol::{BoxFuture, CallFinished, Reviewed, ToolErrorKind, Toolset};
 use lathe_tools::{DocumentReply, DocumentRequest, Documents, ReviewRequest, Reviewer, Toolbox};
 use lathe_workspace::{
-    Applied, WalkEntry, FileOp, Files, LocalFiles, LocalProcesses, FolderEntry, PathMap, FileInfo, Workspace,
+    Applied, FileInfo, FileOp, Files, FolderEntry, LocalFiles, LocalProcesses, PathMap, WalkEntry, Workspace,
     WorkspaceError,
 };
 use serde_json::{Value, json};
@@ -61,7 +61,11 @@ impl Files for Bridge {
         )
     }
 
-    fn walk<'a>(&'a self, path: &'a Path, depth: usize) -> BoxFuture<'a, Result<Vec<WalkEntry>, WorkspaceError>> {
+    fn walk<'a>(
+        &'a self,
+        path: &'a Path,
+        depth: usize,
+    ) -> BoxFuture<'a, Result<Vec<WalkEntry>, WorkspaceError>> {
         Box::pin(
             async move { self.files.walk(&self.inner(path), depth).await.map_err(|error| self.error(error)) },
         )

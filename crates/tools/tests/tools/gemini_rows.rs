@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lathe_protocol::{BoxFuture, ToolKind, Lane, Raw, ToolChoice, ToolErrorKind, Toolset};
+use lathe_protocol::{BoxFuture, Lane, Raw, ToolChoice, ToolErrorKind, ToolKind, Toolset};
 use lathe_tools::{Domain, Layer, OutsideTool, ToolProvider, Toolbox};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lathe_protocol::{BoxFuture, ToolKind, Raw, ToolChoice, ToolErrorKind, Toolset};
+use lathe_protocol::{BoxFuture, Raw, ToolChoice, ToolErrorKind, ToolKind, Toolset};
 use lathe_tools::{Domain, Layer, OutsideTool, ToolProvider, Toolbox};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;

@@ -7,7 +7,8 @@ use std::process::Command;
 use std::sync::Arc;
 
 use lathe_protocol::{
-    BoxFuture, CallFinished, CallId, ToolKind, Question, Raw, ToolChoice, ToolErrorKind, Toolset, interrupted_result,
+    BoxFuture, CallFinished, CallId, Question, Raw, ToolChoice, ToolErrorKind, ToolKind, Toolset,
+    interrupted_result,
 };
 use lathe_testkit::SmallDisk;
 use lathe_tools::{Asker, Domain, Layer, OutsideTool, ToolProvider, Toolbox};

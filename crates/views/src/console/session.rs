@@ -9,8 +9,8 @@ use lathe_protocol::{
 
 use super::styled::{Style, Styled};
 use crate::lengths::shortened;
-use crate::wire::lakeview_line;
 use crate::messages::{Language, Say, Tell};
+use crate::wire::lakeview_line;
 
 /// Lines of a command's output that are shown.
 const OUTPUT_LINES: usize = 12;
@@ -139,7 +139,9 @@ impl Console {
             | Fact::SessionNamed(_)
             | Fact::EditsReviewed(_)
             | Fact::CommandTaken(_) => Styled::default(),
-            Fact::Unknown(unknown) => self.note(Style::Yellow, format!("! {}", clean(&unknown.description()))),
+            Fact::Unknown(unknown) => {
+                self.note(Style::Yellow, format!("! {}", clean(&unknown.description())))
+            }
         }
     }
 

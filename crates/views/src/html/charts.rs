@@ -12,9 +12,9 @@ use super::Page;
 use super::escape::{Attr, EscapedText};
 use super::parts::{anchor, compact, fresh};
 use crate::cost::Money;
+use crate::messages::Say;
 use crate::session::StepView;
 use crate::time::duration;
-use crate::messages::Say;
 
 /// Width of a column at most, in percent: a few steps should not become slabs.
 const COLUMN_MAX: f64 = 2.6;

@@ -8,8 +8,8 @@ use super::Page;
 use super::escape::EscapedText;
 use super::parts::short;
 use crate::cost::Money;
-use crate::time::duration;
 use crate::messages::Say;
+use crate::time::duration;
 
 /// A task longer than this is folded below its first line.
 const TITLE_MAX: usize = 160;
@@ -28,7 +28,12 @@ impl Page<'_> {
         let _ = write!(out, "<h1>{}</h1>\n<p class=\"status\">", EscapedText(&line));
         self.badge(last.and_then(|run| run.finished).map(|finished| finished.ending), out);
         if let Some(first) = self.session.runs.first() {
-            let _ = write!(out, " <span>{} {}</span>", self.say(Say::Began), EscapedText(&self.when(first.began)));
+            let _ = write!(
+                out,
+                " <span>{} {}</span>",
+                self.say(Say::Began),
+                EscapedText(&self.when(first.began))
+            );
         }
         out.push_str("</p>\n");
         // Of several runs each tells its own.

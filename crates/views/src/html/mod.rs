@@ -16,10 +16,10 @@ use std::fmt::Write as _;
 use lathe_protocol::{Digest, Event, Timestamp};
 
 use crate::cost::Prices;
+use crate::messages::{Language, Say};
 use crate::session::SessionView;
 use crate::time::LocalTime;
 use crate::wire::{masked_bytes, masked_events};
-use crate::messages::{Language, Say};
 use escape::{Attr, EscapedText};
 
 /// Reads a blob; none if it is not there any more.

@@ -8,8 +8,8 @@ use super::Page;
 use super::escape::EscapedText;
 use crate::cost::Money;
 use crate::lengths::shortened;
-use crate::session::StepView;
 use crate::messages::Say;
+use crate::session::StepView;
 
 /// The part of a text that is shown before the reader unfolds it.
 const LINES_SHOWN: usize = 24;

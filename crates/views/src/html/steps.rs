@@ -8,9 +8,9 @@ use serde_json::Value;
 use super::Page;
 use super::escape::EscapedText;
 use super::parts::{Tone, anchor, compact, short};
+use crate::messages::Say;
 use crate::session::{CallView, RunView, StepView};
 use crate::time::duration;
-use crate::messages::Say;
 
 /// Characters of the one line that stands for a step.
 const GIST_MAX: usize = 280;

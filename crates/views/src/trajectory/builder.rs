@@ -10,7 +10,10 @@ use lathe_protocol::{
 use serde::Serialize;
 
 use super::layout::lay_out;
-use super::shapes::{TrajectoryCall, Interaction, TrajectoryMessage, Response, TrajectoryStep, StepUsage, ToolResult, finish_reason};
+use super::shapes::{
+    Interaction, Response, StepUsage, ToolResult, TrajectoryCall, TrajectoryMessage, TrajectoryStep,
+    finish_reason,
+};
 use crate::session::Progress;
 use crate::time::iso_without_zone;
 use crate::wire::lakeview_line;
@@ -371,7 +374,11 @@ impl OpenStep {
         }
     }
 
-    fn shape<'a>(&'a self, time: &dyn Fn(Timestamp) -> String, results: &'a [&'a ToolResult]) -> TrajectoryStep<'a> {
+    fn shape<'a>(
+        &'a self,
+        time: &dyn Fn(Timestamp) -> String,
+        results: &'a [&'a ToolResult],
+    ) -> TrajectoryStep<'a> {
         let (state, ending) = match &self.ended {
             Some((state, ending)) => (*state, Some(ending.as_str())),
             None => (self.progress().state(), None),

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use lathe_protocol::{Event, escape_unseen, json_text};
-use lathe_redact::{is_secret_name, mask_words, secrets_in, mask_shapes};
+use lathe_redact::{is_secret_name, mask_shapes, mask_words, secrets_in};
 use serde::Serialize;
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};

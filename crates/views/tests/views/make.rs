@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use lathe_protocol::{
     Actor, AgentId, Arguments, Block, CallDecided, CallFinished, CallId, CallStarted, Change, CommandId,
-    Decision, Digest, Effects, Ending, EpochCause, EpochStarted, Event, Fact, Forked, Lane, ModelAnswered,
-    ModelAsked, ModelFailed, ModelFailure, EventPlace, Raw, Reflected, Reminded, RunNo, Seq, SessionId,
+    Decision, Digest, Effects, Ending, EpochCause, EpochStarted, Event, EventPlace, Fact, Forked, Lane,
+    ModelAnswered, ModelAsked, ModelFailed, ModelFailure, Raw, Reflected, Reminded, RunNo, Seq, SessionId,
     SessionOpened, SessionOptions, StepNo, StopReason, TaskFinished, TaskGiven, TextBlock, Timestamp,
     ToolCall, ToolErrorKind, ToolSpec, Usage, Verdict,
 };

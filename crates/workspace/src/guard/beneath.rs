@@ -138,7 +138,12 @@ pub(super) fn open(
 }
 
 /// The metadata at a path without links, without opening the file.
-pub(super) fn metadata(how: Resolution, folder: BorrowedFd<'_>, path: &Path, links: Links) -> io::Result<FileMeta> {
+pub(super) fn metadata(
+    how: Resolution,
+    folder: BorrowedFd<'_>,
+    path: &Path,
+    links: Links,
+) -> io::Result<FileMeta> {
     if cfg!(target_os = "linux") {
         return FileMeta::of(open(how, folder, path, LOOK, links)?);
     }

@@ -13,7 +13,7 @@ use nix::fcntl::{AT_FDCWD, OFlag, open};
 use nix::sys::stat::Mode;
 use parking_lot::RwLock;
 
-use super::beneath::{self, FileMeta, Resolution, LOOK, Links};
+use super::beneath::{self, FileMeta, LOOK, Links, Resolution};
 
 #[derive(Debug)]
 pub(super) struct GuardRoot {

@@ -26,10 +26,10 @@ use lathe_protocol::Digest;
 use nix::fcntl::readlinkat;
 
 use super::intent::{Intent, Noted};
-use super::transaction_folder::{TransactionFolder, Hold, Like, Private, is_unsupported, private_name};
+use super::transaction_folder::{Hold, Like, Private, TransactionFolder, is_unsupported, private_name};
 use super::{PERMISSIONS, has_content, read_range};
 use crate::guard::layout::Together;
-use crate::guard::{FileMeta, Guard, Last, NotOpened, GuardedPath, ROUNDS};
+use crate::guard::{FileMeta, Guard, GuardedPath, Last, NotOpened, ROUNDS};
 use crate::naming_lock::lock_naming;
 use crate::{Applied, Content, Expect, FileOp, WorkspaceError};
 
@@ -354,7 +354,12 @@ impl Before {
         Err(WorkspaceError::Stale(path.to_owned()))
     }
 
-    fn read(guard: &Guard, place: &GuardedPath, last: Last, held: Option<&Content>) -> Result<Self, NotOpened> {
+    fn read(
+        guard: &Guard,
+        place: &GuardedPath,
+        last: Last,
+        held: Option<&Content>,
+    ) -> Result<Self, NotOpened> {
         let link = match (last, place.parent()) {
             (Last::Kept, Some((parent, name))) => readlinkat(&guard.hold_folder(&parent)?, name).ok(),
             (Last::Kept | Last::Followed, _) => None,

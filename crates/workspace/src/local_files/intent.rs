@@ -23,7 +23,7 @@ use std::time::Duration;
 use lathe_protocol::Digest;
 
 use super::read_range;
-use super::transaction_folder::{TransactionFolder, Hold, private_name};
+use super::transaction_folder::{Hold, TransactionFolder, private_name};
 use crate::WorkspaceError;
 use crate::guard::{Guard, GuardedPath};
 

@@ -19,7 +19,7 @@ use nix::unistd::{UnlinkatFlags, symlinkat, unlinkat};
 
 use super::transaction_folder::private_name;
 use super::{LocalFiles, PERMISSIONS, read_names};
-use crate::guard::{FileMeta, Guard, Last, NotOpened, GuardedPath, kind};
+use crate::guard::{FileMeta, Guard, GuardedPath, Last, NotOpened, kind};
 use crate::naming_lock::lock_naming;
 use crate::{FileKind, WorkspaceError, is_protected_in};
 

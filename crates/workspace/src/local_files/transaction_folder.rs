@@ -18,7 +18,7 @@ use super::PERMISSIONS;
 use super::attributes::ExtendedAttributes;
 use lathe_protocol::random_number;
 
-use crate::guard::{FileMeta, Guard, NotOpened, GuardedPath, only_regular};
+use crate::guard::{FileMeta, Guard, GuardedPath, NotOpened, only_regular};
 
 /// A folder of a transaction.
 pub(super) struct TransactionFolder {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use lathe_workspace::{WalkEntry, FileKind, Files as _, LocalFiles, FileInfo, WalkBounds, WorkspaceError};
+use lathe_workspace::{FileInfo, FileKind, Files as _, LocalFiles, WalkBounds, WalkEntry, WorkspaceError};
 use nix::sys::stat::Mode;
 
 use crate::support::{Folder, hash, write};

@@ -204,8 +204,8 @@ impl Replica {
 
     /// Refuses a copy in which git would work elsewhere.
     fn check(&self, top: &Path) -> Result<(), HostError> {
-        let said =
-            lathe_git::git_folders(top, &self.environment(shell_env())).map_err(|error| wrong(top, &error))?;
+        let said = lathe_git::git_folders(top, &self.environment(shell_env()))
+            .map_err(|error| wrong(top, &error))?;
         // A `.git` that git does not take leads nowhere; a bare one has no work tree.
         let outside = |place: &PathBuf| !real_place(place).starts_with(&self.copy);
         match said.is_some_and(|places| places.iter().any(outside)) {

@@ -13,17 +13,17 @@ use std::path::{Path, PathBuf};
 
 use lathe_blobs::Blobs;
 use lathe_changes::restore::{self, RestoreStep};
-use lathe_changes::{PathState, TreeChange, RestoreTarget};
+use lathe_changes::{PathState, RestoreTarget, TreeChange};
 use lathe_edit::{Hunk, hunks, without_hunks};
 use lathe_journal::{Journal, SessionReader};
 use lathe_protocol::{
-    CallId, Change, Digest, Draft, EditsReviewed, Event, Fact, FilesRestored, EventPlace, RunNo, SessionId,
+    CallId, Change, Digest, Draft, EditsReviewed, Event, EventPlace, Fact, FilesRestored, RunNo, SessionId,
     SessionOpened,
 };
 use lathe_tools::journal_changes;
 use lathe_workspace::lock_naming;
 
-pub use self::shapes::{FileReview, HunkReview, ReviewWish, ReviewOutcome};
+pub use self::shapes::{FileReview, HunkReview, ReviewOutcome, ReviewWish};
 use crate::archive::Archive;
 use crate::archive::layouts::leave_repositories;
 use crate::error::HostError;
@@ -81,7 +81,12 @@ impl Archive {
         for (path, ids) in &meant {
             if let Some(edited) = review.files.get(path) {
                 let want = review.without(path, edited, ids)?;
-                wanted.push(RestoreTarget { path: path.clone(), now: edited.last.clone(), want, foreign: false });
+                wanted.push(RestoreTarget {
+                    path: path.clone(),
+                    now: edited.last.clone(),
+                    want,
+                    foreign: false,
+                });
             }
         }
         let one = lock_naming();
@@ -95,7 +100,9 @@ impl Archive {
                         "{path} was changed meanwhile: it is not what the agent left, so nothing was rejected"
                     )
                 }
-                RestoreStep::Failed { why } => format!("{path} cannot be put back ({why}), so nothing was rejected"),
+                RestoreStep::Failed { why } => {
+                    format!("{path} cannot be put back ({why}), so nothing was rejected")
+                }
                 step => format!("{path} cannot be put back ({step:?}), so nothing was rejected"),
             }));
         }

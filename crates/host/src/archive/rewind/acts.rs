@@ -5,7 +5,7 @@ use std::path::Path;
 use lathe_changes::TreeChange;
 use lathe_changes::restore::{Planned, RestoreStep};
 use lathe_journal::live_branch;
-use lathe_protocol::{Event, Fact, EventPlace, Rewound, Seq, StepNo};
+use lathe_protocol::{Event, EventPlace, Fact, Rewound, Seq, StepNo};
 
 use super::{PathAct, Story, Undone};
 use crate::archive::claims::Claim;

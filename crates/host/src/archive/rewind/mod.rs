@@ -14,7 +14,7 @@ use lathe_changes::restore::{self, Planned, RestoreStep};
 use lathe_changes::{TreeChange, net};
 use lathe_journal::{Journal, SessionReader, live_branch};
 use lathe_protocol::{
-    Actor, CallId, CommandId, CommandTaken, Draft, Event, Fact, EventPlace, Rewound, RunNo, Seq, SessionId,
+    Actor, CallId, CommandId, CommandTaken, Draft, Event, EventPlace, Fact, Rewound, RunNo, Seq, SessionId,
     SessionOpened, StepNo,
 };
 use lathe_redact::Redactor;

@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 
-use lathe_policy::{TrustItem, NamedFiles, named_files};
+use lathe_policy::{NamedFiles, TrustItem, named_files};
 use lathe_protocol::{DigestBuilder, ItemKind, ItemState};
-use lathe_workspace::{LocalTree, Pin, WorkspaceError, find_program, is_dangling, dangling_link_error, open_regular};
+use lathe_workspace::{
+    LocalTree, Pin, WorkspaceError, dangling_link_error, find_program, is_dangling, open_regular,
+};
 
 use super::{LARGEST_TEXT, Looked, ProjectPart, WORDS};
 

@@ -20,10 +20,10 @@ use lathe_workspace::{LocalTree, Pin};
 use self::looked::of_part;
 pub(crate) use self::looked::text_of;
 use crate::error::HostError;
-use crate::models::providers::dotenv_keys;
 use crate::files::own::{own_folder, own_lock, own_text, own_write};
-use crate::session::folder::working_folder;
+use crate::models::providers::dotenv_keys;
 use crate::rules::Rules;
+use crate::session::folder::working_folder;
 use crate::session::now;
 
 /// Trae files of a project, the first that is there counts.
@@ -252,7 +252,8 @@ impl Rules {
         let read = books.filter_map(|entry| read_book(&entry.path()).ok().flatten());
         let mut folders: Vec<(PathBuf, usize)> = read
             .map(|book| {
-                let trusted = book.entries.iter().filter(|entry| entry.choice == TrustAnswer::Trusted).count();
+                let trusted =
+                    book.entries.iter().filter(|entry| entry.choice == TrustAnswer::Trusted).count();
                 (book.root, trusted)
             })
             .collect();

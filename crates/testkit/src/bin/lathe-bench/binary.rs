@@ -9,7 +9,7 @@ use lathe_testkit::Lathe;
 
 use super::Effort;
 use super::samples::{Samples, time_program};
-use super::table::{Goal, BenchTable, mb};
+use super::table::{BenchTable, Goal, mb};
 
 /// The limit for parts one to eleven.
 const SIZE_GOAL: u64 = 60_000_000;

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::binary::kilobytes;
 use super::samples::{Samples, time, time_program};
-use super::table::{Goal, BenchTable, mb};
+use super::table::{BenchTable, Goal, mb};
 
 /// Files in each of the innermost folders.
 const FILES_OF_A_FOLDER: usize = 100;

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::Effort;
 use super::binary::peak_memory;
 use super::samples::{Samples, time};
-use super::table::{Goal, BenchTable, mb};
+use super::table::{BenchTable, Goal, mb};
 
 /// Results of the session, and the bytes of the file that each of them shows.
 const CALLS: usize = 3500;

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::Effort;
 use super::binary::kilobytes;
 use super::samples::{Samples, time, time_program};
-use super::table::{Goal, BenchTable, mb};
+use super::table::{BenchTable, Goal, mb};
 
 const STEPS: usize = 50;
 /// The bytes that a command prints in the long conversation, and how long that one gets.

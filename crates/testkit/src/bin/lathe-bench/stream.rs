@@ -9,7 +9,7 @@ use lathe_testkit::{FakeAnswer, FakeModel, Fault, Lathe, Options, Script, done, 
 
 use super::Effort;
 use super::samples::Samples;
-use super::table::{Goal, BenchTable, ms};
+use super::table::{BenchTable, Goal, ms};
 
 /// Tokens of the long answer. At 10,000 a second that is ten seconds of streaming.
 const TOKENS: usize = 100_000;

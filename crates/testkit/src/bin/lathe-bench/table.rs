@@ -42,7 +42,11 @@ impl BenchTable {
     /// A time and its reference.
     pub fn time(&mut self, what: &str, samples: &Samples, beside: (&str, Duration), goal: &Goal) {
         let median = samples.median();
-        self.values.push(BenchValue { what: what.to_owned(), unit: Unit::Seconds, amount: median.as_secs_f64() });
+        self.values.push(BenchValue {
+            what: what.to_owned(),
+            unit: Unit::Seconds,
+            amount: median.as_secs_f64(),
+        });
         let ratio = median.as_secs_f64() / beside.1.as_secs_f64();
         let (goal, met) = match goal {
             Goal::Ratio(limit) => (format!("ratio {limit}"), Some(ratio <= *limit)),

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::Effort;
 use super::samples::{Samples, time_program};
-use super::table::{Goal, BenchTable};
+use super::table::{BenchTable, Goal};
 
 /// Files of the tree whose changes are watched.
 const FILES: usize = 50_000;

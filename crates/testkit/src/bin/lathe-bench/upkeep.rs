@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::Effort;
 use super::samples::{Samples, time_program};
-use super::table::{Goal, BenchTable};
+use super::table::{BenchTable, Goal};
 
 const STEPS: usize = 200;
 /// A model that is quicker than any real one, so the cost of writing next to it shows all the more.

@@ -1,12 +1,12 @@
 //! Questions to the user.
 
 use lathe_policy::Permit;
-use lathe_protocol::{BoxFuture, Effects, ToolKind, Lane, Question, QuestionKind, QuestionOption};
+use lathe_protocol::{BoxFuture, Effects, Lane, Question, QuestionKind, QuestionOption, ToolKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::built_in::BuiltIn;
-use crate::call::{CommandWords, FaceArguments, BuildContext, Parameters, TypedCall};
+use crate::call::{BuildContext, CommandWords, FaceArguments, Parameters, TypedCall};
 use crate::commands::AgentCommand;
 use crate::faces::Face;
 use crate::outcome::{Data, Outcome};
@@ -17,12 +17,22 @@ pub(crate) const ID: &str = "ask";
 
 /// The tool in the list of built-in tools.
 pub(crate) static TOOL: BuiltIn = BuiltIn {
-    face: Some(Face::lathe::<AskArguments>("ask_user", "Ask", ToolKind::Communicate, include_str!("lathe.md"))),
+    face: Some(Face::lathe::<AskArguments>(
+        "ask_user",
+        "Ask",
+        ToolKind::Communicate,
+        include_str!("lathe.md"),
+    )),
     command: Some(
-        AgentCommand::of::<AskWords>("ask", ID, ToolKind::Communicate, "Ask the user a question; the answer is printed.")
-            .with_aliases(&["ask_user"])
-            .with_positions(&["question"], Some("options"))
-            .input("question"),
+        AgentCommand::of::<AskWords>(
+            "ask",
+            ID,
+            ToolKind::Communicate,
+            "Ask the user a question; the answer is printed.",
+        )
+        .with_aliases(&["ask_user"])
+        .with_positions(&["question"], Some("options"))
+        .input("question"),
     ),
     only_if: None,
 };

@@ -9,7 +9,8 @@ use crate::tool::RunContext;
 
 /// Shows chunks until the command has ended, redacted and with whole characters, even where chunks cut them in two.
 pub(super) async fn forward(mut chunks: mpsc::Receiver<LiveChunk>, context: &RunContext) {
-    let stream = |kind| LiveStream { kind, clean: context.services.redactor.stream(), rest: Vec::new(), context };
+    let stream =
+        |kind| LiveStream { kind, clean: context.services.redactor.stream(), rest: Vec::new(), context };
     let (mut out, mut err) = (stream(OutputStream::Stdout), stream(OutputStream::Stderr));
     while let Some(chunk) = chunks.recv().await {
         match chunk.stream {

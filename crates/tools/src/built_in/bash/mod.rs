@@ -1,15 +1,15 @@
 //! The `bash` tool: one real bash for the whole session.
 
-mod fast;
 mod background;
+mod captured;
+mod fast;
 mod live;
 mod loops;
-mod written_names;
 mod one_tool;
 mod others;
-mod user_line;
-mod captured;
 mod restart;
+mod user_line;
+mod written_names;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -19,10 +19,10 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use lathe_changes::{Compared, TreeChange};
 use lathe_policy::Permit;
-use lathe_protocol::{BoxFuture, Effects, ToolKind, ToolErrorKind};
+use lathe_protocol::{BoxFuture, Effects, ToolErrorKind, ToolKind};
 use lathe_shell::{
-    CommandCall, CommandHost as _, CommandIo, Deadline, InputSource, LineClock, LineEnd, LineExit, LineLimits,
-    LiveChunk, OutputTarget, HostMessage, Shell, ShellError,
+    CommandCall, CommandHost as _, CommandIo, Deadline, HostMessage, InputSource, LineClock, LineEnd,
+    LineExit, LineLimits, LiveChunk, OutputTarget, Shell, ShellError,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -34,26 +34,27 @@ use crate::built_in::BuiltIn;
 use crate::call::{BuildContext, Parameters};
 use crate::commands::{AgentCommands, LineContext};
 use crate::faces::Face;
+use crate::line::secure;
 use crate::outcome::{Data, Outcome, ShellData};
 use crate::outputs;
 use crate::preview::Preview;
 use crate::problem::Problem;
-use crate::line::secure;
 use crate::tool::{Invocation, RunContext, ShellLine};
 
 pub(crate) use background::LineWithProcesses;
 pub use background::{LateChanges, background_event};
+pub(crate) use captured::{CapturedStream, split_cap};
 pub(crate) use one_tool::{ONE_TOOL, category, not_json, unknown_tool};
 pub use others::writes_only_what_it_names;
 pub use user_line::{UserLineOutcome, run_line};
-pub(crate) use captured::{CapturedStream, split_cap};
 
 pub(crate) const ID: &str = "bash";
 
 /// The tool in the list of all.
 pub(crate) static TOOL: BuiltIn = BuiltIn {
     face: Some(
-        Face::lathe::<BashParameters>("bash", "Shell", ToolKind::Execute, include_str!("lathe.md")).with_cap(30_000),
+        Face::lathe::<BashParameters>("bash", "Shell", ToolKind::Execute, include_str!("lathe.md"))
+            .with_cap(30_000),
     ),
     command: None,
     only_if: None,
@@ -211,8 +212,10 @@ impl RunLine {
         };
         let tracked = !tracking.is_sparing() || secured.needs_tracking();
         let had_jobs = tracking.has_left_running();
-        let data =
-            self.run_in_shell(context).await.map(|data| Data::Shell(ShellData { untraced: line.untraced(), ..data }));
+        let data = self
+            .run_in_shell(context)
+            .await
+            .map(|data| Data::Shell(ShellData { untraced: line.untraced(), ..data }));
         let mut outcome = Outcome::from(data);
         line.end();
         outcome.seen = line.take_seen();
@@ -241,7 +244,8 @@ impl RunLine {
         };
         match compared {
             Ok(mut compared) => {
-                outcome.others = self.take_foreign_changes(context, &cwd, &mut compared.changes, &written, had_jobs).await;
+                outcome.others =
+                    self.take_foreign_changes(context, &cwd, &mut compared.changes, &written, had_jobs).await;
                 // Changes that the scan of the tree cannot undo, or did not look for, can be undone by the commands'
                 // own records.
                 let known =
@@ -296,7 +300,8 @@ impl RunLine {
             return Vec::new();
         }
         let line = ShellLine { text: self.command.clone(), folder: self.folder.clone() };
-        let Some(certain) = CertainWrites::of(&context.call_gate.decide_line(&line).each, &self.command) else {
+        let Some(certain) = CertainWrites::of(&context.call_gate.decide_line(&line).each, &self.command)
+        else {
             return Vec::new();
         };
         let is_all_ours = certain.accounts_for(changes, own);
@@ -376,8 +381,10 @@ impl RunLine {
         let seconds = self.timeout.map_or(context.line_seconds, |asked| asked.clamp(1, LONGEST));
         let before = shell.cwd().to_owned();
         let (sender, receiver) = mpsc::channel(64);
-        let ((shell, ended), ()) =
-            tokio::join!(self.run_shell_line(shell, seconds, sender, context), live::forward(receiver, context));
+        let ((shell, ended), ()) = tokio::join!(
+            self.run_shell_line(shell, seconds, sender, context),
+            live::forward(receiver, context)
+        );
         context.services.put_shell(shell);
         let end = ended.map_err(shell_problem)?;
         let redactor = Arc::clone(&context.services.redactor);

@@ -9,7 +9,7 @@ use lathe_shell::LineExit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{split_cap, shell_facts};
+use super::{shell_facts, split_cap};
 use crate::call::{FaceArguments, TypedCall};
 use crate::faces::{Face, Voice};
 use crate::outcome::{Data, ShellData};
@@ -188,7 +188,13 @@ mod tests {
     #[test]
     fn a_failure_is_told_by_what_was_said_and_names_the_command_it_is_about() {
         for (command, code, stderr, expected, base) in [
-            ("foo -x", 127, "bash: line 1: foo: command not found\n", FailureCategory::CommandNotFound, "foo"),
+            (
+                "foo -x",
+                127,
+                "bash: line 1: foo: command not found\n",
+                FailureCategory::CommandNotFound,
+                "foo",
+            ),
             (
                 "cd x && viw y",
                 127,

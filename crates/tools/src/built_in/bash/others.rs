@@ -86,7 +86,8 @@ impl CertainWrites {
     /// Tells whether the line removes a path, or a folder around it, by its spelling.
     fn removes(&self, path: &Path) -> bool {
         let is_like = |named: &WrittenName| {
-            named.may == NameEffect::RemoveLike && path.file_name().is_some_and(|name| is_like(&named.name, name))
+            named.may == NameEffect::RemoveLike
+                && path.file_name().is_some_and(|name| is_like(&named.name, name))
         };
         if self.names.iter().any(is_like) {
             return true;
@@ -102,7 +103,8 @@ impl CertainWrites {
     /// The last parts of the names. If one of them is a link, the line writes somewhere else.
     pub(crate) fn last_names(&self) -> Vec<&OsStr> {
         // The command that creates a link does not write through it.
-        let written = self.names.iter().filter(|named| !matches!(named.may, NameEffect::RemoveLike | NameEffect::Link));
+        let written =
+            self.names.iter().filter(|named| !matches!(named.may, NameEffect::RemoveLike | NameEffect::Link));
         written.filter_map(|named| Path::new(&named.name).file_name()).collect()
     }
 
@@ -232,8 +234,10 @@ mod tests {
     #[test]
     fn what_no_name_and_no_command_accounts_for_is_somebody_elses() {
         let mut changes = vec![change("/w/a.txt"), change("/w/theirs"), change("/w/own.txt")];
-        let certain =
-            CertainWrites { names: vec![WrittenName { name: "a.txt".to_owned(), may: NameEffect::Change }], git: false };
+        let certain = CertainWrites {
+            names: vec![WrittenName { name: "a.txt".to_owned(), may: NameEffect::Change }],
+            git: false,
+        };
         let others = certain.take_foreign(&mut changes, &["/w/own.txt".into()]);
         assert_eq!(others, [PathBuf::from("/w/theirs")]);
         assert_eq!(changes, [change("/w/a.txt"), change("/w/own.txt")]);

@@ -70,7 +70,8 @@ pub async fn run_line(
     }
     let kept = match runs_on {
         true => {
-            let line = LineWithProcesses::new(context, line.to_owned(), services.inside_cwd().unwrap_or_default());
+            let line =
+                LineWithProcesses::new(context, line.to_owned(), services.inside_cwd().unwrap_or_default());
             line.keep(secured, changes, broken.clone()).await
         }
         false => secure::finish_line(secured, context, changes, broken.clone()).await,

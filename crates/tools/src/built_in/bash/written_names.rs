@@ -83,9 +83,12 @@ pub(super) fn names_of(command: &CommandDecided, loops: &LoopVariables) -> Optio
     }
     // The match of a star may be a link that is written through. A program that removes or replaces the name does not
     // write through it.
-    let may_be_open = |named: &WrittenName| program == "sed" || matches!(named.may, NameEffect::Remove | NameEffect::RemoveLike);
-    let is_known =
-        |named: &WrittenName| is_plain(&named.name) && (may_be_open(named) || !named.name.contains(['*', '?']));
+    let may_be_open = |named: &WrittenName| {
+        program == "sed" || matches!(named.may, NameEffect::Remove | NameEffect::RemoveLike)
+    };
+    let is_known = |named: &WrittenName| {
+        is_plain(&named.name) && (may_be_open(named) || !named.name.contains(['*', '?']))
+    };
     all.iter().all(is_known).then_some(all)
 }
 
@@ -108,7 +111,9 @@ fn operands(program: &str, words: &[String], writes: &[String]) -> Option<Vec<Wr
     }
     let is_operand = |name: &&String| !name.starts_with('-') && words.contains(name);
     let found: Vec<&String> = writes.iter().filter(is_operand).collect();
-    let all = |may: NameEffect| found.iter().map(|name| WrittenName { name: (*name).clone(), may }).collect::<Vec<_>>();
+    let all = |may: NameEffect| {
+        found.iter().map(|name| WrittenName { name: (*name).clone(), may }).collect::<Vec<_>>()
+    };
     let options = || words.iter().filter(|word| word.starts_with('-'));
     let only = |known: &[&str]| options().all(|word| known.contains(&word.as_str()));
     Some(match (program, found.as_slice()) {
@@ -118,7 +123,8 @@ fn operands(program: &str, words: &[String], writes: &[String]) -> Option<Vec<Wr
             if !sources.is_empty()
                 && only(&["-f", "-n", "-v", "-i", "-fv", "-vf", "--force", "--verbose"]) =>
         {
-            let gone = sources.iter().map(|name| WrittenName { name: (*name).clone(), may: NameEffect::Remove });
+            let gone =
+                sources.iter().map(|name| WrittenName { name: (*name).clone(), may: NameEffect::Remove });
             gone.chain([WrittenName { name: (*target).clone(), may: NameEffect::Change }]).collect()
         }
         ("ln", _) if !only(&["-s", "-f", "-n", "-v", "-sf", "-fs", "-sfn", "-snf", "-sn", "-sv"]) => {
@@ -215,7 +221,9 @@ fn find_deletes(words: &[String]) -> Option<Vec<WrittenName>> {
     Some(match patterns.first() {
         Some(pattern) => vec![WrittenName { name: (*pattern).clone(), may: NameEffect::RemoveLike }],
         None if starts.is_empty() => vec![WrittenName { name: ".".to_owned(), may: NameEffect::Remove }],
-        None => starts.iter().map(|name| WrittenName { name: (*name).clone(), may: NameEffect::Remove }).collect(),
+        None => {
+            starts.iter().map(|name| WrittenName { name: (*name).clone(), may: NameEffect::Remove }).collect()
+        }
     })
 }
 
@@ -293,12 +301,20 @@ mod tests {
             (&["rm", "*.o"], &["*.o"], some(&[("*.o", NameEffect::Remove)])),
             (&["rm", "d"], &["d", "log"], some(&[("d", NameEffect::Remove), ("log", NameEffect::Change)])),
             (&["mv", "a", "b"], &["a", "b"], some(&[("a", NameEffect::Remove), ("b", NameEffect::Change)])),
-            (&["mv", "-t", "d", "a"], &["d", "a"], some(&[("d", NameEffect::Change), ("a", NameEffect::Change)])),
+            (
+                &["mv", "-t", "d", "a"],
+                &["d", "a"],
+                some(&[("d", NameEffect::Change), ("a", NameEffect::Change)]),
+            ),
             (&["mv", "-b", "a", "b"], &["a", "b"], None),
             (&["ln", "-s", "q", "l"], &["q", "l"], some(&[("l", NameEffect::Link)])),
             (&["ln", "q", "l"], &["q", "l"], some(&[("q", NameEffect::Change), ("l", NameEffect::Change)])),
             (&["ln", "-sb", "q", "l"], &["q", "l"], None),
-            (&["find", ".", "-name", "*.pyc", "-delete"], &["-delete"], some(&[("*.pyc", NameEffect::RemoveLike)])),
+            (
+                &["find", ".", "-name", "*.pyc", "-delete"],
+                &["-delete"],
+                some(&[("*.pyc", NameEffect::RemoveLike)]),
+            ),
             (&["find", "d", "-delete"], &["-delete"], some(&[("d", NameEffect::Remove)])),
             (&["find", ".", "-name", "a", "-o", "-delete"], &["-delete"], None),
             (&["find", ".", "-fprint", "x", "-delete"], &["x", "-delete"], None),

@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::built_in::BuiltIn;
-use crate::call::{CommandWords, FaceArguments, BuildContext, Parameters, TypedCall};
+use crate::call::{BuildContext, CommandWords, FaceArguments, Parameters, TypedCall};
 use crate::code::with_graph;
 use crate::commands::AgentCommand;
+use crate::faces::{Soft, with_null};
 use crate::outcome::{Data, Outcome};
 use crate::problem::Problem;
-use crate::faces::{Soft, with_null};
 use crate::tool::{Invocation, RunContext};
 
 pub(crate) const ID: &str = "ckg";

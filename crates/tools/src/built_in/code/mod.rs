@@ -24,7 +24,8 @@ pub(crate) const ID: &str = "code";
 /// The tool in the list of built-in tools.
 pub(crate) static TOOL: BuiltIn = BuiltIn {
     face: Some(
-        Face::lathe::<CodeParameters>("code", "Code", ToolKind::Search, include_str!("lathe.md")).with_cap(48_000),
+        Face::lathe::<CodeParameters>("code", "Code", ToolKind::Search, include_str!("lathe.md"))
+            .with_cap(48_000),
     ),
     command: Some(
         AgentCommand::of::<CodeParameters>(
@@ -154,7 +155,10 @@ pub(crate) async fn with_graph<T: Send + 'static>(
     if let Some(file) = code.min() {
         // The error does not reveal which files exist either.
         let call_gate = &context.call_gate;
-        let rule = call_gate.hiding_decision(ID, ToolKind::Search, file).map(|decided| decided.rule).unwrap_or_default();
+        let rule = call_gate
+            .hiding_decision(ID, ToolKind::Search, file)
+            .map(|decided| decided.rule)
+            .unwrap_or_default();
         let what = match call_gate.rules.paths_of(&rule).as_slice() {
             [] => "some code here".to_owned(),
             paths => paths.iter().map(|path| format!("`{path}`")).collect::<Vec<_>>().join(", "),

@@ -5,7 +5,7 @@ mod json_path;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use lathe_edit::data::{DataError, DataDocument, DataLanguage, Layout};
+use lathe_edit::data::{DataDocument, DataError, DataLanguage, Layout};
 use lathe_edit::{TextContent, rewrite};
 use lathe_policy::Permit;
 use lathe_protocol::{BoxFuture, Digest, Effects, SeenFile, ToolKind};
@@ -15,10 +15,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::built_in::BuiltIn;
-use crate::call::{CommandWords, BuildContext, Parameters, TypedCall};
+use crate::call::{BuildContext, CommandWords, Parameters, TypedCall};
 use crate::commands::AgentCommand;
 use crate::files::commit;
-use crate::outcome::{Data, ValuesData, ValuesResult, Outcome};
+use crate::outcome::{Data, Outcome, ValuesData, ValuesResult};
 use crate::preview::Preview;
 use crate::problem::{FileAccess, Problem};
 use crate::tool::{Invocation, RunContext, absolute, display_path};
@@ -95,7 +95,14 @@ impl Parameters for DataParameters {
     fn invocation(self, ground: &BuildContext<'_>) -> Result<Box<dyn Invocation>, Problem> {
         let DataParameters { operation, path, json_path, value, pretty } = self;
         let path = absolute(ground.root, &path);
-        Ok(Box::new(DataEdit { shown: display_path(ground.root, &path), path, operation, json_path, value, pretty }))
+        Ok(Box::new(DataEdit {
+            shown: display_path(ground.root, &path),
+            path,
+            operation,
+            json_path,
+            value,
+            pretty,
+        }))
     }
 }
 
@@ -177,7 +184,10 @@ impl DataEdit {
     }
 
     /// Computes the content before, and the content after if there is a change.
-    async fn work_out(&self, context: &RunContext) -> Result<(Vec<u8>, Option<Vec<u8>>, ValuesResult), Problem> {
+    async fn work_out(
+        &self,
+        context: &RunContext,
+    ) -> Result<(Vec<u8>, Option<Vec<u8>>, ValuesResult), Problem> {
         let files = context.services.workspace.files();
         let wrong = |error| Problem::from_workspace(error, &self.path, FileAccess::Reading);
         let stat = files.stat(&self.path).await.map_err(wrong)?;
@@ -265,7 +275,9 @@ pub(crate) fn words(data: &ValuesData) -> String {
     match done {
         ValuesResult::Whole { text } => format!("<file path=\"{path}\">\n{text}\n</file>"),
         ValuesResult::Found { count: 0, .. } => format!("Nothing in {path} matches {place}."),
-        ValuesResult::Found { text, .. } => format!("<value path=\"{path}\" at=\"{place}\">\n{text}\n</value>"),
+        ValuesResult::Found { text, .. } => {
+            format!("<value path=\"{path}\" at=\"{place}\">\n{text}\n</value>")
+        }
         ValuesResult::Set { count, .. } => format!("Set {place} in {path} ({count} places)."),
         ValuesResult::Added => format!("Added {place} to {path}."),
         ValuesResult::Removed { count } => format!("Removed {count} values at {place} from {path}."),

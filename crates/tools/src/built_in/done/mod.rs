@@ -1,7 +1,7 @@
 //! `task_done`: the model says that the task is done. It is handled after all other calls of its answer.
 
 use lathe_policy::Permit;
-use lathe_protocol::{BoxFuture, Effects, ToolKind, Lane};
+use lathe_protocol::{BoxFuture, Effects, Lane, ToolKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

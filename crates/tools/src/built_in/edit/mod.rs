@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use lathe_edit::{
-    EditError, Edited, Looseness, MatchKind, Nearest, Occurrence, TextContent, insert, omission_in_new,
-    number_lines, replace_loosely,
+    EditError, Edited, Looseness, MatchKind, Nearest, Occurrence, TextContent, insert, number_lines,
+    omission_in_new, replace_loosely,
 };
 use lathe_policy::Permit;
 use lathe_protocol::{BoxFuture, Digest, Effects, ToolKind};
@@ -18,15 +18,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::built_in::BuiltIn;
-use crate::call::{CommandWords, BuildContext, Parameters, TypedCall};
+use crate::call::{BuildContext, CommandWords, Parameters, TypedCall};
 use crate::commands::AgentCommand;
-use crate::files::commit_known;
 use crate::faces::Face;
 use crate::faces::modify;
+use crate::files::commit_known;
+use crate::files::syntax;
 use crate::outcome::{Data, EditKind, EditedData, Outcome, Snippet};
 use crate::preview::Preview;
 use crate::problem::{FileAccess, Problem};
-use crate::files::syntax;
 use crate::tool::{Invocation, RunContext, absolute, display_path};
 use crate::view::{LARGEST, LineSlice, clip, lines_of};
 
@@ -141,7 +141,8 @@ impl Parameters for EditParameters {
     const TOOL: &'static str = ID;
 
     fn invocation(self, ground: &BuildContext<'_>) -> Result<Box<dyn Invocation>, Problem> {
-        let EditParameters { path, old_str, new_str, replace_all, insert_line, expected, fuzzy, keep_end } = self;
+        let EditParameters { path, old_str, new_str, replace_all, insert_line, expected, fuzzy, keep_end } =
+            self;
         let change = match (old_str, insert_line) {
             (Some(old), None) => {
                 let how = match (replace_all.unwrap_or(false), expected) {
@@ -224,7 +225,8 @@ impl Edit {
             }
             FileKind::File => {}
         }
-        let before = files.read(&self.path, None).await.map_err(|error| self.wrong(error, FileAccess::Reading))?;
+        let before =
+            files.read(&self.path, None).await.map_err(|error| self.wrong(error, FileAccess::Reading))?;
         let edited = self.change(&before).map_err(|problem| {
             match context.seen_hash(&self.path.display().to_string()) {
                 // Another program may have removed the text that is to be replaced.
@@ -369,7 +371,9 @@ fn place(before: &[u8], edited: &Edited) -> Nearest {
 fn text_of(content: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(content) {
         Ok(text) if !text.starts_with('\u{feff}') && !text.contains('\0') => text.into(),
-        Ok(_) | Err(_) => TextContent::decode(content).map_or("".into(), |text| text.lossy().into_owned().into()),
+        Ok(_) | Err(_) => {
+            TextContent::decode(content).map_or("".into(), |text| text.lossy().into_owned().into())
+        }
     }
 }
 

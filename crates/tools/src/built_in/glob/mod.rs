@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::built_in::BuiltIn;
-use crate::call::{CommandWords, BuildContext, Parameters, TypedCall};
+use crate::call::{BuildContext, CommandWords, Parameters, TypedCall};
 use crate::commands::AgentCommand;
 use crate::faces::Face;
 use crate::files::hidden::HiddenPaths;

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::built_in::BuiltIn;
-use crate::call::{CommandWords, BuildContext, Parameters, TypedCall};
+use crate::call::{BuildContext, CommandWords, Parameters, TypedCall};
 use crate::commands::AgentCommand;
 use crate::files::hidden::{IGNORE_FILES_NOT_READ, ReadPlace};
 use crate::outcome::{Data, ListedName, ListingData, Outcome};
@@ -174,8 +174,11 @@ pub(crate) fn words(data: &ListingData, cap: usize) -> String {
     let listed = rows.join("\n");
     let shown = crate::view::clip(&listed, cap);
     let rest = rows.len() - 1 - shown.matches('\n').count();
-    let more =
-        if rest > 0 { format!("\n{}", crate::files::hidden::not_shown_note(rest, "entry")) } else { String::new() };
+    let more = if rest > 0 {
+        format!("\n{}", crate::files::hidden::not_shown_note(rest, "entry"))
+    } else {
+        String::new()
+    };
     let left_out = if data.left_out > 0 { format!("\n({} ignored)", data.left_out) } else { String::new() };
     format!("<folder path=\"{}\">\n{shown}\n</folder>{more}{left_out}", data.path)
 }

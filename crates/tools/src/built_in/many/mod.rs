@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use lathe_edit::TextContent;
 use lathe_policy::Permit;
-use lathe_protocol::{BoxFuture, Digest, Effects, ToolKind, SeenFile};
+use lathe_protocol::{BoxFuture, Digest, Effects, SeenFile, ToolKind};
 use lathe_search::{IgnoreOptions, NameQuery, Scope, SearchError, find_files};
 use lathe_workspace::{FileKind, Files};
 use serde::Serialize;
@@ -288,7 +288,11 @@ async fn file(
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let text = format!("[{} image, {} bytes]", image.name(), content.len());
         let content = image.shown(&content).await.ok_or("an image that cannot be shown")?;
-        return Ok(FileText { text, hash, attached: Some(AttachedContent { mime: image.mime(), content, name }) });
+        return Ok(FileText {
+            text,
+            hash,
+            attached: Some(AttachedContent { mime: image.mime(), content, name }),
+        });
     }
     let mut text = match TextContent::decode(&content) {
         Ok(text) => text.lossy().into_owned(),

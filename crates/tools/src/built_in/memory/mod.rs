@@ -13,11 +13,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::built_in::BuiltIn;
-use crate::call::{CommandWords, FaceArguments, BuildContext, Parameters, TypedCall};
+use crate::call::{BuildContext, CommandWords, FaceArguments, Parameters, TypedCall};
 use crate::commands::AgentCommand;
-use crate::files::{CommittedChanges, commit};
 use crate::faces::Face;
 use crate::faces::modify;
+use crate::files::{CommittedChanges, commit};
 use crate::outcome::{Data, Outcome, RememberedData};
 use crate::preview::Preview;
 use crate::problem::{FileAccess, Problem};
@@ -32,10 +32,15 @@ pub(crate) static TOOL: BuiltIn = BuiltIn {
             .modified_by(modify::memory),
     ),
     command: Some(
-        AgentCommand::of::<MemoryWords>("memory", ID, ToolKind::Think, "Remember a fact beyond this session.")
-            .with_aliases(&["remember"])
-            .with_positions(&["fact"], None)
-            .input("fact"),
+        AgentCommand::of::<MemoryWords>(
+            "memory",
+            ID,
+            ToolKind::Think,
+            "Remember a fact beyond this session.",
+        )
+        .with_aliases(&["remember"])
+        .with_positions(&["fact"], None)
+        .input("fact"),
     ),
     only_if: None,
 };

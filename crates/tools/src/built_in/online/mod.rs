@@ -4,7 +4,7 @@
 //! the server fork, matched to the letter.
 
 use lathe_policy::Permit;
-use lathe_protocol::{BoxFuture, Effects, ToolKind, Lane, ToolErrorKind};
+use lathe_protocol::{BoxFuture, Effects, Lane, ToolErrorKind, ToolKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -22,8 +22,13 @@ pub(crate) const ID: &str = "online";
 /// The tool in the list of built-in tools.
 pub(crate) static TOOL: BuiltIn = BuiltIn {
     face: Some(
-        Face::lathe::<OnlineParameters>("online_doc_tool", "Documents", ToolKind::Fetch, include_str!("lathe.md"))
-            .with_cap(20_000),
+        Face::lathe::<OnlineParameters>(
+            "online_doc_tool",
+            "Documents",
+            ToolKind::Fetch,
+            include_str!("lathe.md"),
+        )
+        .with_cap(20_000),
     ),
     command: None,
     only_if: Some(|services| services.documents.is_some()),

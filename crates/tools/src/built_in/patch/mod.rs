@@ -7,7 +7,7 @@ use std::sync::Arc;
 use lathe_edit::patch::{FileChange, Loosened, Patch, PatchError, plan};
 use lathe_edit::{MatchKind, diff_stat, unified_diff};
 use lathe_policy::Permit;
-use lathe_protocol::{BoxFuture, Digest, Effects, ToolKind, ToolErrorKind};
+use lathe_protocol::{BoxFuture, Digest, Effects, ToolErrorKind, ToolKind};
 use lathe_workspace::{Expect, FileKind, FileOp, WorkspaceError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use crate::built_in::BuiltIn;
 use crate::call::{BuildContext, Parameters};
 use crate::commands::AgentCommand;
-use crate::files::commit;
 use crate::faces::Face;
+use crate::files::commit;
 use crate::outcome::{Data, Outcome, PatchedData, PatchedFile};
 use crate::preview::Preview;
 use crate::problem::{FileAccess, Problem, line_list};
@@ -27,7 +27,12 @@ pub(crate) const ID: &str = "patch";
 
 /// The tool in the list of built-in tools.
 pub(crate) static TOOL: BuiltIn = BuiltIn {
-    face: Some(Face::lathe::<PatchParameters>("apply_patch", "Patch", ToolKind::Edit, include_str!("lathe.md"))),
+    face: Some(Face::lathe::<PatchParameters>(
+        "apply_patch",
+        "Patch",
+        ToolKind::Edit,
+        include_str!("lathe.md"),
+    )),
     command: Some(
         AgentCommand::of::<PatchParameters>(
             "apply_patch",

@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use lathe_policy::Permit;
-use lathe_protocol::{BoxFuture, Change, Effects, ToolKind, Lane, Reviewed};
+use lathe_protocol::{BoxFuture, Change, Effects, Lane, Reviewed, ToolKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
@@ -25,8 +25,13 @@ pub const ID: &str = "review";
 /// The tool in the list of built-in tools.
 pub(crate) static TOOL: BuiltIn = BuiltIn {
     face: Some(
-        Face::lathe::<ReviewParameters>("quality_review", "Review", ToolKind::Think, include_str!("lathe.md"))
-            .with_aliases(&["quality_review_tool"]),
+        Face::lathe::<ReviewParameters>(
+            "quality_review",
+            "Review",
+            ToolKind::Think,
+            include_str!("lathe.md"),
+        )
+        .with_aliases(&["quality_review_tool"]),
     ),
     command: None,
     only_if: Some(|services| services.reviewer.is_some()),

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use lathe_policy::Permit;
 use lathe_protocol::{BoxFuture, Effects, ToolKind};
-use lathe_search::{CaseMode, TextFindings, IgnoreOptions, LineKind, Scope, SearchError, TextQuery, find_text};
+use lathe_search::{
+    CaseMode, IgnoreOptions, LineKind, Scope, SearchError, TextFindings, TextQuery, find_text,
+};
 use lathe_workspace::FileKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,7 +28,8 @@ pub(crate) const ID: &str = "search";
 /// The tool in the list of built-in tools.
 pub(crate) static TOOL: BuiltIn = BuiltIn {
     face: Some(
-        Face::lathe::<SearchParameters>("search", "Search", ToolKind::Search, include_str!("lathe.md")).with_cap(24_000),
+        Face::lathe::<SearchParameters>("search", "Search", ToolKind::Search, include_str!("lathe.md"))
+            .with_cap(24_000),
     ),
     command: Some(
         AgentCommand::of::<SearchParameters>(

@@ -4,12 +4,12 @@
 //! call, so a resumed session counts on.
 
 use lathe_policy::Permit;
-use lathe_protocol::{BoxFuture, Effects, ToolKind, Lane, Raw};
+use lathe_protocol::{BoxFuture, Effects, Lane, Raw, ToolKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::built_in::BuiltIn;
-use crate::call::{FaceArguments, BuildContext, Parameters, TypedCall};
+use crate::call::{BuildContext, FaceArguments, Parameters, TypedCall};
 use crate::commands::AgentCommand;
 use crate::faces::Face;
 use crate::outcome::{Data, Outcome, ThoughtData};
@@ -22,9 +22,14 @@ pub(crate) const ID: &str = "think";
 pub(crate) static TOOL: BuiltIn = BuiltIn {
     face: Some(Face::lathe::<ThinkArguments>("think", "Think", ToolKind::Think, include_str!("lathe.md"))),
     command: Some(
-        AgentCommand::of::<ThinkArguments>("think", ID, ToolKind::Think, "Write a thought down. It changes nothing.")
-            .with_positions(&["thought"], None)
-            .input("thought"),
+        AgentCommand::of::<ThinkArguments>(
+            "think",
+            ID,
+            ToolKind::Think,
+            "Write a thought down. It changes nothing.",
+        )
+        .with_positions(&["thought"], None)
+        .input("thought"),
     ),
     only_if: None,
 };

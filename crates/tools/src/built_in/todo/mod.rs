@@ -1,13 +1,13 @@
 //! Keeps a list of steps, for the model itself and for the user to see.
 
 use lathe_policy::Permit;
-use lathe_protocol::{BoxFuture, Effects, ToolKind, Raw};
+use lathe_protocol::{BoxFuture, Effects, Raw, ToolKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::built_in::BuiltIn;
-use crate::call::{CommandWords, BuildContext, Parameters, TypedCall};
+use crate::call::{BuildContext, CommandWords, Parameters, TypedCall};
 use crate::commands::AgentCommand;
 use crate::faces::Face;
 use crate::outcome::{Data, Outcome};
@@ -165,7 +165,9 @@ impl CommandWords for TodoWords {
             }
             Some(Value::String(text)) if text.trim_start().starts_with(['{', '"']) || text.contains("[{") => {
                 return match serde_json::from_str(text) {
-                    Ok(Value::Object(object)) => read_arguments::<TodoParameters>(Value::Object(object))?.calls(),
+                    Ok(Value::Object(object)) => {
+                        read_arguments::<TodoParameters>(Value::Object(object))?.calls()
+                    }
                     Ok(Value::Array(list)) => listed(described(list)),
                     Ok(_) => Err(Problem::Arguments("todos: a JSON list is wanted".to_owned())),
                     Err(error) => Err(Problem::Arguments(format!("todos: {error}"))),

@@ -79,7 +79,12 @@ async fn elsewhere(context: &RunContext, name: String) -> Vec<PathBuf> {
     let base = root.clone();
     let closed = tree.closed().map(std::path::Path::to_owned);
     let looking = tokio::task::spawn_blocking(move || {
-        let scope = Scope { hidden: true, case_insensitive_globs: true, excluded_folder: closed, ..Scope::new(&base, &base) };
+        let scope = Scope {
+            hidden: true,
+            case_insensitive_globs: true,
+            excluded_folder: closed,
+            ..Scope::new(&base, &base)
+        };
         let query = NameQuery {
             glob: format!("**/{}", globset::escape(&name)),
             case_sensitive: false,

@@ -10,16 +10,16 @@ mod kinds;
 mod missing;
 mod notebook;
 mod pdf;
-mod window;
 mod rendering;
+mod window;
 
 use std::path::{Path, PathBuf};
 
 use lathe_edit::{Encoding, TextContent};
 use lathe_policy::Permit;
-use lathe_protocol::{BoxFuture, Digest, Effects, ToolKind, SeenFile};
-use lathe_search::{IgnoreRules, IgnoreOptions};
-use lathe_workspace::{WalkEntry, FileKind, WorkspaceError};
+use lathe_protocol::{BoxFuture, Digest, Effects, SeenFile, ToolKind};
+use lathe_search::{IgnoreOptions, IgnoreRules};
+use lathe_workspace::{FileKind, WalkEntry, WorkspaceError};
 use memchr::memchr_iter;
 use serde::Serialize;
 
@@ -29,7 +29,9 @@ use crate::call::{BuildContext, Parameters};
 use crate::commands::AgentCommand;
 use crate::faces::Face;
 use crate::files::hidden::{IGNORE_FILES_NOT_READ, ReadPlace};
-use crate::outcome::{AttachedContent, Data, DocumentData, DocumentKind, FileData, FolderData, ImageData, Outcome};
+use crate::outcome::{
+    AttachedContent, Data, DocumentData, DocumentKind, FileData, FolderData, ImageData, Outcome,
+};
 use crate::problem::{FileAccess, Problem};
 use crate::tool::{Invocation, RunContext, absolute, display_path};
 
@@ -41,7 +43,8 @@ pub(crate) const ID: &str = "view";
 /// The tool in the list of built-in tools.
 pub(crate) static TOOL: BuiltIn = BuiltIn {
     face: Some(
-        Face::lathe::<ViewArguments>("view", "View", ToolKind::Read, include_str!("lathe.md")).with_cap(48_000),
+        Face::lathe::<ViewArguments>("view", "View", ToolKind::Read, include_str!("lathe.md"))
+            .with_cap(48_000),
     ),
     command: Some(
         AgentCommand::of::<ViewWords>(
@@ -204,14 +207,19 @@ impl View {
         };
         let too_large = || Problem::TooLarge { path: self.path.clone(), bytes };
         match media(&content) {
-            Some(Media::Image(image)) if bytes <= LARGEST_MEDIA => return self.image(image, all.await?).await,
+            Some(Media::Image(image)) if bytes <= LARGEST_MEDIA => {
+                return self.image(image, all.await?).await;
+            }
             Some(Media::Image(image)) => return Ok(self.unattached(image, &content, bytes)),
             Some(Media::Pdf) if bytes <= LARGEST_MEDIA => return self.pdf(context, all.await?).await,
             Some(Media::Pdf) => return Err(too_large()),
             None => {}
         }
         let windowed = self.first.is_some() || self.last.is_some();
-        if !windowed && bytes <= LARGEST_MEDIA && self.path.extension().is_some_and(|ending| ending == "ipynb") {
+        if !windowed
+            && bytes <= LARGEST_MEDIA
+            && self.path.extension().is_some_and(|ending| ending == "ipynb")
+        {
             let content = all.await?;
             return match notebook::cells(&context.services.redactor.redact_bytes(&content)) {
                 Some(cells) => Ok(self.notebook(cells, &content)),
@@ -393,7 +401,9 @@ impl View {
                 return EntryVisibility::Unseen;
             }
             match leave_ignored && respected.excludes(&path) {
-                true if path.parent().is_some_and(|parent| respected.excludes(parent)) => EntryVisibility::Below,
+                true if path.parent().is_some_and(|parent| respected.excludes(parent)) => {
+                    EntryVisibility::Below
+                }
                 true => EntryVisibility::Ignored,
                 false => EntryVisibility::Shown,
             }
@@ -413,9 +423,12 @@ impl View {
         let showing = self.shown_entries(context, place, &entries).await?;
         let ignored = showing.iter().filter(|showing| **showing == EntryVisibility::Ignored).count();
         let call_gate = context.call_gate.clone();
-        let hides = |entry: &WalkEntry| call_gate.hides_path(ID, ToolKind::Read, &self.path.join(&entry.path));
+        let hides =
+            |entry: &WalkEntry| call_gate.hides_path(ID, ToolKind::Read, &self.path.join(&entry.path));
         let (mut shown, mut left_out) = (Vec::new(), 0);
-        for (entry, _) in entries.into_iter().zip(showing).filter(|(_, showing)| *showing == EntryVisibility::Shown) {
+        for (entry, _) in
+            entries.into_iter().zip(showing).filter(|(_, showing)| *showing == EntryVisibility::Shown)
+        {
             if hides(&entry) {
                 left_out += 1;
             } else {

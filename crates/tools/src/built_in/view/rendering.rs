@@ -73,8 +73,11 @@ pub(crate) fn folder_words(folder: &FolderData, cap: usize) -> String {
     let listed = folder.entries.join("\n");
     let shown = clip(&listed, cap);
     let rest = folder.entries.len().saturating_sub(1 + shown.matches('\n').count());
-    let more =
-        if rest > 0 { format!("\n{}", crate::files::hidden::not_shown_note(rest, "entry")) } else { String::new() };
+    let more = if rest > 0 {
+        format!("\n{}", crate::files::hidden::not_shown_note(rest, "entry"))
+    } else {
+        String::new()
+    };
     format!("<folder path=\"{}\">\n{shown}\n</folder>{more}{ignored}", folder.path)
 }
 

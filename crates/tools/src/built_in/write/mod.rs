@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use lathe_edit::{EditError, TextContent, omission_line, omission_in_new, rewrite};
+use lathe_edit::{EditError, TextContent, omission_in_new, omission_line, rewrite};
 use lathe_policy::Permit;
 use lathe_protocol::{BoxFuture, Digest, Effects, ToolKind};
 use lathe_workspace::{Expect, FileKind, FileOp, WorkspaceError};
@@ -11,11 +11,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::built_in::BuiltIn;
-use crate::call::{CommandWords, FaceArguments, BuildContext, Parameters, TypedCall};
+use crate::call::{BuildContext, CommandWords, FaceArguments, Parameters, TypedCall};
 use crate::commands::AgentCommand;
-use crate::files::commit;
 use crate::faces::Face;
 use crate::faces::modify;
+use crate::files::commit;
 use crate::outcome::{Data, Outcome, WrittenData};
 use crate::preview::Preview;
 use crate::problem::{FileAccess, Problem};

@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::problem::Problem;
 use crate::faces::schema_of;
+use crate::problem::Problem;
 use crate::tool::read_arguments;
 
 pub(crate) const NAME: &str = "call_tool";

@@ -6,10 +6,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::call::{FaceArguments, TypedCall};
+use crate::faces::Soft;
 use crate::preview::Preview;
 use crate::problem::Problem;
 use crate::search::RespectedIgnores;
-use crate::faces::Soft;
 use crate::{ask, bash, edit, glob, list, many, memory, search, view, write};
 
 // The arguments are checked by the schemas of these types before they are read. Fields that are skipped in the schema
@@ -401,7 +401,11 @@ impl FaceArguments for GeminiShell {
             false => self.command,
         };
         let folder = self.dir_path.and_then(filled);
-        Ok(TypedCall::new(bash::BashParameters { command: Some(command), folder, ..bash::BashParameters::default() }))
+        Ok(TypedCall::new(bash::BashParameters {
+            command: Some(command),
+            folder,
+            ..bash::BashParameters::default()
+        }))
     }
 }
 

@@ -10,8 +10,8 @@ use serde_json::Value;
 use super::{EDIT_TOOL, check};
 use crate::call::{FaceArguments, TypedCall};
 use crate::data::Operation;
-use crate::problem::Problem;
 use crate::faces::{Soft, with_null};
+use crate::problem::Problem;
 use crate::{bash, data, done, edit, think, view, write};
 
 // The code below reports wrong parameters, in Trae's words and order, so these types accept any value.
@@ -164,7 +164,12 @@ impl TraeEdit {
         match command {
             "view" => {
                 let (first, last) = lines(self.view_range)?;
-                Ok(TypedCall::new(view::ViewParameters { path, first, last, ..view::ViewParameters::default() }))
+                Ok(TypedCall::new(view::ViewParameters {
+                    path,
+                    first,
+                    last,
+                    ..view::ViewParameters::default()
+                }))
             }
             "create" => {
                 let Some(content) = self.file_text.get() else {

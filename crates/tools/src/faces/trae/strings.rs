@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::bash::split_cap;
 use crate::edit::looseness;
 use crate::outcome::{
-    Data, ValuesData, ValuesResult, EditKind, EditedData, FileData, FolderData, ShellData, ThoughtData,
+    Data, EditKind, EditedData, FileData, FolderData, ShellData, ThoughtData, ValuesData, ValuesResult,
 };
 use crate::problem::{FileAccess, Problem, line_list};
 use crate::view::clip;
