@@ -1,9 +1,9 @@
-//! Any text as a shell line: no panic, no hang, and no leave for what is no text to bash.
+//! Any text as a shell line: no panic, no hang, and no permission for text that bash does not read as text.
 #![no_main]
 
 use std::sync::LazyLock;
 
-use lathe_policy::{Gate, Rulebook};
+use lathe_policy::{Gate, OnDisk, Rulebook, ShellSwitches};
 use lathe_protocol::{Actor, Mode, Verdict};
 use libfuzzer_sys::fuzz_target;
 
@@ -15,8 +15,10 @@ fuzz_target!(|line: &str| {
         root: "/w".into(),
         user_home: Some("/home/me".into()),
         here: Some("/w".into()),
-        git_runs: None,
+        outputs: None,
         headless: false,
+        disk: OnDisk::default(),
+        switched: ShellSwitches::default(),
     };
     let decided = gate.decide_line(&RULES, Actor::Model, Mode::Default, line);
     let hidden = line.chars().any(|c| c.is_control() && c != '\n' && c != '\t');

@@ -6,10 +6,10 @@
 //! work, in a `wait` or while it reads the output of a `$(...)`. So there are two steps:
 //!
 //! 1. With all children still halted bash continues. If it reaches the trap, it saves its state and exits: that works
-//!   at any depth, without the rest of the command that it was about to expand.
+//!    at any depth, without the rest of the command that it was about to expand.
 //! 2. If it sleeps, it waits for a foreground child, and the trap is due when that child has gone. The trap is
-//!   changed so that outside of functions it only breaks out of the loop that surrounds every line: then bash need
-//!   not be replaced. Now the children get TERM and then KILL.
+//!    changed so that outside of functions it only breaks out of the loop that surrounds every line: then bash need
+//!    not be replaced. Now the children get TERM and then KILL.
 //!
 //! Bash is killed, and its last saved state used, if it has no such trap (any more), if it reads from a pipe of the
 //! line in spite of the signal (it would run its command with half of the words), if it starts anything new, and if

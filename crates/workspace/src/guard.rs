@@ -237,7 +237,7 @@ impl Guard {
     }
 
     /// The guarded path for a canonical root and a path below it that came from our own notes.
-    pub(crate) fn from_note(&self, root: &Path, below: PathBuf) -> Option<GuardedPath> {
+    pub(crate) fn path_from_note(&self, root: &Path, below: PathBuf) -> Option<GuardedPath> {
         let plain = below.components().all(|part| matches!(part, Component::Normal(_)));
         let root = self.roots.iter().position(|known| known.path == root)?;
         plain.then_some(GuardedPath { root, below, missing: 0, folder: false })

@@ -176,7 +176,7 @@ fn the_list_of_files_is_that_of_the_headers() {
             let Some(sentence) = sentence.filter(|_| !["lib", "main"].contains(&stem.as_str())) else {
                 continue;
             };
-            let inner = folder.is_dir().then(|| inside(&folder)).unwrap_or_default();
+            let inner = if folder.is_dir() { inside(&folder) } else { String::new() };
             let shown = if folder.is_dir() { format!("{stem}/") } else { format!("{stem}.rs") };
             writeln!(list, "- `{shown}` {sentence}{inner}").unwrap();
         }

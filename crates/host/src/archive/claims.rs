@@ -1,12 +1,13 @@
-//! Files that another session wrote too.
+//! Files that another session may have written too.
 //!
-//! Two sessions may work in one folder at the same time, and the look at the tree after a line finds what both changed: then
-//! both journals have it. Each journal also says when each call ran and what the line names. So of what changed while calls
-//! of two sessions ran at once, a file belongs to the one that names it, as a file tool does, an agent command, or a line
-//! with the name in a redirection, an operand or the text of the program that it starts. What the other one names, both or neither, is not
-//! taken back from under it: it is a conflict that names the other session. A line that still runs has told nothing yet, and
-//! may have written whatever it could have. One thing stays unknown: a program that writes a file which it does not name, in
-//! the same moments in which the line of this session writes that file by name.
+//! Two sessions may work in one folder at the same time, and the scan of the tree after a line finds the changes of
+//! both, so both journals record them. Each journal also records when each call ran and what its line names. When
+//! calls of two sessions overlapped, a changed file belongs to the session that names it: through a file tool, an
+//! agent command, or a line with the name in a redirection, an operand or the text of the program that it starts. A
+//! file that the other session names, or that both or neither name, is not restored: it is a conflict that names the
+//! other session. A line that still runs has reported nothing yet, and may have written anything that its text
+//! allows. One case goes unnoticed: a program that writes a file which it does not name, at the same moment in which
+//! a line of this session writes that file by name.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -21,7 +22,7 @@ use lathe_tools::writes_only_what_it_names;
 
 use crate::archive::Archive;
 
-/// Bytes of a file that are read to see how it grew.
+/// Largest file that is read to see how it grew, in bytes.
 const LARGEST: usize = 4 << 20;
 
 const TYPE: u32 = 0o170_000;
@@ -31,7 +32,7 @@ const FOLDER: u32 = 0o040_000;
 const INTERPRETERS: [&str; 10] =
     ["python", "python3", "bash", "sh", "dash", "zsh", "node", "ruby", "perl", "source"];
 
-/// Bytes of a script that is looked into.
+/// Largest script that is searched for names, in bytes.
 const LONGEST_SCRIPT: u64 = 256 << 10;
 
 /// A path that another session wrote, or may have written.
@@ -42,8 +43,9 @@ pub(crate) struct Claim {
 }
 
 impl Archive {
-    /// Marks what other sessions did, or may have done, while the calls of these events ran, and what is as another session
-    /// left it since. `all` is the whole journal of the session. A journal that cannot be read claims nothing.
+    /// Marks as foreign what other sessions changed, or may have changed, while the calls of these events ran, and
+    /// what still is as another session left it afterwards. `all` is the whole journal of the session. A journal that
+    /// cannot be read claims nothing.
     pub(crate) fn leave_to_other_sessions(
         &self,
         id: &SessionId,
@@ -75,7 +77,7 @@ impl Archive {
                 .and_then(|reader| reader.all());
             let events = without_shared(events.unwrap_or_default(), all);
             let theirs = doings(&events, Path::new(&other.workspace));
-            // A folder that was made goes only if nothing is in it.
+            // A folder that was made is removed only if it is empty.
             let is_made_folder = |wanted: &RestoreTarget| {
                 wanted.want.is_none() && wanted.now.as_ref().is_some_and(|now| now.mode & TYPE == FOLDER)
             };
@@ -92,8 +94,8 @@ impl Archive {
     }
 }
 
-/// The files among these that no line names which changed them, while it may write anything: somebody else may have written
-/// them.
+/// The files among these that were changed by a line which may write anything and does not name them: another program
+/// or session may have written them.
 pub(crate) fn unnamed(
     workspace: &Path,
     (all, undone): (&[Event], &BTreeSet<Seq>),
@@ -116,28 +118,28 @@ pub(crate) fn unnamed(
     wanted.iter().filter(is_unnamed).map(|wanted| wanted.path.clone()).collect()
 }
 
-/// Something that a session did to files: a call, an agent command, or a way back.
+/// A span of time in which a session changed files: a call, an agent command, or a rewind or undo.
 struct Doing {
     from: Timestamp,
     /// The far future while it runs.
     to: Timestamp,
-    /// The event that tells what it changed. None while it runs.
+    /// The event that records the changes. None while it runs.
     told: Option<Seq>,
-    /// A line, whose changes were found by a look at the tree.
+    /// The line, if its changes were found by a scan of the tree.
     line: Option<LineWrites>,
     changes: Vec<TreeChange>,
 }
 
-/// The files that a line writes, as far as its text says.
+/// The files that a line writes, as far as its text shows.
 #[derive(Default)]
 struct LineWrites {
-    /// It writes nothing that it does not name.
+    /// True if it writes nothing that it does not name.
     certain: bool,
     /// Files and folders that it writes, as it spells them.
     writes: Vec<PathBuf>,
-    /// Possible names in the text that it gives to programs.
+    /// Possible file names in the text that it gives to programs.
     words: Vec<PathBuf>,
-    /// Paths that its agent commands wrote by themselves.
+    /// Paths that its agent commands wrote themselves.
     own: Vec<PathBuf>,
 }
 
@@ -158,7 +160,7 @@ impl LineWrites {
         line
     }
 
-    /// Tells whether a name that is only known later, `n$i` or `*.o`, may mean a path.
+    /// Tells whether a name that is only known when the line runs, such as `n$i` or `*.o`, may mean a path.
     fn hints_at(&self, path: &Path) -> bool {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let may_be = |hint: &PathBuf| {
@@ -173,7 +175,7 @@ impl LineWrites {
         let written = |name: &PathBuf| {
             let name = plain(name);
             let ends = |path: &Path| !name.as_os_str().is_empty() && path.ends_with(&name);
-            // The file, what is in a folder of that name, and the folders on the way to it.
+            // The file, the content of a folder of that name, and the folders on the way to it.
             path.ancestors().any(ends)
                 || name.ancestors().skip(1).any(|above| is_some(above) && path.ends_with(above))
         };
@@ -183,7 +185,7 @@ impl LineWrites {
     }
 }
 
-/// The text of the script that a command runs, as it is now.
+/// The current text of the script that a command runs.
 fn script(words: &[String], root: &Path) -> Option<String> {
     let (program, rest) = words.split_first()?;
     let named = if INTERPRETERS.contains(&program.as_str()) {
@@ -200,7 +202,7 @@ fn is_some(path: &Path) -> bool {
     !path.as_os_str().is_empty()
 }
 
-/// A name without what leads up and nowhere: any path that ends so may be meant.
+/// A name without root, `.` and `..`: any path that ends with it may be meant.
 fn plain(name: &Path) -> PathBuf {
     let normal = name.components().filter(|part| matches!(part, std::path::Component::Normal(_)));
     normal.collect()
@@ -230,7 +232,7 @@ impl Doing {
         self.changes.iter().find(|change| change.path == path)
     }
 
-    /// Tells whether this doing of another session is behind a path, or may be.
+    /// Tells whether this span of another session changed a path, or may have.
     fn claims(&self, wanted: &RestoreTarget, own: &[Doing], blobs: &Blobs) -> bool {
         let path = wanted.path.as_path();
         let change = self.change(path);
@@ -248,14 +250,14 @@ impl Doing {
             .peekable();
         let after = change.map(TreeChange::state_after);
         if beside.peek().is_none() {
-            // It came later, and left it as it is. What came earlier is what is gone back to.
+            // It came later, and the path is still as it left it. An earlier one made the state that is restored.
             let ended = own.iter().filter(|doing| doing.change(path).is_some()).map(|doing| doing.to).max();
             return ended.is_some_and(|ended| self.from > ended) && after == Some(wanted.now.clone());
         }
         if self.names(path) || !beside.any(|doing| doing.names(path)) {
             return true;
         }
-        // Only we name it. The other look found it as it is, or on the way there.
+        // Only this session names it. The scan of the other one found its present state or an earlier stage of it.
         match (change, after) {
             (Some(change), Some(after)) => after != wanted.now && !grew(change, wanted, blobs),
             _ => false,
@@ -263,7 +265,8 @@ impl Doing {
     }
 }
 
-/// Tells whether a file only got longer: from what the other look found before, to what it found after, to what is there now.
+/// Tells whether a file only got longer: from the state before the other session's scan, to the one after it, to the
+/// present one.
 fn grew(change: &TreeChange, wanted: &RestoreTarget, blobs: &Blobs) -> bool {
     let content = |state: Option<&PathState>| match state {
         None => Some(Vec::new()),
@@ -279,8 +282,8 @@ fn grew(change: &TreeChange, wanted: &RestoreTarget, blobs: &Blobs) -> bool {
     }
 }
 
-/// The events of a session without those that it has in common with `own`: a fork begins with copies of the events of its
-/// origin, and two forks with the same ones. What they tell was done once.
+/// The events of a session without those that it shares with `own`: a fork begins with copies of the events of its
+/// origin, and two forks of one origin begin with the same ones. Their changes were made once.
 fn without_shared(events: Vec<Event>, own: &[Event]) -> Vec<Event> {
     let mut by_time: HashMap<Timestamp, Vec<&Event>> = HashMap::new();
     for event in own {

@@ -1,4 +1,4 @@
-//! Reports over sessions: the page, the trajectory, the cost, and what may be thrown away.
+//! Reports over sessions: the page, the trajectory, the cost, and the garbage to collect.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -13,20 +13,20 @@ use crate::error::HostError;
 use crate::models::budget::prices;
 use crate::session::secrets::cleaned;
 
-/// What `gc` would remove, or has removed.
+/// The garbage that `gc` would remove, or has removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Garbage {
     pub sessions: Vec<SessionId>,
     pub blobs: u64,
     pub other: u64,
     pub bytes: u64,
-    /// What stays: sessions and all bytes of Lathe's folder.
+    /// The number of sessions that stay, and the bytes that stay in Lathe's folder.
     pub kept_sessions: usize,
     pub kept_bytes: u64,
 }
 
 impl Archive {
-    /// One self-contained page.
+    /// The session as one self-contained page.
     pub fn html(&self, id: &SessionId, language: Language) -> Result<String, HostError> {
         let events = self.events(id)?;
         let blobs = self.home().blobs()?;
@@ -42,7 +42,8 @@ impl Archive {
         Ok(builder.to_json())
     }
 
-    /// What all sessions have cost, rewound steps included: they were paid for. `$LATHE_HOME/prices.json` overrides prices.
+    /// The cost of all sessions, including rewound steps: they were paid for. `$LATHE_HOME/prices.json` overrides
+    /// prices.
     pub fn cost(&self) -> Result<CostReport, HostError> {
         let mut report = CostReport::new(prices(self.home())?);
         for id in self.ids()? {
@@ -64,8 +65,9 @@ impl Archive {
         Ok(session_ids(&self.home().sessions())?)
     }
 
-    /// Removes sessions, entries of the quarantine and removed files that nobody touched for `older`, code graphs that nobody
-    /// asked for a month, and then every blob, baseline and leftover that no session needs. With `really` false it only says what it would do.
+    /// Removes sessions, entries of the quarantine and removed files that were not touched for `older`, and code
+    /// graphs that were not queried for `older` or for a month, whichever is shorter; then every blob, baseline and
+    /// leftover that no session needs. With `really` false nothing is removed: it only reports what would be.
     pub fn collect(&self, older: Duration, really: bool) -> Result<Garbage, HostError> {
         let sessions = self.home().sessions();
         let limit = SystemTime::now().checked_sub(older).unwrap_or(SystemTime::UNIX_EPOCH);
@@ -73,7 +75,7 @@ impl Archive {
         let mut needed: HashSet<String> = HashSet::new();
         for id in self.ids()? {
             let files = session_files(&sessions, &id);
-            // An empty log or a shared-memory file is made by every reader and says nothing.
+            // Every reader makes an empty log and a shared-memory file, so those do not count.
             let written = files.iter().take(2).filter(|path| size(path) > 0);
             let touched = written.filter_map(|path| path.metadata().ok()?.modified().ok()).max();
             if touched.is_some_and(|touched| touched < limit) && !is_held(&sessions, &id) {
@@ -84,7 +86,8 @@ impl Archive {
                 garbage.sessions.push(id);
             } else {
                 garbage.kept_sessions += 1;
-                // One that cannot be read might need any blob: then none is thrown away.
+                // A session that cannot be read might need any blob: then the collection fails and no blob is
+                // removed.
                 let reader = SessionReader::open(&sessions, &id, self.home().blobs()?)?;
                 let named = reader.all()?.iter().flat_map(|event| blobs_of(&event.fact)).collect::<Vec<_>>();
                 needed.extend(named.iter().chain(&reader.body_blobs()?).map(Digest::to_string));
@@ -101,7 +104,7 @@ impl Archive {
                 let _ = std::fs::remove_dir_all(&place);
             }
         }
-        // A session that was removed can be brought back.
+        // A removed session can be restored.
         for folder in self.removed_folders() {
             for id in session_ids(&folder)? {
                 let reader = SessionReader::open(&folder, &id, self.home().blobs()?)?;
@@ -136,7 +139,7 @@ impl Archive {
             // The first digits of the digest are the folder, the rest is the file.
             let parts: Vec<_> = path.iter().rev().take(2).map(|part| part.to_string_lossy()).collect();
             let known = needed.contains(&parts.into_iter().rev().collect::<String>());
-            // A blob is written before the event that names it: a young one may be about to be needed.
+            // A blob is written before the event that names it: a young one may be needed in a moment.
             let young =
                 path.metadata().and_then(|meta| meta.modified()).is_ok_and(|at| at >= limit.max(hour_ago()));
             if !known && !young {
@@ -149,7 +152,7 @@ impl Archive {
         }
     }
 
-    /// Trees noted down for patches, of sessions that are gone.
+    /// Removes trees recorded for patches, of sessions that no longer exist.
     fn collect_baselines(&self, really: bool, garbage: &mut Garbage) {
         let Ok(entries) = std::fs::read_dir(self.home().baselines()) else { return };
         for entry in entries.flatten() {
@@ -178,7 +181,7 @@ pub(crate) fn session_files(sessions: &Path, id: &SessionId) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Blobs an event names.
+/// The blobs that an event names.
 pub(crate) fn blobs_of(fact: &Fact) -> Vec<Digest> {
     fact.blobs().into_iter().cloned().collect()
 }

@@ -1,4 +1,4 @@
-//! A session as frames for the wire, from its journal.
+//! A session as frames for the wire, made from its journal.
 
 use std::path::PathBuf;
 
@@ -10,12 +10,12 @@ use crate::archive::Archive;
 use crate::error::HostError;
 use crate::files::own::{own_folder, own_write};
 
-/// Events read at once.
+/// Number of events read at once.
 const BATCH: usize = 128;
 
 impl Archive {
-    /// The frames of a session after a cursor. `near` is a projection that stands before the cursor, if one is at hand;
-    /// without it the run of the cursor is read from its beginning.
+    /// The frames of a session after a cursor. `near` is a projection whose position is before the cursor, if there
+    /// is one; without it the run of the cursor is read from its beginning.
     pub fn frames(
         &self,
         id: &SessionId,
@@ -23,7 +23,8 @@ impl Archive {
         near: Option<Projector>,
     ) -> Result<FrameReader, HostError> {
         let reader = SessionReader::open(&self.home().sessions(), id, self.home().blobs()?)?;
-        // Part of an event was seen: that event is projected again, and what was seen of it left out.
+        // Part of the event was delivered: the event is projected again, and the frames already delivered are left
+        // out.
         let before = if from.part == u32::MAX { from.seq } else { Seq(from.seq.0.saturating_sub(1)) };
         let near = near.filter(|projector| projector.last() <= before);
         let projector = match near {
@@ -41,14 +42,14 @@ impl Archive {
         Ok(FrameReader { reader, projector, from })
     }
 
-    /// The events of a session after one of them, rewound or not.
+    /// The events of a session after a given one, rewound or not.
     pub fn event_reader(&self, id: &SessionId, after: Seq) -> Result<EventReader, HostError> {
         let reader = SessionReader::open(&self.home().sessions(), id, self.home().blobs()?)?;
         let workspace = self.workspace(id)?.to_string_lossy().into_owned();
         Ok(EventReader { reader, workspace, last: after })
     }
 
-    /// The frames of the live branch that are of these kinds: of what a rewind left behind there are none.
+    /// The frames of the live branch that are of these kinds. Events that a rewind dropped have no frames here.
     pub fn live_frames(
         &self,
         id: &SessionId,
@@ -63,7 +64,7 @@ impl Archive {
         Ok((frames, Cursor::after(projector.last())))
     }
 
-    /// Writes the trajectory of a session's last run where the frames of the session say it is.
+    /// Writes the trajectory of a session's last run to the path that the frames of the session name.
     pub fn write_trajectory_file(&self, id: &SessionId) -> Result<PathBuf, HostError> {
         let events = self.last_run(id)?;
         let run = events.last().map_or(RunNo(1), |event| event.place.run);
@@ -76,13 +77,13 @@ impl Archive {
         })
     }
 
-    /// Where sessions of a server have their trajectory files.
+    /// The folder for the trajectory files of a server's sessions.
     pub fn trajectories(&self) -> PathBuf {
         self.home().trajectories()
     }
 }
 
-/// Reads events for clients that make their own view of a session. It may be asked for more at any time.
+/// A reader of events, for clients that make their own view of a session. It can be read again at any time.
 pub struct EventReader {
     reader: SessionReader,
     workspace: String,
@@ -90,7 +91,7 @@ pub struct EventReader {
 }
 
 impl EventReader {
-    /// The next events as frames, not beyond the last one that is named, and whether there are more.
+    /// The next events as frames, up to the named one, and true if there are more.
     pub fn read(
         &mut self,
         archive: &Archive,
@@ -113,7 +114,7 @@ impl EventReader {
     }
 }
 
-/// Reads events and makes frames of them. It may be asked for more at any time.
+/// A reader that turns events into frames. It can be read again at any time.
 pub struct FrameReader {
     reader: SessionReader,
     projector: Projector,
@@ -121,7 +122,8 @@ pub struct FrameReader {
 }
 
 impl FrameReader {
-    /// The next frames. Empty with `false` when all was read; empty with `true` when nothing of what was read has frames.
+    /// The next frames. Empty with `false` when all events were read; empty with `true` when the events that were
+    /// read have no frames.
     pub fn read(&mut self) -> Result<(Vec<WireFrame>, bool), HostError> {
         let events = self.reader.after(self.projector.last(), BATCH)?;
         let more = events.len() == BATCH;
@@ -132,7 +134,7 @@ impl FrameReader {
         Ok((frames, more))
     }
 
-    /// Takes the event that follows, which was had from elsewhere.
+    /// Feeds the next event, obtained from the live stream.
     pub fn take(&mut self, event: &Event) -> Vec<WireFrame> {
         if event.seq <= self.projector.last() {
             return Vec::new();

@@ -1,4 +1,5 @@
-//! Files that are put back make no repository of what somebody wrote meanwhile: its settings and hooks would be run by git.
+//! A guard for restored files: they must not complete a git repository out of files that were written meanwhile,
+//! because git would run that repository's settings and hooks.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use lathe_workspace::completes_repository;
 
 const WHY: &str = "the folder holds other parts of a git repository, and this would make it one";
 
-/// Leaves those paths of a plan alone that would complete a repository around what stands there.
+/// Refuses those paths of a plan that would complete a repository out of what is already there.
 pub(crate) fn leave_repositories(plan: &mut [Planned], root: &Path) {
     let paths = |step: &RestoreStep, plan: &[Planned]| -> Vec<PathBuf> {
         let fits = |planned: &&Planned| planned.step == *step && planned.wanted.want.is_some();

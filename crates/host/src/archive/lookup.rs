@@ -1,4 +1,4 @@
-//! Which sessions there are, and what is in them.
+//! Lookup of sessions and of their content.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use crate::error::HostError;
 use crate::session::beginning;
 
 impl Archive {
-    /// Newest first. The index is brought up to date with the journals it does not know or that are unfinished.
+    /// All sessions, newest first. Updates the index for journals that it does not know or that are unfinished.
     pub fn sessions(&self) -> Result<Vec<SessionSummary>, HostError> {
         let folder = self.home().sessions();
         if !folder.exists() {
@@ -40,7 +40,8 @@ impl Archive {
         Ok(found)
     }
 
-    /// A session's line, from its journal. One that cannot be read is left out: [`unreadable`](Self::unreadable) names it.
+    /// The summary of a session, from its journal. None for one that cannot be read: [`unreadable`](Self::unreadable)
+    /// names it.
     fn summary(&self, id: &SessionId) -> Option<SessionSummary> {
         self.read_summary(id).ok().flatten()
     }
@@ -64,8 +65,8 @@ impl Archive {
         left.filter_map(|id| self.read_summary(&id).err().map(|error| (id, error))).collect()
     }
 
-    /// The reason why a session cannot be read, if a look at what is cheap to look at finds one ([`Reader::glance`] says what
-    /// that is). One that a process works on is not looked at.
+    /// The reason why a session cannot be read, if a cheap check finds one ([`SessionReader::check`] says what it
+    /// covers). A session that a process works on is not checked.
     pub fn damage(&self, id: &SessionId) -> Option<String> {
         let sessions = self.home().sessions();
         if is_held(&sessions, id) {
@@ -77,14 +78,14 @@ impl Archive {
         }
     }
 
-    /// The lines of the index about sessions whose journals cannot be read any more.
+    /// The index entries of sessions whose journals can no longer be read.
     pub fn known_of(&self, ids: &[SessionId]) -> Vec<SessionSummary> {
         let known = Index::open(self.home().path()).and_then(|index| index.list(None)).unwrap_or_default();
         known.into_iter().filter(|summary| ids.contains(&summary.id)).collect()
     }
 
-    /// Tells if a session that cannot be read was worked on after the one that would be taken for the newest: then an older
-    /// one is not what the user means. `chosen` is none if there is none.
+    /// Returns an error if a session that cannot be read was worked on after `chosen`, the newest readable one: then
+    /// an older session is not the one that the user means. `chosen` is none if there is no readable session.
     fn check_newest(
         &self,
         sessions: &[SessionSummary],
@@ -114,7 +115,7 @@ impl Archive {
         times.max().and_then(|at| Timestamp::try_from(at).ok())
     }
 
-    /// How a session stands; none if it cannot be read.
+    /// The state of a session; none if it cannot be read.
     pub fn state(&self, id: &SessionId) -> Option<SessionState> {
         self.summary(id).map(|summary| summary.state)
     }
@@ -124,7 +125,7 @@ impl Archive {
         self.summary(id).map(|summary| summary.title)
     }
 
-    /// Writes a session's line into the shared index. The index can be rebuilt, so a failure is no matter.
+    /// Writes a session's summary into the shared index. The index can be rebuilt, so a failure is ignored.
     pub fn note(&self, id: &SessionId) {
         let _one = self.noting.lock();
         if let (Some(summary), Ok(index)) = (self.summary(id), Index::open(self.home().store())) {
@@ -132,12 +133,12 @@ impl Archive {
         }
     }
 
-    /// Whether a living process works on a session.
+    /// Tells whether a living process works on a session.
     pub fn is_running(&self, id: &SessionId) -> bool {
         is_held(&self.home().sessions(), id)
     }
 
-    /// The session a user means: by id, by its beginning, or the newest.
+    /// The session a user means: by its id, by the beginning of the id, or the newest.
     pub fn find(&self, prefix: Option<&str>) -> Result<SessionId, HostError> {
         let Some(prefix) = prefix else {
             let sessions = self.sessions()?;
@@ -148,7 +149,7 @@ impl Archive {
         if prefix.is_empty() {
             return Err(HostError::EmptyId);
         }
-        // A journal that cannot be summed up can still be named.
+        // A journal that cannot be summarised can still be named.
         let all = session_ids(&self.home().sessions()).unwrap_or_default();
         let mut found: Vec<SessionId> =
             all.into_iter().filter(|id| id.as_str().starts_with(prefix)).collect();
@@ -166,7 +167,7 @@ impl Archive {
         }
     }
 
-    /// The session a user means whose files are in `folder`: by id, or the newest that worked there.
+    /// The session whose files are in `folder` and that a user means: by id, or the newest that worked there.
     pub fn find_here(&self, prefix: Option<&str>, folder: &Path) -> Result<SessionId, HostError> {
         if prefix.is_some() {
             return self.find(prefix);
@@ -185,7 +186,7 @@ impl Archive {
         Ok(PathBuf::from(opened.workspace))
     }
 
-    /// What a session is set to.
+    /// The current options of a session.
     pub fn options(&self, id: &SessionId) -> Result<SessionOptions, HostError> {
         let reader = SessionReader::open(&self.home().sessions(), id, self.home().blobs()?)?;
         Ok(beginning(&reader)?.1)
@@ -197,31 +198,31 @@ impl Archive {
         Ok(SessionReader::open(&self.home().sessions(), id, self.home().blobs()?)?.last_run()?)
     }
 
-    /// The text of every task a session was ever given.
+    /// The text of every task that a session was ever given.
     pub fn tasks(&self, id: &SessionId) -> Result<Vec<String>, HostError> {
         Ok(SessionReader::open(&self.home().sessions(), id, self.home().blobs()?)?.tasks()?)
     }
 
-    /// Number of the last event of a session.
+    /// The number of the last event of a session.
     pub fn last_seq(&self, id: &SessionId) -> Result<Seq, HostError> {
         Ok(SessionReader::open(&self.home().sessions(), id, self.home().blobs()?)?.last()?)
     }
 
-    /// The live branch of a session, also while another process writes it.
+    /// The live branch of a session, even while another process writes it.
     pub fn events(&self, id: &SessionId) -> Result<Vec<Event>, HostError> {
         self.mend_left(id)?;
         Ok(SessionReader::open(&self.home().sessions(), id, self.home().blobs()?)?.live()?)
     }
 }
 
-/// Where somebody stands, also if that folder is gone.
+/// The folder the user works in, even if that folder no longer exists.
 pub(crate) fn standing(folder: &Path) -> PathBuf {
     let told = || std::env::var_os("PWD").map(PathBuf::from).unwrap_or_default();
     let folder = if folder.as_os_str().is_empty() { told() } else { folder.to_owned() };
     folder.canonicalize().unwrap_or(folder)
 }
 
-/// Whether a workspace is around a folder, or was in it and is gone.
+/// Tells whether a workspace contains a folder, or was in it and no longer exists.
 pub(crate) fn is_here(here: &Path, workspace: &Path) -> bool {
     here.starts_with(workspace)
         || (!here.as_os_str().is_empty() && workspace.starts_with(here) && !workspace.exists())

@@ -1,4 +1,4 @@
-//! Sessions as things: named, removed and brought back, exported.
+//! Management of sessions: rename, remove, restore, export.
 
 use std::path::PathBuf;
 use std::time::SystemTime;
@@ -13,7 +13,7 @@ use crate::error::HostError;
 use crate::session::{beginning, now};
 
 impl Archive {
-    /// Gives a session that nobody has open a title.
+    /// Gives a session that is not open anywhere a title.
     pub fn rename(&self, id: &SessionId, title: &str, command: CommandId) -> Result<(), HostError> {
         let mut journal = Journal::open(&self.home().sessions(), id, self.home().blobs()?)?;
         let run = journal.reader()?.last_run()?.last().map_or(RunNo(0), |event| event.place.run);
@@ -24,17 +24,18 @@ impl Archive {
         Ok(())
     }
 
-    /// Takes a session that nobody has open away, to where it can be brought back from.
+    /// Removes a session that is not open anywhere, to a place from which it can be restored.
     pub fn remove(&self, id: &SessionId) -> Result<RemovedItem, HostError> {
         let workspace = self.workspace(id)?;
-        // Held while it goes: nobody opens it in between, and all it has is in one file.
+        // The journal is held meanwhile: no process opens it in between, and closing it puts everything into one
+        // file.
         let journal = Journal::open(&self.home().sessions(), id, self.home().blobs()?)?;
         journal.close()?;
         let files = session_files(&self.home().sessions(), id);
         Removals::new(self.home()).take_session(id.as_str(), &workspace, &files)
     }
 
-    /// Brings a session back, by the id of its removal.
+    /// Restores a removed session, by the id of its removal.
     pub fn bring_back(&self, removal: &str) -> Result<RemovedItem, HostError> {
         let kept = Removals::new(self.home()).return_session(removal, &self.home().sessions())?;
         self.note(&SessionId::new(&kept.path));
@@ -48,13 +49,13 @@ impl Archive {
         Ok(beginning(&reader)?.1)
     }
 
-    /// Sessions that were removed, and where they worked.
+    /// Removed sessions, with the folders they worked in.
     pub fn removed_sessions(&self) -> Vec<RemovedItem> {
         let kept = Removals::new(self.home()).list(None).into_iter();
         kept.filter(|kept| kept.kind == "session").collect()
     }
 
-    /// The events of a session, one line of JSON each, on whatever branch.
+    /// The events of a session, one line of JSON each, on every branch.
     pub fn lines(&self, id: &SessionId) -> Result<String, HostError> {
         let events = SessionReader::open(&self.home().sessions(), id, self.home().blobs()?)?.all()?;
         let lines = events.iter().filter_map(|event| serde_json::to_string(event).ok());
@@ -70,7 +71,7 @@ impl Archive {
         Ok(if named { blobs.get(digest).ok().flatten() } else { None })
     }
 
-    /// Trae's trajectory of one run, the last if none is named.
+    /// Trae's trajectory of one run, of the last if none is named.
     pub fn trajectory_of(&self, id: &SessionId, run: Option<RunNo>) -> Result<String, HostError> {
         let mut builder = crate::archive::trajectory::builder(run);
         self.events(id)?.iter().for_each(|event| builder.take(event));
@@ -80,7 +81,7 @@ impl Archive {
         Ok(builder.to_json())
     }
 
-    /// Folders of what was removed before this.
+    /// Folders of what was removed before this time.
     pub(crate) fn old_removals(&self, limit: SystemTime) -> Vec<PathBuf> {
         let places = std::fs::read_dir(self.home().removed()).into_iter().flatten().flatten();
         let is_old = |place: &std::fs::DirEntry| {

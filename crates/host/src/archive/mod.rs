@@ -1,7 +1,7 @@
-//! The archive: sessions that were, and everything that is done with them but going on.
+//! The archive: past sessions, and everything that is done with them except resuming.
 //!
-//! It finds, reads, names, removes and forks sessions, takes their changes back, collects what none of them needs any more, and
-//! tells what they cost. It needs Lathe's folder and nothing else: neither models nor rules nor a runtime.
+//! It finds, reads, names, removes and forks sessions, undoes their changes, collects what no session needs any more,
+//! and reports what they cost. It needs only Lathe's folder: no models, no rules and no runtime.
 
 pub(crate) mod replica;
 pub(crate) mod travel;
@@ -29,14 +29,15 @@ use parking_lot::Mutex;
 
 use crate::home::Home;
 
-/// Sessions that were, in one home.
+/// The sessions of one home.
 pub struct Archive {
     home: Home,
-    /// Secrets of sessions that were opened here: what is shown of them later does not show those.
+    /// Secrets of sessions that were opened here: they are redacted in everything shown later.
     pub(crate) met: Mutex<Vec<(String, String)>>,
-    /// Held while a fork is made: a repeated command finds what it has made.
+    /// Held while a fork is made, so that a repeated command finds the fork that it made before.
     pub(crate) forking: Mutex<()>,
-    /// Held from the look at a journal until the index says what was seen: what is older never replaces what is newer.
+    /// Held from the reading of a journal until its summary is in the index, so that an older summary never replaces
+    /// a newer one.
     pub(crate) noting: Mutex<()>,
 }
 
@@ -49,7 +50,7 @@ impl Archive {
         &self.home
     }
 
-    /// Keeps what lines take away and no copy can be kept of.
+    /// The keeper that puts into the quarantine what lines remove and the blob store cannot hold.
     pub(crate) fn keeper(&self, session: Option<&SessionId>) -> Keeper {
         Keeper { quarantine: self.quarantine(), session: session.map(SessionId::to_string), scratch: None }
     }

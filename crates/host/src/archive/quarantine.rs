@@ -1,4 +1,4 @@
-//! What lines took away and the quarantine keeps: listed, put back, thrown away after some days.
+//! The quarantine of what lines removed: listed, restored, and collected after some days.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use crate::archive::restoring::shown;
 use crate::archive::rewind::{PathAct, Undone};
 use crate::error::HostError;
 
-/// An entry of the quarantine: what one line took away.
+/// An entry of the quarantine: what one line removed.
 #[derive(Debug, Clone, Serialize)]
 #[serde(transparent)]
 pub struct KeptEntry(QuarantineEntry);
@@ -39,12 +39,12 @@ impl KeptEntry {
         self.0.files
     }
 
-    /// Number of changes that no session knows.
+    /// Number of changes that no session has recorded.
     pub fn changes(&self) -> usize {
         self.0.changes.len()
     }
 
-    /// Names of git's.
+    /// Names of git refs.
     pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
         self.0.refs.iter().map(|kept| kept.name.as_str())
     }
@@ -55,7 +55,7 @@ impl KeptEntry {
     }
 }
 
-/// An entry of the quarantine that was put back.
+/// The result of restoring an entry of the quarantine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PutBackEntry {
     pub id: String,
@@ -65,12 +65,12 @@ pub struct PutBackEntry {
 }
 
 impl Archive {
-    /// Entries of the quarantine, the oldest first.
+    /// Entries of the quarantine, oldest first.
     pub fn kept_entries(&self) -> Vec<KeptEntry> {
         self.kept().into_iter().map(KeptEntry).collect()
     }
 
-    /// What is kept, the oldest first.
+    /// Entries of the quarantine, oldest first. Those that a killed process left unfinished are finished first.
     pub(crate) fn kept(&self) -> Vec<QuarantineEntry> {
         let quarantine = self.quarantine();
         for left in quarantine.unfinished() {
@@ -79,7 +79,8 @@ impl Archive {
         quarantine.entries()
     }
 
-    /// Makes an entry of what a killed process kept for its line, with what the line changed where no session knows it.
+    /// Makes an entry of what a killed process kept for its line, with the changes of the line where no session has
+    /// recorded them.
     fn finish_kept(&self, left: UnfinishedLine) {
         let UnfinishedLine { keeping, note, scratch, aside, .. } = left;
         self.note_aside(&note, &aside);
@@ -99,7 +100,7 @@ impl Archive {
         }
     }
 
-    /// Writes down what was set aside of a killed line, for whoever closes its call.
+    /// Records what was set aside of a killed line, for the process that closes its call.
     fn note_aside(&self, note: &LineOrigin, aside: &[SetAside]) {
         let Some(session) = note.session.as_ref().filter(|_| !aside.is_empty()) else { return };
         let path = self.scratch(&SessionId::new(session)).join(ASIDE);
@@ -108,18 +109,18 @@ impl Archive {
         let _ = serde_json::to_vec(&all).map(|text| std::fs::write(path, text));
     }
 
-    /// The programs that were set aside of a session's killed lines: the call, and the words for it.
+    /// The programs that were set aside of a session's killed lines: the call, and the text about it.
     pub(crate) fn noted_aside(&self, session: &SessionId) -> Vec<(String, String)> {
         read_aside(&self.scratch(session).join(ASIDE))
     }
 
-    /// It was told.
+    /// Forgets what was recorded, once a result reports it.
     pub(crate) fn forget_aside(&self, session: &SessionId) {
         let _ = std::fs::remove_file(self.scratch(session).join(ASIDE));
     }
 
-    /// Puts back what an entry holds; where none is named, the newest of the folder somebody stands in. The beginning of its
-    /// id will do.
+    /// Restores an entry of the quarantine; without an id the newest of the folder that the user works in. The
+    /// beginning of the id is enough.
     pub fn restore_kept(&self, id: Option<&str>, folder: &Path) -> Result<PutBackEntry, HostError> {
         if id.is_some_and(str::is_empty) {
             return Err(HostError::EmptyId);
@@ -176,8 +177,8 @@ impl Archive {
         returned
     }
 
-    /// The exchange for a rewind to the state after an event: calls that ended later took nothing away yet, and
-    /// what earlier ones took away is where it was then. `later` are the calls that ended later.
+    /// The exchange for a rewind to the state after an event: at that point the calls that ended later had removed
+    /// nothing, and what earlier ones removed was where it was then. `later` are the calls that ended later.
     pub(crate) fn exchange_back_to(&self, session: &SessionId, end: Seq, later: &[String]) -> Exchange {
         let is_out = |kept: &QuarantineEntry| {
             let acts = kept.acts.iter().filter(|act| **act < end.0).count();
@@ -189,8 +190,8 @@ impl Archive {
         exchange
     }
 
-    /// The same for the undo of an act: what its calls took away comes back, and what it put back or took away again itself
-    /// is as it was before it.
+    /// The exchange for the undo of an act: what its calls removed is restored, and what the act itself restored or
+    /// removed again gets back its earlier state.
     pub(crate) fn exchange_undoing(
         &self,
         session: &SessionId,
@@ -215,14 +216,14 @@ impl Archive {
     }
 }
 
-/// The file beside the copies of a session's tracker.
+/// The file next to the copies of a session's tracker.
 const ASIDE: &str = "aside.json";
 
 fn read_aside(path: &Path) -> Vec<(String, String)> {
     std::fs::read(path).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
 }
 
-/// The act that comes after an event: each tells what it restored.
+/// The act that comes after an event: each act records what it restored.
 fn restored_after(events: &[Event], by: u64) -> Option<Seq> {
     let later = events.iter().filter(|event| event.seq.0 > by);
     later.map(|event| (event.seq, &event.fact)).find_map(|(seq, fact)| match fact {
@@ -231,7 +232,7 @@ fn restored_after(events: &[Event], by: u64) -> Option<Seq> {
     })
 }
 
-/// The entries that a way back moves out of the quarantine, and into it again.
+/// The entries that a rewind or undo moves out of the quarantine, and into it again.
 #[derive(Debug, Default)]
 pub(crate) struct Exchange {
     /// The oldest first.
@@ -243,8 +244,8 @@ const BROUGHT_BACK: &str = "brought back from the quarantine";
 const TAKEN_AGAIN: &str = "taken away again, and kept in the quarantine";
 
 impl Exchange {
-    /// Leaves in the quarantine what the plan replaces by something earlier, and takes from the conflicts what the
-    /// quarantine brings back: a file that is too large for the store.
+    /// Drops entries whose content the plan replaces by something earlier, and removes those conflicts that the
+    /// quarantine resolves: files that are too large for the store.
     pub(crate) fn fit(&mut self, quarantine: &Quarantine, plan: &[Planned], undone: &mut Undone) {
         let is_restored = |path: &PathBuf| {
             let is_path =
@@ -266,13 +267,13 @@ impl Exchange {
         }
     }
 
-    /// The entries, in the order in which they are to be exchanged.
+    /// The ids of the entries, in the order in which they are exchanged.
     pub(crate) fn ids(&self) -> (Vec<String>, Vec<String>) {
         let back = self.back.iter().rev().map(|kept| kept.id.clone());
         (back.collect(), self.again.iter().map(|one| one.kept.id.clone()).collect())
     }
 
-    /// Tells what would be done.
+    /// Adds to the report what would be done.
     pub(crate) fn preview(&self, undone: &mut Undone) {
         for kept in self.back.iter().rev() {
             let repositories = kept.repositories.iter().map(|one| &one.path);
@@ -292,7 +293,7 @@ pub(crate) struct Exchanged {
     pub(crate) back: Vec<RestoreReport>,
 }
 
-/// An entry that could not be exchanged: it is told, and the rest is done.
+/// The report of an entry that could not be exchanged; the others are exchanged all the same.
 pub(crate) fn left_whole(id: &str, error: impl std::fmt::Display) -> RestoreReport {
     let mut back = RestoreReport::default();
     back.left.push((format!("the entry {id} of the quarantine"), error.to_string()));
@@ -300,7 +301,7 @@ pub(crate) fn left_whole(id: &str, error: impl std::fmt::Display) -> RestoreRepo
 }
 
 impl Exchanged {
-    /// Tells what was done, and what the way back of it does not undo.
+    /// Adds to the report what was done, and what an undo of it does not remove.
     pub(crate) fn tell(&self, undone: &mut Undone) {
         for (all, words) in [(&self.again, TAKEN_AGAIN), (&self.back, BROUGHT_BACK)] {
             for one in all {

@@ -1,4 +1,4 @@
-//! What was removed and can be brought back: `$LATHE_HOME/removed`, a folder for each thing.
+//! Removed items that can be restored: `$LATHE_HOME/removed`, with a folder for each.
 
 use std::path::{Path, PathBuf};
 
@@ -14,18 +14,18 @@ use crate::session::now;
 const ABOUT: &str = "about.json";
 const CONTENT: &str = "content";
 
-/// Something that was taken away.
+/// Something that was removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RemovedItem {
     /// The name to bring it back by.
     pub id: String,
-    /// Where it was, from its folder on; the id of a session for a session.
+    /// Where it was, relative to its folder; the id of a session for a session.
     pub path: String,
-    /// The folder it was taken from.
+    /// The folder it was removed from.
     pub workspace: String,
     /// `file`, `directory`, `link` or `session`.
     pub kind: String,
-    /// When, in UTC.
+    /// Time of the removal, in UTC.
     pub removed_at: String,
 }
 
@@ -55,14 +55,14 @@ impl Removals {
             FileKind::Special => "link",
         };
         self.note(id, shown, root, kind, &place).inspect_err(|_| {
-            // Without its note nobody could bring it back.
+            // Without its note it could never be restored.
             if tree.move_in(&place.join(CONTENT), path).is_ok() {
                 let _ = std::fs::remove_dir_all(&place);
             }
         })
     }
 
-    /// Moves what is here back to where it was, if nothing is there by now.
+    /// Moves a removed item back to its place, if that place is free.
     pub fn bring_back(&self, tree: &LocalTree, root: &Path, id: &str) -> Result<RemovedItem, HostError> {
         let kept = self.get(id)?;
         if Path::new(&kept.workspace) != root || kept.kind == "session" {
@@ -74,7 +74,7 @@ impl Removals {
         Ok(kept)
     }
 
-    /// Moves files of ours here, under their own names.
+    /// Moves files of a session here, under their own names.
     pub(crate) fn take_session(
         &self,
         id: &str,
@@ -104,11 +104,12 @@ impl Removals {
         Ok(self.folder.join(removal))
     }
 
-    /// Moves the files of a removed session back. It is named by its removal: what a caller has looked at is what returns.
+    /// Moves the files of a removed session back. The session is named by its removal, so that exactly what the
+    /// caller has inspected is restored.
     pub(crate) fn return_session(&self, removal: &str, sessions: &Path) -> Result<RemovedItem, HostError> {
         let place = self.session_folder(removal)?;
         let kept = self.get(removal)?;
-        // The journal last: a session is there when that is.
+        // The journal last: the session exists once that is there.
         let mut files: Vec<PathBuf> =
             std::fs::read_dir(&place).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
         files.retain(|file| file.file_name().is_some_and(|name| name != ABOUT));
@@ -124,7 +125,7 @@ impl Removals {
         Ok(kept)
     }
 
-    /// What is here, newest first; of one folder only, if one is named.
+    /// All removed items, newest first; only those of one folder, if one is named.
     pub fn list(&self, root: Option<&Path>) -> Vec<RemovedItem> {
         let names = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let names = names.filter_map(|entry| entry.file_name().into_string().ok());
@@ -134,7 +135,7 @@ impl Removals {
         kept
     }
 
-    /// The folders of sessions that are here.
+    /// The folders of removed sessions.
     pub(crate) fn sessions(&self) -> Vec<PathBuf> {
         let kept = self.list(None).into_iter().filter(|kept| kept.kind == "session");
         kept.map(|kept| self.folder.join(kept.id)).collect()

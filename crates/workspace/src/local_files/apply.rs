@@ -3,10 +3,10 @@
 //! 1. every path goes through the guard, every expectation is checked and the pre-images are read;
 //! 2. the planned changes are noted, if the host named a folder for such notes (`intent`);
 //! 3. every new content is written and synced under a private name next to its file; meanwhile the hashes of
-//!   pre-images that are not known yet are computed;
+//!    pre-images that are not known yet are computed;
 //! 4. the expectations are checked once more, right before the first change;
 //! 5. each new file is exchanged with the old one in a single step, and the old one, now under the private name, is
-//!   checked again: if others changed it at that moment, it is not lost but restored;
+//!    checked again: if others changed it at that moment, it is not lost but restored;
 //! 6. the folders are synced, then the note is removed, and then the old files.
 //!
 //! A failure at any point restores the exchanged files, the old files themselves and not copies of them. A death at

@@ -187,7 +187,7 @@ struct Left<'a> {
 impl<'a> Left<'a> {
     /// None if the file lies in none of our roots.
     fn look(guard: &'a Arc<Guard>, noted: &'a Noted) -> io::Result<Option<Self>> {
-        let Some(place) = guard.from_note(&noted.root, noted.below.clone()) else {
+        let Some(place) = guard.path_from_note(&noted.root, noted.below.clone()) else {
             return Ok(None);
         };
         let Some((parent, name)) = place.parent() else {
