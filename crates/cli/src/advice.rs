@@ -1,13 +1,14 @@
-//! What a user of the command line does about an error of the host.
+//! Advice for a user of the command line about an error of the host.
 
 use lathe_host::{HostError, KeySource};
 
-/// The words of an error with what to do about it.
+/// The text of an error, followed by what to do about it.
 pub(crate) fn with_advice(error: &HostError) -> String {
     format!("{error}{}", advice(error))
 }
 
-/// What follows the words of an error, with what joins them. Every kind is named, so that a new one is thought about.
+/// The advice after the text of an error, with the punctuation that joins them. Every kind of error is named, so that
+/// a new kind needs a decision here.
 fn advice(error: &HostError) -> String {
     match error {
         HostError::NoKey { provider, variable } => {
@@ -18,7 +19,7 @@ fn advice(error: &HostError) -> String {
         }
         HostError::OtherAddress { address, provider, source_of_key } => format!(
             ". {} To use another key there, name the address too: --model-base-url {address} --api-key KEY",
-            again(source_of_key, provider)
+            key_advice(source_of_key, provider)
         ),
         HostError::NoPrice { model, file } => format!(
             ": put it into {}, as {{\"{model}\": {{\"input\": 3, \"output\": 15}}}} in US dollars per million tokens, or give --max-tokens instead of --max-cost",
@@ -31,13 +32,13 @@ fn advice(error: &HostError) -> String {
         HostError::NoSuchSession(_) => ": see `lathe sessions`".to_owned(),
         HostError::EmptyId => ": leave it out, or see `lathe sessions`".to_owned(),
         HostError::NoSuchEntry(_) => "; `lathe quarantine list` shows them".to_owned(),
-        HostError::Trust { .. } => "; `lathe trust remove` begins anew".to_owned(),
+        HostError::Trust { .. } => "; `lathe trust remove` starts over".to_owned(),
         HostError::NotTrusted(_) => "; `lathe trust list` shows what is".to_owned(),
         HostError::Secrets { .. } => "; see `[secrets]` in the configuration".to_owned(),
         HostError::InsideSession { .. } => {
             ". Run it in a terminal of your own; a test may set LATHE_HOME to a folder of its own".to_owned()
         }
-        HostError::Crashed(_) => "; go on with `lathe resume`".to_owned(),
+        HostError::Crashed(_) => "; resume it with `lathe resume`".to_owned(),
         HostError::NoModel
         | HostError::BadModel(_)
         | HostError::BadKey { .. }
@@ -75,8 +76,8 @@ fn advice(error: &HostError) -> String {
     }
 }
 
-/// How a session gets its key again.
-fn again(source: &KeySource, provider: &str) -> String {
+/// The way in which a session gets its key again.
+fn key_advice(source: &KeySource, provider: &str) -> String {
     match source {
         KeySource::Unknown => "The session does not say where its key came from.".to_owned(),
         KeySource::ProvidersVariable(variable) => format!(
@@ -89,7 +90,7 @@ fn again(source: &KeySource, provider: &str) -> String {
             "That key was stored: store it again with `lathe auth login {provider}`, or give it with --api-key."
         ),
         KeySource::Given => {
-            "That key came from a flag or a configuration file, and it is not kept: give it again with --api-key."
+            "That key came from a flag or a configuration file, and it is not stored: give it again with --api-key."
                 .to_owned()
         }
         KeySource::Named(source) => format!("Where its key came from: {source}."),

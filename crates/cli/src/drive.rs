@@ -1,4 +1,4 @@
-//! A command given to a session, and what is shown until its run has ended.
+//! Gives a session its command and shows updates until the run has ended.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -10,25 +10,26 @@ use lathe_protocol::{
     ReceiptAnswer, Seq, SessionId, Update,
 };
 use lathe_protocol::{Arguments, Block, Proposal, Raw};
+use lathe_views::Tell;
 use tokio::time::Instant;
 
 use crate::exit::Exit;
 use crate::terminal;
 use crate::terminal::approval;
+use crate::terminal::input::{TypedLines, ask_questions};
 use crate::terminal::output::RunOutput;
-use crate::terminal::question::{Lines, ask};
 use crate::terminal::stops::Stops;
 
-/// What became of a command.
-pub(crate) enum Performed {
-    /// With the event that ended the run.
+/// The outcome of a command.
+pub(crate) enum CommandOutcome {
+    /// The run ended, with the event that ended it.
     Ended(Exit, Seq),
     Refused(String),
-    /// The session stopped under way; closing it says why.
+    /// The session stopped during the run; closing it reports the reason.
     Lost,
 }
 
-/// Files a run leaves behind, as the user named them.
+/// Files that a run leaves behind, under the names that the user gave.
 #[derive(Default)]
 pub(crate) struct RunFiles {
     pub(crate) patch: Option<PathBuf>,
@@ -36,7 +37,7 @@ pub(crate) struct RunFiles {
 }
 
 /// Gives a session its command, shows what happens until the run ends, and closes it.
-pub(crate) async fn work(
+pub(crate) async fn run_to_end(
     host: &Host,
     session: OpenSession,
     body: CommandBody,
@@ -45,9 +46,9 @@ pub(crate) async fn work(
 ) -> Exit {
     let mut stops = Stops::listen();
     output.opening(&session);
-    output.remembered(host.home().remembered_facts().as_ref());
+    output.print_remembered_facts(host.home().remembered_facts().as_ref());
     let id = session.id.clone();
-    // Going on shows the session from its beginning; another task shows only itself.
+    // A resumed run shows the session from its beginning; a new task shows only itself.
     let from = match (&body, host.archive().last_seq(&id)) {
         (CommandBody::GiveTask { .. }, Ok(last)) if !output.is_stream() => last,
         _ => Seq(0),
@@ -56,11 +57,11 @@ pub(crate) async fn work(
     let mut updates = session.handle().subscribe(from);
     let trajectory = files.trajectory.clone().map(|path| session.write_trajectory(path));
     if session.unfinished && matches!(body, CommandBody::GiveTask { .. }) {
-        // Another task for a session whose last one was interrupted: that one is closed first.
+        // The session's last task was interrupted: it is closed before the new task begins.
         session.handle().submit(command(CommandBody::Cancel)).await;
     }
     let performed = perform(host, &session, &mut *updates, &mut output, body, (None, &mut stops)).await;
-    if let Performed::Ended(exit, seq) = &performed {
+    if let CommandOutcome::Ended(exit, seq) = &performed {
         show_last_summaries(host, &session, &mut *updates, &mut output, (*exit, *seq), &mut stops).await;
     }
     let closed = close(session, &mut stops).await;
@@ -71,15 +72,18 @@ pub(crate) async fn work(
         return exit;
     }
     let exit = match performed {
-        Performed::Ended(exit, _) => exit,
-        Performed::Refused(reason) => return Exit::wrong_usage(&reason),
-        Performed::Lost => Exit::Failed,
+        CommandOutcome::Ended(exit, _) => exit,
+        CommandOutcome::Refused(reason) => return Exit::wrong_usage(&reason),
+        CommandOutcome::Lost => Exit::Failed,
     };
-    host.archive().note(&id);
+    host.archive().update_index(&id);
     if let Some(path) = &files.patch {
         match write_patch(host, &id, path, &mut stops).await {
             Err(exit) => return exit,
-            Ok(()) if output.is_text() => terminal::out(&format!("Patch saved to: {}\n", path.display())),
+            Ok(()) if output.is_text() => {
+                let path = &path.display().to_string();
+                terminal::out_line(&Tell::PatchSaved { path }.text(terminal::language()));
+            }
             Ok(()) => {}
         }
     }
@@ -93,10 +97,14 @@ pub(crate) async fn work(
     }
 }
 
-/// A trajectory that cannot be written is said; the run and its journal are as good without it.
+/// Waits for a trajectory and reports its path. If it cannot be written, a warning says so; the run and its journal
+/// are complete without it.
 pub(crate) async fn finish_trajectory(trajectory: TrajectoryFile, output: &RunOutput) {
     match trajectory.finish().await {
-        Ok(path) if output.is_text() => terminal::out(&format!("Trajectory saved to: {}\n", path.display())),
+        Ok(path) if output.is_text() => {
+            let path = &path.display().to_string();
+            terminal::out_line(&Tell::TrajectorySaved { path }.text(terminal::language()));
+        }
         Ok(_) => {}
         Err(error) => terminal::err(&format!("warning: the trajectory cannot be written: {error}\n")),
     }
@@ -111,8 +119,8 @@ async fn write_patch(host: &Host, id: &SessionId, path: &Path, stops: &mut Stops
         .map_err(|error| Exit::failed(&format!("the patch cannot be written to {}: {error}", path.display())))
 }
 
-/// Waits for the summaries of the last steps of a run and shows them. A run that was stopped or has nothing left to spend
-/// waits for none.
+/// Waits for the summaries of the last steps of a run and shows them. A run that was stopped, or that has nothing
+/// left to spend, waits for none.
 pub(crate) async fn show_last_summaries(
     host: &Host,
     session: &OpenSession,
@@ -131,7 +139,7 @@ pub(crate) async fn show_last_summaries(
         | Exit::Line(_) => return,
     }
     let has_more = tokio::select! {
-        has_more = session.summed_up(ended) => has_more,
+        has_more = session.wait_for_summaries(ended) => has_more,
         _ = stops.next() => false,
     };
     let last = if has_more { host.archive().last_seq(&session.id).unwrap_or(ended) } else { ended };
@@ -141,51 +149,51 @@ pub(crate) async fn show_last_summaries(
         if let Update::Event(event) = &update {
             shown = event.seq;
         }
-        show(output, &update, session).await;
+        show_update(output, &update, session).await;
     }
 }
 
-/// Submits a command and shows updates until the run that was begun or gone on with has finished. A person, if there is one,
-/// answers what is asked; a signal at a question stops the run like a signal anywhere else.
+/// Submits a command and shows updates until the run that it began or resumed has finished. A user, if there is one,
+/// answers the questions; a signal at a question stops the run like a signal anywhere else.
 pub(crate) async fn perform(
     host: &Host,
     session: &OpenSession,
     updates: &mut dyn EventStream,
     output: &mut RunOutput,
     body: CommandBody,
-    (mut person, stops): (Option<&mut Lines>, &mut Stops),
-) -> Performed {
+    (mut person, stops): (Option<&mut TypedLines>, &mut Stops),
+) -> CommandOutcome {
     stops.begin_task();
     let accepted = match session.handle().submit(command(body)).await.answer {
         ReceiptAnswer::Accepted { seq } => seq,
-        ReceiptAnswer::Refused { reason } => return Performed::Refused(reason),
+        ReceiptAnswer::Refused { reason } => return CommandOutcome::Refused(reason),
     };
-    host.archive().note(&session.id);
+    host.archive().update_index(&session.id);
     let mut proposed = HashMap::new();
     let mut patience = None;
     loop {
         tokio::select! {
             update = updates.next() => {
-                let Some(update) = update else { return Performed::Lost };
-                show(output, &update, session).await;
-                if let (Some((call, seq, questions)), Some(lines)) = (question(&update), person.as_deref_mut()) {
+                let Some(update) = update else { return CommandOutcome::Lost };
+                show_update(output, &update, session).await;
+                if let (Some((call, seq, questions)), Some(lines)) = (asked_questions(&update), person.as_deref_mut()) {
                     let answers = tokio::select! {
-                        answers = ask(questions, lines) => Some(answers),
+                        answers = ask_questions(questions, lines) => Some(answers),
                         _ = stops.next() => None,
                     };
                     let body = match answers {
                         Some(answers) => CommandBody::Answer { call: call.clone(), question: seq, answers },
                         None => {
-                            output.stopping();
+                            output.print_stopping();
                             CommandBody::Cancel
                         }
                     };
                     session.handle().submit(command(body)).await;
                 }
                 note_calls(&update, &mut proposed);
-                if let (Some((call, seq, asked)), Some(lines)) = (leave(&update), person.as_deref_mut()) {
+                if let (Some((call, seq, asked)), Some(lines)) = (approval_request(&update), person.as_deref_mut()) {
                     let arguments = proposed.get(call).filter(|_| !matches!(asked.what, Proposal::Command { .. }));
-                    // What a person made of a proposal may be refused; then they are asked again.
+                    // The session may refuse the user's edit of a proposal; then the user is asked again.
                     loop {
                         let said = approval::ask(asked, arguments, (session, seq), lines, stops).await;
                         let edited = said.as_ref().is_some_and(|said| said.edited.is_some());
@@ -198,13 +206,13 @@ pub(crate) async fn perform(
                                 edited: said.edited,
                             },
                             None => {
-                                output.stopping();
+                                output.print_stopping();
                                 CommandBody::Cancel
                             }
                         };
                         let receipt = session.handle().submit(command(body)).await;
                         let ReceiptAnswer::Refused { reason } = receipt.answer else { break };
-                        terminal::err(&format!("{}\n", terminal::clean(&reason)));
+                        terminal::err_line(&terminal::clean(&reason));
                         if !edited {
                             break;
                         }
@@ -214,26 +222,27 @@ pub(crate) async fn perform(
                     && let Fact::TaskFinished(finished) = &event.fact
                     && event.seq > accepted
                 {
-                    return Performed::Ended(finished.ending.into(), event.seq);
+                    return CommandOutcome::Ended(finished.ending.into(), event.seq);
                 }
             }
             _ = stops.next() => match stops.count() {
                 1 => {
-                    output.stopping();
+                    output.print_stopping();
                     session.handle().submit(command(CommandBody::Cancel)).await;
                 }
-                // What runs is being ended already, and what it changed is then written down: it gets a moment.
+                // The running calls are being ended already, and their changes are recorded afterwards: that needs a
+                // moment.
                 2 => patience = Some(Instant::now() + PATIENCE),
                 _ => end_now(),
             },
-            () = until(patience) => end_now(),
+            () = sleep_until(patience) => end_now(),
         }
     }
 }
 
 /// Shows an update of a session that is open here.
-async fn show(output: &mut RunOutput, update: &Update, session: &OpenSession) {
-    // The model is told in the result of the call; the person once, whatever the output.
+async fn show_update(output: &mut RunOutput, update: &Update, session: &OpenSession) {
+    // The model gets this in the result of the call; the user gets it once, whatever the output format.
     if let Update::Event(event) = update
         && matches!(event.fact, Fact::CallFinished(_))
     {
@@ -244,23 +253,23 @@ async fn show(output: &mut RunOutput, update: &Update, session: &OpenSession) {
     output.update(update, session.handle()).await;
 }
 
-/// How long a second Ctrl-C still waits for an end in order.
+/// The longest wait for an orderly end after a second Ctrl-C.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-async fn until(moment: Option<Instant>) {
+async fn sleep_until(moment: Option<Instant>) {
     match moment {
         Some(moment) => tokio::time::sleep_until(moment).await,
         None => std::future::pending().await,
     }
 }
 
-/// Ending the process ends the supervisor, and with it everything it watches. What a call changed so far is found at the
-/// next look at the session.
+/// Ends the process, and with it the supervisor and every process that it watches. Changes of a call that was cut off
+/// are found when the session is next opened.
 fn end_now() -> ! {
     std::process::exit(i32::from(Exit::Cancelled.number()))
 }
 
-/// Notes the arguments of the calls of an answer: a person may change them.
+/// Notes the arguments of the calls of an answer, because the user may edit them.
 fn note_calls(update: &Update, proposed: &mut HashMap<CallId, Raw>) {
     let Update::Event(event) = update else { return };
     if let Fact::ModelAnswered(answered) = &event.fact {
@@ -274,8 +283,8 @@ fn note_calls(update: &Update, proposed: &mut HashMap<CallId, Raw>) {
     }
 }
 
-/// Whether something may be done, asked of a person.
-fn leave(update: &Update) -> Option<(&CallId, Seq, &ApprovalAsked)> {
+/// The pending approval request in this update, if there is one.
+fn approval_request(update: &Update) -> Option<(&CallId, Seq, &ApprovalAsked)> {
     match update {
         Update::Event(event) => match (&event.fact, &event.place.call) {
             (Fact::ApprovalAsked(asked), Some(call)) => Some((call, event.seq, asked)),
@@ -285,8 +294,8 @@ fn leave(update: &Update) -> Option<(&CallId, Seq, &ApprovalAsked)> {
     }
 }
 
-/// The questions of a call that waits for a person.
-fn question(update: &Update) -> Option<(&CallId, Seq, &[Question])> {
+/// The questions in this update that a call asks the user, if there are any.
+fn asked_questions(update: &Update) -> Option<(&CallId, Seq, &[Question])> {
     match update {
         Update::Event(event) => match (&event.fact, &event.place.call) {
             (Fact::QuestionAsked(asked), Some(call)) => Some((call, event.seq, &asked.questions)),
@@ -296,11 +305,11 @@ fn question(update: &Update) -> Option<(&CallId, Seq, &[Question])> {
     }
 }
 
-/// The longest that closing a session holds the user up. It takes moments, and a busy disk may take longer.
+/// The longest that closing a session holds the user up. It takes moments; on a busy disk it may take longer.
 const CLOSING: Duration = Duration::from_secs(30);
 
-/// Ends a session; says what was wrong, if something was. How its run ended is in its journal by now, so a session that does
-/// not close in time changes nothing about that: its supervisor ends what it started.
+/// Closes a session and reports an error, if there is one. The ending of its run is in the journal by now, so a
+/// session that does not close in time changes nothing about that: its supervisor ends the processes that it started.
 pub(crate) async fn close(session: OpenSession, stops: &mut Stops) -> Option<Exit> {
     let mut closing = std::pin::pin!(tokio::time::timeout(CLOSING, session.close()));
     let closed = loop {
@@ -321,7 +330,7 @@ pub(crate) async fn close(session: OpenSession, stops: &mut Stops) -> Option<Exi
     }
 }
 
-/// A command of the person, with an id of its own.
+/// A command of the user, with an id of its own.
 pub(crate) fn command(body: CommandBody) -> Command {
     Command { id: CommandId::fresh(), actor: Actor::Person, body }
 }

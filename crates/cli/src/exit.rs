@@ -1,4 +1,4 @@
-//! Exit codes, and errors as people see them.
+//! Exit codes, and errors as the user sees them.
 
 use std::process::ExitCode;
 
@@ -9,7 +9,7 @@ use lathe_protocol::Ending;
 use crate::advice::with_advice;
 use crate::terminal;
 
-/// How the program ends. The numbers are fixed: scripts rely on them.
+/// The way the program ends. The numbers are fixed, because scripts rely on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     Done,
@@ -20,7 +20,7 @@ pub(crate) enum Exit {
     Denied,
     DiskFull,
     Cancelled,
-    /// As the line of a shell did.
+    /// With the exit code of a shell line.
     Line(u8),
 }
 
@@ -64,7 +64,7 @@ impl Exit {
         Exit::Failed
     }
 
-    /// Something the system allows too little of.
+    /// Reports that the system allows too little of something.
     pub(crate) fn limits(reason: &str) -> Self {
         terminal::err(&format!("error[limits]: {reason}\n"));
         Exit::Failed
@@ -75,7 +75,7 @@ impl Exit {
         Exit::Usage
     }
 
-    /// Says what is wrong and gives the code that goes with it.
+    /// Reports an error of the host and gives its exit code.
     pub(crate) fn host(error: &HostError) -> Self {
         if matches!(error, HostError::NoModel) {
             terminal::err(&no_model());
@@ -144,8 +144,8 @@ impl Exit {
     }
 }
 
-/// What clap has to say. Help and version are no errors.
-pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+/// Prints the message of the argument parser. Help and version are not errors.
+pub(crate) fn print_parser_message(error: &clap::Error) -> ExitCode {
     if let Some(flag) = container_flag(error) {
         return Exit::wrong_usage(&format!(
             "{flag} does not work yet: running in a container comes with a later version; without it the run is in the folder itself"
@@ -163,13 +163,14 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     Exit::Done.into()
 }
 
-/// Tells whether a panic says that no thread could be started, in the words of the standard library or of the runtime.
+/// True if a panic says that no thread could be started, in the words of the standard library or of the runtime.
 fn is_missing_thread(panic: &str) -> bool {
     let spawning = panic.contains("failed to spawn thread") || panic.contains("can't spawn worker thread");
     spawning && (panic.contains("WouldBlock") || panic.contains("os error 11"))
 }
 
-/// Trae's flags for containers, which nothing here takes so far. A Trae user should not be told they are misspelt.
+/// One of Trae's flags for containers, which Lathe does not support so far. A Trae user should not read that they are
+/// misspelt.
 fn container_flag(error: &clap::Error) -> Option<&str> {
     const FLAGS: [&str; 5] = [
         "--docker-image",
@@ -215,10 +216,10 @@ To see Lathe at work now, without a key and without a network:
 }
 
 pub(crate) const NO_PROCESS: &str = "the system gives no further thread or process: raise the limit (`ulimit -u`), or end something else. \
-     The session is safe: go on with `lathe resume`.";
+     The session is safe: resume it with `lathe resume`.";
 
-/// A panic is our fault: it goes to a file that can be sent to us, and the session stays as it was. A thread that the system
-/// does not give us is not: the program ends with that reason.
+/// Reports a panic. A panic is a fault of Lathe: it goes to a file that the user can send in, and the session stays
+/// as it was. A thread that the system refuses is not a fault of Lathe: the program ends with that reason.
 pub(crate) fn report_panic(info: &std::panic::PanicHookInfo<'_>) {
     if is_missing_thread(&info.to_string()) {
         std::process::exit(Exit::limits(NO_PROCESS).number().into());
@@ -237,6 +238,6 @@ pub(crate) fn report_panic(info: &std::panic::PanicHookInfo<'_>) {
         Err(_) => report,
     };
     terminal::err(&format!(
-        "error[panic]: Lathe met a fault of its own and had to stop. {place}\nThe session is safe: go on with `lathe resume`.\n"
+        "error[panic]: Lathe found a fault of its own and had to stop. {place}\nThe session is safe: resume it with `lathe resume`.\n"
     ));
 }

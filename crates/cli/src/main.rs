@@ -6,7 +6,7 @@ mod commands;
 mod connect;
 mod drive;
 mod exit;
-mod inside;
+mod home_changes;
 mod task;
 mod terminal;
 
@@ -29,15 +29,15 @@ fn main() -> ExitCode {
     }
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
-        Err(error) => return exit::usage(&error),
+        Err(error) => return exit::print_parser_message(&error),
     };
-    // Before the first thread: keys leave the places where other programs can read them.
+    // Before the first thread starts: keys are removed from the places where other programs can read them.
     lathe_host::seal_process(args::secret_part);
     std::panic::set_hook(Box::new(exit::report_panic));
-    if let Err(reason) = lathe_host::fit_limits() {
+    if let Err(reason) = lathe_host::raise_limits() {
         return Exit::limits(&reason).into();
     }
-    // One thread is enough for one session, and starts sooner; a server has many.
+    // One thread is enough for one session and starts sooner; a server has many sessions.
     let runtime = match cli.command {
         args::CliCommand::Serve(_) => tokio::runtime::Builder::new_multi_thread().enable_all().build(),
         _ => tokio::runtime::Builder::new_current_thread().enable_all().build(),
@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     let code = match runtime {
         Ok(runtime) => {
             let exit = runtime.block_on(commands::dispatch(cli));
-            // A blocking task that hangs, say on a dead network disk, must not keep the program from ending.
+            // A blocking task that hangs, for example on a dead network disk, must not keep the program from ending.
             runtime.shutdown_timeout(std::time::Duration::from_millis(500));
             exit
         }

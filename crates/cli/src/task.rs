@@ -1,4 +1,4 @@
-//! The task as it is given: the words, the files they name with `@`, and what is piped in.
+//! The task as the user gives it: its text, the files it names with `@`, and piped input.
 
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
@@ -6,27 +6,28 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use lathe_host::is_image;
+use lathe_views::Tell;
 
 use crate::terminal;
 
-/// Bytes taken of standard input or of one file.
+/// Bytes that are read from standard input or from one file.
 const LARGEST: u64 = 1 << 20;
 
 pub(crate) struct TaskInput<'a> {
     pub(crate) task: Option<&'a str>,
     pub(crate) file: Option<&'a Path>,
-    /// Where `@file` is looked for.
+    /// The folder in which `@file` is looked up.
     pub(crate) folder: &'a Path,
 }
 
-/// A task as the model is given it.
+/// A task as it is sent to the model.
 pub(crate) struct Task {
     pub(crate) text: String,
-    /// Files that are shown and not read out.
+    /// Files that are shown to the model as images, not as text.
     pub(crate) images: Vec<PathBuf>,
 }
 
-/// The whole task, or why there is none.
+/// The whole task, or the reason why there is none.
 pub(crate) fn read(input: &TaskInput<'_>) -> Result<Task, String> {
     let words = match (input.task, input.file) {
         (Some(_), Some(_)) => return Err("give either a task or --file, not both".to_owned()),
@@ -42,12 +43,12 @@ pub(crate) fn read(input: &TaskInput<'_>) -> Result<Task, String> {
     }
     let mut text = words.clone();
     let mut images = Vec::new();
-    // Only the user's own line names files: the text of a file may be anybody's.
+    // Only the user's own line names files: the author of a file's text is unknown.
     let names = input.task.map(named_files).unwrap_or_default();
     for name in names {
         let path = input.folder.join(name);
         if !path.is_file() {
-            terminal::err(&format!("warning: @{name} is no file here; it is left as it stands\n"));
+            terminal::err(&format!("warning: @{name} is not a file here; the word stays as it is\n"));
         } else if is_image(&path) {
             text.push_str(&format!("\n\n[The image {name} goes with the task.]"));
             images.push(path);
@@ -58,13 +59,13 @@ pub(crate) fn read(input: &TaskInput<'_>) -> Result<Task, String> {
             ));
         }
     }
-    if let Some(piped) = piped()? {
+    if let Some(piped) = piped_input()? {
         text.push_str(&format!("\n\n<input>\n{}\n</input>", piped.trim_end_matches('\n')));
     }
     Ok(Task { text, images })
 }
 
-/// Words like `@src/main.rs`; a mail address is none, because its @ stands inside a word.
+/// Words like `@src/main.rs`. A mail address is not one, because its @ stands inside a word.
 fn named_files(words: &str) -> Vec<&str> {
     let mut names: Vec<&str> = words
         .split_whitespace()
@@ -80,25 +81,24 @@ fn named_files(words: &str) -> Vec<&str> {
 fn read_file(path: &PathBuf) -> Result<String, String> {
     let wrong = |reason: String| format!("@{} cannot be attached: {reason}", path.display());
     let file = std::fs::File::open(path).map_err(|error| wrong(error.to_string()))?;
-    limited(file).map_err(wrong)
+    read_limited(file).map_err(wrong)
 }
 
-/// Standard input, where it is a pipe or a file. A terminal or nothing gives nothing.
-fn piped() -> Result<Option<String>, String> {
+/// Standard input, where it is a pipe or a file. A terminal gives nothing, and so does empty input.
+fn piped_input() -> Result<Option<String>, String> {
     let stdin = std::io::stdin();
     if stdin.is_terminal() || !is_pipe_or_file() {
         return Ok(None);
     }
-    // Whoever waits for a slow producer should know what for.
+    // A user who waits for a slow producer should know the reason.
     let (sender, receiver) = mpsc::channel::<()>();
     let notice = std::thread::spawn(move || {
         if receiver.recv_timeout(Duration::from_secs(1)) == Err(mpsc::RecvTimeoutError::Timeout) {
-            terminal::err(
-                "reading standard input until it ends (close it with < /dev/null if it is not meant)\n",
-            );
+            let notice = Tell::ReadingInput { redirect: "< /dev/null" };
+            terminal::err_line(&notice.text(terminal::language()));
         }
     });
-    let read = limited(stdin.lock());
+    let read = read_limited(stdin.lock());
     drop(sender);
     let _ = notice.join();
     let text = read.map_err(|reason| format!("standard input cannot be attached: {reason}"))?;
@@ -111,8 +111,8 @@ fn is_pipe_or_file() -> bool {
         .is_ok_and(|metadata| metadata.file_type().is_fifo() || metadata.file_type().is_file())
 }
 
-/// Text up to a size; the rest is said to be missing.
-fn limited(source: impl Read) -> Result<String, String> {
+/// Reads text up to a size; longer text ends with a note that it was cut.
+fn read_limited(source: impl Read) -> Result<String, String> {
     let mut bytes = Vec::new();
     source.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
     let cut = bytes.len() as u64 > LARGEST;

@@ -1,8 +1,9 @@
-//! What a step costs early and late in a long run: allocations and bytes of the whole agent, in this process.
+//! The cost of a step early and late in a long run: allocations and bytes of the whole agent, in this process.
 //!
-//! The shipped program has no counting allocator, so its parts run here with one: the same host, agent, model client and
-//! tools, with the model in a process of its own, because what that allocates is not ours. A step is everything between
-//! two answers of the model. `scripts/bench --allocations` prints the table; with the argument `steps`, every step too.
+//! The shipped program has no counting allocator, so its parts run here with one: the same host, agent, model client
+//! and tools. The model has a process of its own, because its allocations do not belong to the agent. A step is
+//! everything between two answers of the model. `scripts/bench --allocations` prints the table; with the argument
+//! `steps`, every step too.
 
 // A program for developers: it prints, and a measurement that cannot be made should say so and stop.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -23,7 +24,7 @@ use serde_json::json;
 const STEPS: usize = 500;
 /// Early and late steps that are compared, counted from 1.
 const WINDOWS: [std::ops::Range<usize>; 2] = [5..50, 450..495];
-/// What a late step may cost of an early one.
+/// The highest allowed cost of a late step, relative to an early one.
 const LIMIT: f64 = 1.1;
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -31,7 +32,7 @@ static BYTES: AtomicU64 = AtomicU64::new(0);
 
 struct Counting;
 
-// SAFETY: every call is handed on to the system's allocator as it came; only numbers beside it change.
+// SAFETY: every call is handed on to the system's allocator unchanged; only our own numbers change.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.fetch_add(1, Ordering::Relaxed);
@@ -102,7 +103,7 @@ fn main() {
     print(&steps);
 }
 
-/// Shell lines and edits in turn, until whoever started this closes its input.
+/// Answers with shell lines and edits in turn, until the parent process closes its input.
 fn serve() {
     let script = Script::repeat(STEPS, |k| match k % 2 {
         0 => call(&format!("c{k}"), "bash", json!({ "command": format!("echo ok {k}") })),

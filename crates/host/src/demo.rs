@@ -1,4 +1,4 @@
-//! The demo: a small project with a failing test, and a recorded model that mends it with real tools.
+//! The demo: a small project with a failing test, and a recorded model that repairs it with real tools.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use crate::session::{Attended, ModelSource, SessionPlan};
 
 pub const DEMO_TASK: &str = "A test of this project fails. Find the cause and fix it.";
 
-/// The recorded model, in the words of a toolset.
+/// The recorded model, with the tools of a toolset.
 fn cassette(toolset: Toolset) -> &'static str {
     match toolset {
         Toolset::Lathe => include_str!("../demo.cassette"),
@@ -33,7 +33,7 @@ pub struct Demo {
 }
 
 impl Demo {
-    /// Makes the project in a new folder, which stays so that it can be looked at.
+    /// Makes the project in a new folder, which stays so that the user can inspect it.
     pub fn make() -> Result<Self, HostError> {
         let wrong =
             |error: std::io::Error| HostError::Demo(format!("the sample project cannot be made: {error}"));
@@ -63,7 +63,7 @@ impl Demo {
         }
     }
 
-    /// Runs the project's tests, apart from everything the agent did.
+    /// Runs the project's tests, independently of the agent.
     pub fn test(&self) -> Result<TestRun, HostError> {
         run_tests(&self.folder)
     }
@@ -72,7 +72,7 @@ impl Demo {
 pub struct TestRun {
     pub output: String,
     pub passed: bool,
-    /// True where the system gave bash no process to run a test in.
+    /// True if the system could not start a process for a test.
     pub starved: bool,
 }
 
@@ -84,10 +84,10 @@ fn run_tests(folder: &Path) -> Result<TestRun, HostError> {
         .output()
         .map_err(|error| HostError::Demo(format!("the sample project's tests cannot be run: {error}")))?;
     let passed = output.status.success();
-    let said = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     Ok(TestRun {
         output: String::from_utf8_lossy(&output.stdout).into_owned(),
         passed,
-        starved: !passed && said.contains("fork:"),
+        starved: !passed && stderr.contains("fork:"),
     })
 }

@@ -1,4 +1,4 @@
-//! Whether everything Lathe needs is here and works.
+//! Checks that everything Lathe needs exists and works.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::session::Host;
 use crate::session::extras::Extras;
 use crate::tools::tool_run::ToolRun;
 
-/// One thing that was looked at.
+/// The result of one check.
 pub struct Check {
     pub name: &'static str,
     pub state: CheckState,
@@ -24,7 +24,7 @@ pub struct Check {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CheckState {
     Good,
-    /// It works, and there is something to know.
+    /// It works, with something the user should know.
     Note,
     /// Lathe works without it.
     Missing,
@@ -57,8 +57,8 @@ impl Host {
         }
     }
 
-    /// The rule files can be read, and every tool they name is there. Tools of fields, servers and programs come and go, so
-    /// a name that matches none of them now is told here and nowhere else.
+    /// Checks that the rule files can be read and that every tool they name exists. Tools of fields, servers and
+    /// programs come and go, so a name that matches no tool at the moment is reported here and nowhere else.
     async fn check_policy(&self, workspace: &Workspace, extras: &Extras) -> Check {
         let rules = match self.rules().rulebook(workspace, extras) {
             Ok(rules) => rules,
@@ -73,7 +73,7 @@ impl Host {
         if passing.is_empty() {
             return good("policy", "the rule files can be read".to_owned());
         }
-        let outside = match extras.outside(workspace, self.home().path()).await {
+        let outside = match extras.outside_tools(workspace, self.home().path()).await {
             Ok(outside) => outside,
             Err(error) => return broken("policy", error.to_string()),
         };
@@ -96,7 +96,7 @@ impl Host {
         }
     }
 
-    /// Every journal is opened and read to its end. A damaged one is named; nothing is done to it.
+    /// Opens every journal and reads it to its end. A damaged one is named; nothing is done to it.
     fn check_sessions(&self) -> Check {
         let ids = session_ids(&self.home().sessions()).unwrap_or_default();
         let wrong: Vec<String> = ids
@@ -120,13 +120,13 @@ impl Host {
         Ok(reader.live_each(drop)?)
     }
 
-    /// The index can always be made again, so it is, where it does not fit the journals.
+    /// Rebuilds the index if it does not fit the journals; it can always be rebuilt.
     fn check_index(&self) -> Check {
         let home = self.home().path();
         if !self.home().sessions().exists() {
             return good("index", "nothing to list yet".to_owned());
         }
-        let mended = || -> Result<String, HostError> {
+        let repair = || -> Result<String, HostError> {
             let journals = session_ids(&self.home().sessions())?.len();
             let mut index = Index::open(home)?;
             let listed = index.list(None)?.len();
@@ -140,7 +140,7 @@ impl Host {
                 rebuilt.sessions
             ))
         };
-        match mended() {
+        match repair() {
             Ok(detail) => good("index", detail),
             Err(error) => broken("index", error.to_string()),
         }

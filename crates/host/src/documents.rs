@@ -1,5 +1,5 @@
-//! Documents beside the workspace: Lathe's own store, or a service that the user's configuration names. The tool of a session
-//! and whoever asks over HTTP reach the same shelf.
+//! Documents outside the workspace: Lathe's own store, or a service that the user's configuration names. The tool of
+//! a session and clients over HTTP use the same shelf.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::archive::Archive;
 use crate::error::HostError;
 
-/// Where documents are kept, and whether a session has them.
+/// The place of the documents, and the switch that gives them to a session.
 #[derive(Debug, Clone, Default)]
 pub struct OnlinePlan {
     pub enabled: bool,
@@ -20,13 +20,13 @@ pub struct OnlinePlan {
     pub service: Option<ServiceOptions>,
 }
 
-/// Characters of a service's words that are told.
-const TOLD: usize = 300;
+/// Characters of a service's error text that are shown.
+const LONGEST_REASON: usize = 300;
 
-/// Something with documents on it.
+/// A place that holds documents.
 pub struct Shelf {
     kind: ShelfKind,
-    /// Takes secrets out of what a service says.
+    /// Redacts what a service sends.
     screen: Redactor,
 }
 
@@ -35,66 +35,68 @@ enum ShelfKind {
     Service(DocumentService),
 }
 
-/// The reason why nothing was read or kept.
+/// The reason why nothing was read or stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShelfError {
-    /// For people, and for the model.
-    pub words: String,
+    /// For the user, and for the model.
+    pub message: String,
     pub disk_full: bool,
 }
 
 impl From<DocumentError> for ShelfError {
     fn from(error: DocumentError) -> Self {
-        Self { disk_full: error.is_full(), words: error.to_string() }
+        Self { disk_full: error.is_full(), message: error.to_string() }
     }
 }
 
-fn wrong(error: DocumentError) -> HostError {
+fn document_error(error: DocumentError) -> HostError {
     match ShelfError::from(error) {
-        ShelfError { words, disk_full: true } => HostError::NoSpace(words),
-        ShelfError { words, disk_full: false } => HostError::Documents(words),
+        ShelfError { message: words, disk_full: true } => HostError::NoSpace(words),
+        ShelfError { message: words, disk_full: false } => HostError::Documents(words),
     }
 }
 
 impl Archive {
-    /// The documents, in Lathe's own store or at a service.
+    /// The shelf of documents, in Lathe's own store or at a service.
     pub fn shelf(&self, plan: &OnlinePlan) -> Result<Shelf, HostError> {
         let kind = match &plan.service {
-            Some(options) => ShelfKind::Service(DocumentService::new(options).map_err(wrong)?),
+            Some(options) => ShelfKind::Service(DocumentService::new(options).map_err(document_error)?),
             None => {
                 self.home().make()?;
-                ShelfKind::Own(Arc::new(DocumentStore::open(&self.home().documents()).map_err(wrong)?))
+                ShelfKind::Own(Arc::new(
+                    DocumentStore::open(&self.home().documents()).map_err(document_error)?,
+                ))
             }
         };
-        // A service may repeat the key it was asked with.
+        // A service may repeat the key that it was sent.
         let own = plan.service.as_ref().and_then(|options| options.key.clone());
         let own = own.map(|key| ("ONLINE_KEY".to_owned(), key));
-        Ok(Shelf { kind, screen: self.screen_with(own) })
+        Ok(Shelf { kind, screen: self.display_redactor_with(own) })
     }
 }
 
-/// Runs something on the store, beside whatever else goes on.
-async fn on<T: Send + 'static>(
+/// Runs work on the store on a thread that may block.
+async fn on_store<T: Send + 'static>(
     store: &Arc<DocumentStore>,
     work: impl FnOnce(&DocumentStore) -> Result<T, DocumentError> + Send + 'static,
 ) -> Result<T, ShelfError> {
     let store = Arc::clone(store);
     match tokio::task::spawn_blocking(move || work(&store)).await {
         Ok(done) => Ok(done?),
-        Err(error) => Err(ShelfError { words: error.to_string(), disk_full: false }),
+        Err(error) => Err(ShelfError { message: error.to_string(), disk_full: false }),
     }
 }
 
 impl Shelf {
-    /// An error of a service in words: without secrets, and only then cut.
-    fn told(&self, error: &DocumentError) -> ShelfError {
+    /// The error of a service: redacted first, then cut.
+    fn redacted_error(&self, error: &DocumentError) -> ShelfError {
         let words = error.to_string();
         let clean = self.screen.redact_text(&words);
-        let mut told: String = clean.chars().filter(|c| !c.is_control()).take(TOLD).collect();
-        if clean.chars().count() > TOLD {
-            told.push('…');
+        let mut shown: String = clean.chars().filter(|c| !c.is_control()).take(LONGEST_REASON).collect();
+        if clean.chars().count() > LONGEST_REASON {
+            shown.push('…');
         }
-        ShelfError { words: told, disk_full: false }
+        ShelfError { message: shown, disk_full: false }
     }
 
     pub async fn create(
@@ -105,18 +107,21 @@ impl Shelf {
     ) -> Result<Document, ShelfError> {
         match &self.kind {
             ShelfKind::Own(store) => {
-                on(store, move |store| store.create(&title, &content, &description)).await
+                on_store(store, move |store| store.create(&title, &content, &description)).await
             }
-            ShelfKind::Service(service) => {
-                service.create(&title, &content, &description).await.map_err(|error| self.told(&error))
-            }
+            ShelfKind::Service(service) => service
+                .create(&title, &content, &description)
+                .await
+                .map_err(|error| self.redacted_error(&error)),
         }
     }
 
     pub async fn detail(&self, id: String) -> Result<Document, ShelfError> {
         match &self.kind {
-            ShelfKind::Own(store) => on(store, move |store| store.detail(&id)).await,
-            ShelfKind::Service(service) => service.detail(&id).await.map_err(|error| self.told(&error)),
+            ShelfKind::Own(store) => on_store(store, move |store| store.detail(&id)).await,
+            ShelfKind::Service(service) => {
+                service.detail(&id).await.map_err(|error| self.redacted_error(&error))
+            }
         }
     }
 
@@ -128,15 +133,16 @@ impl Shelf {
     ) -> Result<(Document, bool), ShelfError> {
         match &self.kind {
             ShelfKind::Own(store) => {
-                on(store, move |store| store.edit(&id, &content, title.as_deref())).await
+                on_store(store, move |store| store.edit(&id, &content, title.as_deref())).await
             }
-            ShelfKind::Service(service) => {
-                service.edit(&id, &content, title.as_deref()).await.map_err(|error| self.told(&error))
-            }
+            ShelfKind::Service(service) => service
+                .edit(&id, &content, title.as_deref())
+                .await
+                .map_err(|error| self.redacted_error(&error)),
         }
     }
 
-    /// Pages count from 1.
+    /// Searches the documents. Pages count from 1.
     pub async fn search(
         &self,
         keyword: String,
@@ -146,30 +152,30 @@ impl Shelf {
         match &self.kind {
             ShelfKind::Own(store) => {
                 let skip = page.saturating_sub(1).saturating_mul(size);
-                on(store, move |store| store.search(&keyword, skip, size)).await
+                on_store(store, move |store| store.search(&keyword, skip, size)).await
             }
             ShelfKind::Service(service) => {
-                service.search(&keyword, page, size).await.map_err(|error| self.told(&error))
+                service.search(&keyword, page, size).await.map_err(|error| self.redacted_error(&error))
             }
         }
     }
 
-    /// A service keeps its versions to itself.
+    /// The versions of a document. A service does not offer its versions.
     pub async fn versions(&self, id: String) -> Result<Vec<DocumentVersion>, ShelfError> {
         match &self.kind {
-            ShelfKind::Own(store) => on(store, move |store| store.versions(&id)).await,
+            ShelfKind::Own(store) => on_store(store, move |store| store.versions(&id)).await,
             ShelfKind::Service(service) => Err(no_versions(service)),
         }
     }
 
     pub async fn version(&self, id: String, version: u32) -> Result<Option<Document>, ShelfError> {
         match &self.kind {
-            ShelfKind::Own(store) => on(store, move |store| store.get(&id, Some(version))).await,
+            ShelfKind::Own(store) => on_store(store, move |store| store.get(&id, Some(version))).await,
             ShelfKind::Service(service) => Err(no_versions(service)),
         }
     }
 
-    async fn done(&self, ask: DocumentRequest) -> Result<DocumentReply, ShelfError> {
+    async fn perform_request(&self, ask: DocumentRequest) -> Result<DocumentReply, ShelfError> {
         let (document, title_changed) = match ask {
             DocumentRequest::Create { title, content, description } => {
                 (self.create(title, content, description).await?, false)
@@ -183,7 +189,7 @@ impl Shelf {
 }
 
 fn no_versions(service: &DocumentService) -> ShelfError {
-    ShelfError { words: format!("{} gives no versions", service.host()), disk_full: false }
+    ShelfError { message: format!("{} gives no versions", service.host()), disk_full: false }
 }
 
 impl Documents for Shelf {
@@ -203,7 +209,7 @@ impl Documents for Shelf {
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => Err("cancelled by the user".to_owned()),
-                done = self.done(ask) => done.map_err(|error| error.words),
+                done = self.perform_request(ask) => done.map_err(|error| error.message),
             }
         })
     }
@@ -221,12 +227,12 @@ mod tests {
         let service = ServiceOptions { base_url: "http://127.0.0.1:1".to_owned(), key: Some(key.to_owned()) };
         let plan = OnlinePlan { enabled: true, service: Some(service) };
         let shelf = Archive::new(Home::at(home.path().to_owned())).shelf(&plan).unwrap();
-        for before in 0..TOLD {
+        for before in 0..LONGEST_REASON {
             let reason = format!("{} {key}", "x".repeat(before));
             let error = DocumentError::Answered { code: 500, endpoint: "/e".to_owned(), reason };
-            let told = shelf.told(&error).words;
-            assert!(!told.contains("kq-p"), "{told}");
-            assert!(told.chars().count() <= TOLD + 1);
+            let shown = shelf.redacted_error(&error).message;
+            assert!(!shown.contains("kq-p"), "{shown}");
+            assert!(shown.chars().count() <= LONGEST_REASON + 1);
         }
     }
 }

@@ -10,10 +10,11 @@ use lathe_protocol::{RunNo, SessionId, StepNo, Toolset, nearest};
 use lathe_workspace::WorkspaceError;
 use nix::libc::{ELOOP, ENXIO};
 
-/// A failure of the host, in words about what happened. What to do about it depends on who asked, so surfaces add that.
+/// A failure of the host, with a message that says what happened. The advice depends on the caller, so surfaces add
+/// it.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
-    /// No model was named and none can be found.
+    /// No model was named and none was found.
     #[error("no model is set up")]
     NoModel,
     #[error("no key for provider {provider}")]
@@ -48,7 +49,7 @@ pub enum HostError {
     NoSessionHere(PathBuf),
     #[error("no session begins with `{0}`")]
     NoSuchSession(String),
-    /// An id that is given as nothing. It would be the beginning of any.
+    /// An id that is empty. It would be a prefix of every id.
     #[error("the id is empty")]
     EmptyId,
     #[error("the quarantine has no entry `{0}`")]
@@ -61,7 +62,7 @@ pub enum HostError {
     ManySessions { prefix: String, found: Vec<String> },
     #[error("there is no tool `{name}`{} There are: {}", did_you_mean(.name, .known), .known.join(", "))]
     NoSuchTool { name: String, known: Vec<String> },
-    #[error("the arguments of the tool are no JSON object: {0}")]
+    #[error("the tool's arguments are not a JSON object: {0}")]
     ToolArguments(String),
     #[error("the proposal of `{0}` cannot be changed: it proposes no text")]
     NotModifiable(String),
@@ -71,7 +72,7 @@ pub enum HostError {
     Field { domain: String, reason: String },
     #[error("the documents cannot be used: {0}")]
     Documents(String),
-    #[error("the shell cannot go on: {reason}")]
+    #[error("the shell cannot continue: {reason}")]
     Shell { reason: String, disk_full: bool },
     #[error("the rules cannot be used: {0}")]
     Policy(String),
@@ -95,17 +96,17 @@ pub enum HostError {
     Prices(String),
     #[error("the patch cannot be made: {0}")]
     Patch(String),
-    #[error("the files cannot be put back: {0}")]
+    #[error("the files cannot be restored: {0}")]
     Rewind(String),
-    /// Files could not be put back by a fault of the disk.
-    #[error("the files cannot be put back: {reason}")]
+    /// Files could not be restored because of a failure of the disk.
+    #[error("the files cannot be restored: {reason}")]
     Restore { reason: String, disk_full: bool },
-    /// The disk or the quota is full: nothing is wrong with what was asked for.
+    /// The disk or the quota is full; the request itself is not at fault.
     #[error("{0}; free some space and try again")]
     NoSpace(String),
     #[error("nothing is left to undo in this session")]
     NothingToUndo,
-    /// A file that a person asked for from elsewhere.
+    /// A file that a user or client named.
     #[error("{reason}")]
     File { problem: FileProblem, reason: String },
     #[error("{0}")]
@@ -121,7 +122,7 @@ pub enum HostError {
     Replay(String),
     #[error("{0}")]
     Demo(String),
-    /// Our fault: the task that owns the session panicked.
+    /// A fault of Lathe's own: the task that owns the session panicked.
     #[error("the session stopped by a fault of Lathe's own ({0})")]
     Crashed(String),
 }
@@ -135,21 +136,21 @@ pub enum KeySource {
     Variable(String),
     /// The keys that Lathe stores.
     Store,
-    /// A flag or a configuration file, which is not kept.
+    /// A flag or a configuration file, which is not recorded.
     Given,
-    /// A place by its name.
+    /// A place that is known by its name only.
     Named(String),
 }
 
-/// What is wrong with a file, for whoever must choose an answer.
+/// The problem with a file, for callers that must choose a status or exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileProblem {
     NotFound,
-    /// Something is there that must not be replaced.
+    /// A file exists that must not be replaced.
     Exists,
-    /// It is not what the caller has seen.
+    /// It differs from what the caller has seen.
     Changed,
-    /// Outside, protected, or not ours.
+    /// Outside the folders allowed, protected, or not the user's.
     Forbidden,
     TooLarge,
     /// The disk has no room.
@@ -173,7 +174,7 @@ impl From<WorkspaceError> for HostError {
             WorkspaceError::IsDirectory(_) | WorkspaceError::Special(_) | WorkspaceError::Spawn { .. } => {
                 FileProblem::Bad
             }
-            // Some paths cannot be; whatever else fails is not the caller's fault.
+            // Some paths are not possible; any other failure is not the caller's fault.
             WorkspaceError::Io { source, .. } => match source.kind() {
                 ErrorKind::NotADirectory
                 | ErrorKind::IsADirectory
@@ -185,7 +186,7 @@ impl From<WorkspaceError> for HostError {
                 | ErrorKind::AlreadyExists
                 | ErrorKind::ReadOnlyFilesystem
                 | ErrorKind::PermissionDenied => FileProblem::Bad,
-                // A loop of links, a socket: told by the number alone.
+                // A loop of links or a socket, recognised by the error number alone.
                 _ if matches!(source.raw_os_error(), Some(ELOOP | ENXIO)) => FileProblem::Bad,
                 _ => FileProblem::Broken,
             },
@@ -201,7 +202,7 @@ impl From<ChangesError> for HostError {
 }
 
 impl HostError {
-    /// A failure of the disk: its own kind where there is no space, else what `other` makes of the reason.
+    /// An error of the disk: `NoSpace` if it is full, otherwise the error that `other` makes of the reason.
     pub(crate) fn of_disk(error: &io::Error, reason: String, other: impl FnOnce(String) -> Self) -> Self {
         match error.kind() {
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
@@ -219,7 +220,7 @@ impl HostError {
         }
     }
 
-    /// A name that stays, for scripts and searches.
+    /// A stable name of the error, for scripts and searches.
     pub fn code(&self) -> &'static str {
         match self {
             Self::NoModel => "no-model",
@@ -284,13 +285,13 @@ impl HostError {
     }
 }
 
-/// The tool that a mistyped name is nearest to, as a question.
+/// A question that names the tool nearest to a mistyped name.
 fn did_you_mean(name: &str, known: &[String]) -> String {
     let near = nearest(name, known.iter().map(String::as_str));
     near.map_or(".".to_owned(), |near| format!(". Did you mean `{near}`?"))
 }
 
-/// A path on one line: breaks and other control characters in it are written out.
+/// A path on one line: line breaks and other control characters in it are written out.
 fn shown(path: &Path) -> String {
     let written_out = |c: char| match c {
         '\n' => "\u{23ce}".to_owned(),

@@ -1,4 +1,5 @@
-//! The host: one per process. It opens the engines, owns the sessions and offers what surfaces need, typed by the protocol.
+//! The host: one per process. It opens the engines, owns the sessions and offers what surfaces need, in types of the
+//! protocol.
 
 mod archive;
 mod aside;
@@ -19,17 +20,17 @@ mod workspace;
 
 pub use archive::Archive;
 pub use archive::exports::Garbage;
+pub use archive::fork_replay::{LiveReplay, ReplayDifference, ReplayPlan};
 pub use archive::frames::{EventReader, FrameReader};
-pub use archive::quarantine::{KeptEntry, PutBackEntry};
+pub use archive::quarantine::{KeptEntry, QuarantineRestore};
 pub use archive::removed::{Removals, RemovedItem};
 pub use archive::replica::Replica;
-pub use archive::review::{FileReview, HunkReview, ReviewOutcome, ReviewWish};
-pub use archive::rewind::{PathAct, Really, Undone, What};
+pub use archive::review::{FileReview, HunkReview, ReviewOutcome, ReviewSelection};
+pub use archive::rewind::{PathAct, RewindAction, RewindReport, RewindScope};
 pub use archive::run_report::{Denial, RunReport, run_report, run_report_since};
 pub use archive::trajectory::{TrajectoryFile, trae_trajectories, trae_trajectory, trajectories_of_tasks};
-pub use archive::travel::{Difference, LivePlan, LiveReplay};
 pub use aside::ReviewPlan;
-pub use aside::lakeview::{Keep, LakeviewPlan, Summariser, SummingProgress};
+pub use aside::lakeview::{LakeviewPlan, Summariser, SummaryDestination, SummaryProgress};
 pub use blocking::{blocking, blocking_in_turn, on_pool};
 pub use demo::{DEMO_TASK, Demo, TestRun};
 pub use doctor::{Check, CheckState};
@@ -39,23 +40,25 @@ pub use files::own::{own_folder, own_lock, own_text, own_write};
 pub use home::Home;
 pub use models::Models;
 pub use models::auth::{KeyFrom, ProviderRow};
-pub use models::keys::{AddressFrom, kept_as, same_address};
+pub use models::keys::{AddressFrom, same_address, server_model_name};
 pub use models::providers::{CUSTOM_PROVIDER, PROVIDERS, Provider, provider_names};
 pub use models::request::{ModelRequest, address_refusal, is_recorded_model};
-pub use process::limits::fit_limits;
+pub use process::limits::raise_limits;
 pub use process::seal::seal_process;
-pub use process::terminal::{TerminalModes, ask_to_end, drop_typed, ignores_hangup, user_program};
+pub use process::terminal::{TerminalModes, ask_to_end, discard_typed_input, ignores_hangup, user_program};
 pub use rules::Rules;
-pub use rules::line_check::{LineChecked, PolicyCheck, unread_ignore_file};
+pub use rules::line_check::{LineCheckResult, PolicyCheck, unread_ignore_file};
 pub use rules::policy_replay::{ChangedDecision, PolicyReplay};
-pub use rules::trust::{INSTRUCTIONS, Looked, ProjectLook, ProjectPart, ProjectText, TRAE_FILES};
-pub use session::extras::{Discovery, Extras, FieldDomain, Notices};
-pub use session::facts::RememberedFacts;
+pub use rules::trust::{
+    INSTRUCTIONS, InspectedItem, ProjectInspection, ProjectPart, ProjectText, TRAE_FILES,
+};
+pub use session::extras::{Extras, FieldDomain, Notices, ToolDiscovery};
 pub use session::folder::identity as folder_identity;
 pub use session::images::{TaskImage, is_image, read_images};
+pub use session::machine::RememberedFacts;
 pub use session::patch::SessionPatch;
 pub use session::secrets::shown_setting;
 pub use session::{Attended, Host, ModelSource, OpenSession, Overrides, SessionPlan, ShownRequest};
-pub use tools::graph::{Export, GraphAnswer, Graphs};
-pub use tools::shell::{PersonShell, ShellRun, UserLine};
-pub use tools::tool_run::{ToolDesk, ToolLook, ToolRun};
+pub use tools::graph::{GraphAnswer, GraphExport, Graphs};
+pub use tools::shell::{ShellLineEnd, ShellRun, UserShell};
+pub use tools::tool_run::{ToolDesk, ToolPreview, ToolRun};

@@ -1,4 +1,4 @@
-//! The one constructor of workspaces: a session is handed what it makes, and so is everything that works in a folder.
+//! The one constructor of workspaces, for sessions and for everything else that works in a folder.
 //!
 //! No other place names the types of files and processes of this machine. A jail or a container is chosen here.
 
@@ -11,19 +11,20 @@ use crate::error::HostError;
 use crate::home::Home;
 
 impl Home {
-    /// The workspace of a folder of this machine, whose path has no links. Lathe's own folder is closed in it.
+    /// The workspace of a folder of this machine, whose path has no links. Lathe's own folder cannot be entered in
+    /// it.
     pub fn workspace(&self, root: &Path) -> Workspace {
         let files =
             LocalFiles::confined(root.to_owned(), self.path()).with_config_paths(lathe_git::configured_paths);
         Workspace::on_this_machine(files, Arc::new(LocalProcesses))
     }
 
-    /// The same workspace with what an earlier crash left in it put back or finished.
+    /// The same workspace, after changes that an earlier crash cut off were finished or undone.
     pub(crate) fn recovered(&self, workspace: Workspace) -> Result<Workspace, HostError> {
         let root = workspace.root().to_owned();
-        workspace.recovering(self.store().join("recovery")).map_err(|error| HostError::Folder {
+        workspace.recovering(self.recovery()).map_err(|error| HostError::Folder {
             path: root,
-            reason: format!("what an earlier crash left cannot be mended: {error}"),
+            reason: format!("what an earlier crash left cannot be repaired: {error}"),
         })
     }
 }

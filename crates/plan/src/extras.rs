@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use lathe_config::{FieldSection, Settings, ValueSource};
 use lathe_documents::ServiceOptions;
-use lathe_host::{Discovery, Extras, FieldDomain, Notices, OnlinePlan, trae_trajectories, trae_trajectory};
+use lathe_host::{
+    Extras, FieldDomain, Notices, OnlinePlan, ToolDiscovery, trae_trajectories, trae_trajectory,
+};
 use lathe_protocol::ItemKind;
 use lathe_tools::CheckRule;
 
@@ -86,7 +88,7 @@ impl Settled {
             secret_files: settings.secrets.files.clone(),
             keys: keys.collect(),
             passed_variables: settings.secrets.pass.clone(),
-            discovery: settings.tools.discovery_command.clone().map(|discovery_command| Discovery {
+            discovery: settings.tools.discovery_command.clone().map(|discovery_command| ToolDiscovery {
                 discovery_command,
                 call_command: settings.tools.call_command.clone(),
                 call_seconds: settings.tools.call_seconds,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use lathe_config::{ConfigPart, TraeValueKind, trae_values};
-use lathe_host::{Host, HostError, Looked, ProjectLook, ProjectPart, shown_setting};
+use lathe_host::{Host, HostError, InspectedItem, ProjectInspection, ProjectPart, shown_setting};
 use lathe_protocol::{ItemKind, ItemState};
 use serde_json::json;
 
@@ -11,9 +11,9 @@ use serde_json::json;
 pub const PROJECT_FILE: &str = ".lathe/config.toml";
 
 /// Looks at a folder with the parts of its configuration that are known already.
-pub fn look_at(host: &Host, folder: &Path, parts: &[ConfigPart]) -> Result<ProjectLook, HostError> {
+pub fn look_at(host: &Host, folder: &Path, parts: &[ConfigPart]) -> Result<ProjectInspection, HostError> {
     let parts: Vec<ProjectPart> = parts.iter().map(part).collect();
-    let mut look = host.rules().look_at_project(folder, &parts)?;
+    let mut look = host.rules().inspect_project(folder, &parts)?;
     let dotenv: Vec<String> = look.dotenv.iter().map(|(name, _)| name.clone()).collect();
     if let Some(looked) = &mut look.trae {
         // What cannot be shown cannot be trusted; the configuration says what is wrong with it.
@@ -26,7 +26,7 @@ pub fn look_at(host: &Host, folder: &Path, parts: &[ConfigPart]) -> Result<Proje
 }
 
 /// The Trae file of a folder, if it is not trusted.
-pub fn untrusted_trae(look: &ProjectLook) -> Option<&Looked> {
+pub fn untrusted_trae(look: &ProjectInspection) -> Option<&InspectedItem> {
     look.trae.as_ref().filter(|looked| looked.state != ItemState::Trusted)
 }
 
@@ -48,7 +48,7 @@ fn part(part: &ConfigPart) -> ProjectPart {
 }
 
 /// The values of a Trae file, those first that the user must see; of a key only the name.
-fn trae_shows(looked: &Looked, dotenv: &[String]) -> Result<String, String> {
+fn trae_shows(looked: &InspectedItem, dotenv: &[String]) -> Result<String, String> {
     let values = trae_values(Path::new(&looked.item.name), &looked.text)?;
     let mut lines = Vec::new();
     for (kind, word) in [

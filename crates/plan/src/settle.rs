@@ -6,7 +6,7 @@ use lathe_config::{
     Config, ConfigErrors, ConfigPart, Flag, Inputs, NamedFile, Origin, Problem, ProjectFiles, Secret,
     TrustedTrae, ValueSource, load,
 };
-use lathe_host::{Host, HostError, ProjectLook, provider_names, unread_ignore_file};
+use lathe_host::{Host, HostError, ProjectInspection, provider_names, unread_ignore_file};
 use lathe_protocol::{Limits, ToolChoice, Toolset, list_warnings};
 
 use crate::given::GivenOptions;
@@ -16,23 +16,23 @@ use crate::project::{PROJECT_FILE, kind, look_at, untrusted_trae};
 pub trait Person {
     /// Decides about items of the project that have no decision yet. The inspection that it returns says what is
     /// used.
-    fn decide(&self, host: &Host, look: ProjectLook) -> Result<ProjectLook, HostError>;
+    fn decide(&self, host: &Host, look: ProjectInspection) -> Result<ProjectInspection, HostError>;
     fn warn(&self, warning: &str);
     /// Tells that the providers of a Trae file are not used, and how to trust them.
-    fn tell_untrusted_trae(&self, look: &ProjectLook);
+    fn tell_untrusted_trae(&self, look: &ProjectInspection);
 }
 
 /// No question and no message: only what was trusted before counts.
 pub struct Absent;
 
 impl Person for Absent {
-    fn decide(&self, _: &Host, look: ProjectLook) -> Result<ProjectLook, HostError> {
+    fn decide(&self, _: &Host, look: ProjectInspection) -> Result<ProjectInspection, HostError> {
         Ok(look)
     }
 
     fn warn(&self, _: &str) {}
 
-    fn tell_untrusted_trae(&self, _: &ProjectLook) {}
+    fn tell_untrusted_trae(&self, _: &ProjectInspection) {}
 }
 
 /// Place that settings are looked for in.
@@ -81,7 +81,7 @@ impl std::fmt::Display for SettleError {
 pub struct Settled {
     pub config: Config,
     /// None where there is no folder to inspect.
-    pub(crate) look: Option<ProjectLook>,
+    pub(crate) look: Option<ProjectInspection>,
     /// True if a Trae file counts, because it was named or is trusted.
     pub(crate) uses_trae: bool,
 }
@@ -159,7 +159,7 @@ struct TrustedFile {
 }
 
 impl Trusted {
-    fn of(parts: Vec<ConfigPart>, look: Option<&ProjectLook>) -> Self {
+    fn of(parts: Vec<ConfigPart>, look: Option<&ProjectInspection>) -> Self {
         let Some(look) = look else { return Self::default() };
         let is_trusted = |part: &ConfigPart| look.trusted(kind(part), &part.name).is_some();
         let keys = look.dotenv.iter().map(|(name, key)| (name.clone(), Secret::new(key.clone())));
@@ -203,7 +203,7 @@ fn load_from(
 }
 
 impl Settled {
-    fn new(config: Config, look: Option<ProjectLook>, place: ConfigPlace<'_>) -> Self {
+    fn new(config: Config, look: Option<ProjectInspection>, place: ConfigPlace<'_>) -> Self {
         let is_trusted = look.as_ref().is_some_and(|look| look.trusted_trae().is_some());
         let is_of_trae = |origin: &Origin| matches!(origin.source, ValueSource::Trae(_));
         let uses_trae = (place.names_a_file() || is_trusted) && config.origins.values().any(is_of_trae);

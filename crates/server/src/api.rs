@@ -29,7 +29,7 @@ const BODY_TIME: Duration = Duration::from_secs(20);
 pub(crate) struct Endpoint {
     method: Method,
     path: &'static str,
-    /// None: open to everybody.
+    /// The role it needs; none for a public route.
     role: Option<Role>,
     about: &'static str,
     query: Option<Make>,
@@ -38,7 +38,7 @@ pub(crate) struct Endpoint {
     /// Content other than JSON that is taken or given.
     takes: Option<&'static str>,
     gives: Option<&'static str>,
-    /// Takes processes or all of a disk: a token may have few of these at once.
+    /// True if it takes processes or reads all of a disk: a token may run only a few of these at once.
     is_costly: bool,
 }
 
@@ -68,7 +68,7 @@ impl Endpoint {
         Self::new(Method::GET, path, about)
     }
 
-    /// Changes something, so an operator is needed.
+    /// A route that changes something, so it needs an operator.
     pub fn post(path: &'static str, about: &'static str) -> Self {
         Self::new(Method::POST, path, about).role(Role::Operator)
     }
@@ -85,7 +85,7 @@ impl Endpoint {
         Self { role: Some(role), ..self }
     }
 
-    pub fn open(self) -> Self {
+    pub fn public(self) -> Self {
         Self { role: None, ..self }
     }
 
@@ -101,7 +101,7 @@ impl Endpoint {
         Self { body: Some(schema::<T>), ..self }
     }
 
-    pub fn answer<T: JsonSchema>(self) -> Self {
+    pub fn response<T: JsonSchema>(self) -> Self {
         Self { answer: Some(schema::<T>), ..self }
     }
 
@@ -109,7 +109,7 @@ impl Endpoint {
         Self { takes: Some(mime), ..self }
     }
 
-    pub fn gives(self, mime: &'static str) -> Self {
+    pub fn returns(self, mime: &'static str) -> Self {
         Self { gives: Some(mime), ..self }
     }
 }
@@ -131,7 +131,8 @@ impl Api {
         T: 'static,
     {
         let (needed, is_costly) = (endpoint.role, endpoint.is_costly);
-        let check = from_fn(move |request: Request, next: Next| allowed(needed, is_costly, request, next));
+        let check =
+            from_fn(move |request: Request, next: Next| check_access(needed, is_costly, request, next));
         let filter = MethodFilter::try_from(endpoint.method.clone()).unwrap_or(MethodFilter::GET);
         let router = std::mem::take(&mut self.router);
         self.router = router.route(endpoint.path, on(filter, handler).layer(check));
@@ -155,7 +156,7 @@ pub(crate) struct RouteTable {
 
 impl RouteTable {
     /// Tells whether a route is public.
-    pub fn is_open(&self, method: &Method, path: &str) -> bool {
+    pub fn is_public(&self, method: &Method, path: &str) -> bool {
         let asked = if *method == Method::HEAD { &Method::GET } else { method };
         self.rows
             .iter()
@@ -179,7 +180,7 @@ fn matches(pattern: &str, path: &str) -> bool {
     }
 }
 
-async fn allowed(needed: Option<Role>, is_costly: bool, request: Request, next: Next) -> Response {
+async fn check_access(needed: Option<Role>, is_costly: bool, request: Request, next: Next) -> Response {
     let Some(needed) = needed else { return next.run(request).await };
     match request.extensions().get::<Identity>() {
         None => ApiError::unauthorized().into_response(),
@@ -207,7 +208,7 @@ fn document(endpoints: &[Endpoint]) -> Value {
     let mut paths: Map<String, Value> = Map::new();
     for endpoint in endpoints {
         let operation = operation(endpoint, &mut generator, &error);
-        // A rest parameter has no form in OpenAPI: it is an ordinary one there.
+        // OpenAPI has no rest parameters: it becomes an ordinary one there.
         let path = endpoint.path.replace("{*", "{");
         let item = paths.entry(path).or_insert_with(|| json!({}));
         item[endpoint.method.as_str().to_lowercase()] = operation;
@@ -288,7 +289,7 @@ fn query_parameters(schema: &Value, generator: &SchemaGenerator) -> Vec<Value> {
         .collect()
 }
 
-/// A body of JSON, read with a limit; what is wrong with it is said in words.
+/// A body of JSON, read with a limit; the refusal describes what is wrong with it.
 pub(crate) struct Input<T>(pub T);
 
 impl<T: DeserializeOwned> FromRequest<App> for Input<T> {
@@ -353,7 +354,7 @@ impl<T: DeserializeOwned + Send> FromRequestParts<App> for PathOf<T> {
     }
 }
 
-/// JSON as it goes to a client: without what looks like a secret, and nothing in it acts on a terminal that shows it.
+/// JSON for a client: values that look like secrets are masked, and nothing in it acts on a terminal that shows it.
 #[derive(Debug, Clone)]
 pub(crate) struct Json<T>(pub T);
 
@@ -363,7 +364,7 @@ impl<T: serde::Serialize> IntoResponse for Json<T> {
     }
 }
 
-/// JSON of content that clients edit and send back, as it is: files, documents, prompts, differences of the folder.
+/// JSON of content that clients edit and send back, unchanged: files, documents, prompts, diffs of the folder.
 #[derive(Debug, Clone)]
 pub(crate) struct Exact<T>(pub T);
 
@@ -381,7 +382,7 @@ fn json_response(text: String) -> Response {
 pub(crate) type ApiResult<T> = Result<Json<T>, ApiError>;
 
 /// The response of a handler of content: the content as it is, or a refusal.
-pub(crate) type ExactAnswer<T> = Result<Exact<T>, ApiError>;
+pub(crate) type ExactResult<T> = Result<Exact<T>, ApiError>;
 
 #[cfg(test)]
 mod tests {
@@ -415,7 +416,8 @@ mod tests {
         assert!(!costly("/health") && !costly("/api/sessions"));
     }
 
-    /// A server with one costly route, whose requests tell their token when they begin and end when they are let.
+    /// A server with one costly route, whose requests report their token when they begin and end when the test
+    /// permits it.
     async fn busy_server() -> (std::net::SocketAddr, mpsc::Receiver<String>, [Arc<Semaphore>; 2]) {
         let (begun, begins) = mpsc::channel(64);
         let shares = Arc::new(Shares::default());
@@ -430,7 +432,8 @@ mod tests {
                 "done"
             }
         };
-        let check = from_fn(|request: Request, next: Next| allowed(Some(Role::Viewer), true, request, next));
+        let check =
+            from_fn(|request: Request, next: Next| check_access(Some(Role::Viewer), true, request, next));
         let identify = from_fn(move |mut request: Request, next: Next| {
             let name = request.uri().query().unwrap_or_default().to_owned();
             let key = TokenKey::of(&name);
@@ -445,7 +448,7 @@ mod tests {
         (address, begins, ends)
     }
 
-    /// An attack on the server: a client that disconnected got its slot back while the search it had asked for went on.
+    /// An attack on the server: a client that disconnected got its slot back while its search still ran.
     #[tokio::test]
     async fn work_on_another_thread_keeps_its_slot_when_its_client_is_gone() {
         let share = Shares::default().of(TokenKey::of("greedy"));
@@ -455,7 +458,7 @@ mod tests {
         let gate = Arc::clone(&end);
         let handler = move || {
             let (begun, gate) = (begun.clone(), Arc::clone(&gate));
-            let (gone, runtime) = (TellOnDrop(gone.clone()), tokio::runtime::Handle::current());
+            let (gone, runtime) = (ReportOnDrop(gone.clone()), tokio::runtime::Handle::current());
             let work = lathe_workbench::keeping_slot(move || {
                 begun.blocking_send(()).unwrap();
                 runtime.block_on(gate.acquire()).unwrap().forget();
@@ -465,7 +468,8 @@ mod tests {
                 tokio::task::spawn_blocking(work).await.unwrap();
             }
         };
-        let check = from_fn(|request: Request, next: Next| allowed(Some(Role::Viewer), true, request, next));
+        let check =
+            from_fn(|request: Request, next: Next| check_access(Some(Role::Viewer), true, request, next));
         let router = Router::new().route("/", get(handler).layer(check));
         let identity = Identity { name: "greedy".into(), role: Role::Viewer, key: TokenKey::of("greedy") };
         let router = router.layer(Extension(identity)).layer(Extension(share));
@@ -493,10 +497,10 @@ mod tests {
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     }
 
-    /// Tells when the future of a request is dropped.
-    struct TellOnDrop(mpsc::Sender<()>);
+    /// Reports when the future of a request is dropped.
+    struct ReportOnDrop(mpsc::Sender<()>);
 
-    impl Drop for TellOnDrop {
+    impl Drop for ReportOnDrop {
         fn drop(&mut self) {
             self.0.try_send(()).unwrap();
         }

@@ -15,8 +15,10 @@ use tokio::sync::watch;
 use crate::access::{Access, Audit, Identity, Rates, ServerNames, Shares};
 use crate::api::RouteTable;
 use crate::error::ApiError;
-use crate::live::{Claimed, Claims, Live, Needs, SessionWork, Sessions, client_id, new_command_id};
-use crate::routes::lakeview::Turns;
+use crate::live::{
+    ClaimedCommand, CommandClaims, LiveSession, RoleNeeds, SessionWork, Sessions, client_id, new_command_id,
+};
+use crate::routes::lakeview::SessionTurns;
 use crate::settings::ServerSettings;
 use crate::watches::Watches;
 
@@ -28,7 +30,7 @@ pub enum OnRestart {
     Resume,
 }
 
-/// Counted for `/metrics`.
+/// Counters for `/metrics`.
 #[derive(Default)]
 pub(crate) struct Counts {
     pub requests: Count,
@@ -45,7 +47,7 @@ impl Count {
         self.0.fetch_add(more, Ordering::Relaxed);
     }
 
-    pub fn less(&self) {
+    pub fn subtract(&self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 
@@ -71,7 +73,7 @@ pub(crate) struct AppState {
     pub counts: Arc<Counts>,
     pub table: RouteTable,
     pub began: Instant,
-    pub lakeview: Turns,
+    pub lakeview: SessionTurns,
     pub settings: ServerSettings,
     /// Becomes true when the server ends: then clients are notified and closed.
     pub stopping: watch::Sender<bool>,
@@ -100,7 +102,7 @@ impl App {
         if self.sessions.get(&known).is_some() {
             return Ok(known);
         }
-        // Ids are whole here: a beginning may mean another session tomorrow.
+        // Only whole ids count here: a prefix may mean another session tomorrow.
         match blocking(|| self.host.archive().find(Some(id))) {
             Ok(found) if found.as_str() == id && self.serves(&found)? => Ok(found),
             Ok(_) => Err(ApiError::not_found("Session not found.")),
@@ -111,7 +113,7 @@ impl App {
         }
     }
 
-    /// The answer about a session whose journal is damaged.
+    /// The error for a session whose journal is damaged.
     pub fn unreadable(&self, id: &SessionId) -> ApiError {
         ApiError::internal(format!("The journal of session {id} cannot be read; see `lathe doctor`."))
     }
@@ -122,20 +124,20 @@ impl App {
         let folder = self.host.archive().workspace(id).map_err(|error| match ApiError::from(error) {
             error if error.status == 507 => error,
             error if error.status >= 500 || !self.host.archive().is_running(id) => self.unreadable(id),
-            // It is just being made.
+            // The session is just being created.
             _ => ApiError::not_found("Session not found."),
         })?;
         Ok(self.roots.iter().any(|root| folder.starts_with(root)))
     }
 
     /// The session, opened here if it is not, for an identity that may drive it.
-    pub async fn open(&self, identity: &Identity, id: &SessionId) -> Result<Arc<Live>, ApiError> {
+    pub async fn open(&self, identity: &Identity, id: &SessionId) -> Result<Arc<LiveSession>, ApiError> {
         self.access.check(identity)?;
         if let Some(live) = self.sessions.get(id) {
-            live.needs.check(identity, SessionWork::Drive)?;
+            live.role_needs.check(identity, SessionWork::Drive)?;
             return Ok(live);
         }
-        let needs = blocking(|| self.needs(id))?;
+        let needs = blocking(|| self.role_needs(id))?;
         needs.check(identity, SessionWork::Drive)?;
         let overrides = blocking(|| {
             let folder = self.folder(&self.host.archive().workspace(id)?)?;
@@ -148,41 +150,42 @@ impl App {
             error if error.status >= 500 => error,
             error => ApiError::conflict(error.detail),
         })?;
-        live.needs.check(identity, SessionWork::Drive)?;
+        live.role_needs.check(identity, SessionWork::Drive)?;
         Ok(live)
     }
 
-    /// Claims the id of a command to a session, be it open here or not. A client that names none does not repeat it.
+    /// Claims the id of a command to a session, whether it is open here or not. A client that names no id does not
+    /// repeat the command.
     pub fn claim(
         &self,
         identity: &Identity,
         id: &SessionId,
         command: Option<&str>,
         what: &str,
-    ) -> Result<Claimed, ApiError> {
+    ) -> Result<ClaimedCommand, ApiError> {
         let command = command.map_or_else(new_command_id, client_id)?;
         let events = self.host.archive().events(id)?;
         let bound = match self.sessions.get(id) {
             Some(live) => live.claim(identity, &command, what)?,
-            None => Claims::of(&events).claim(identity, &command, what)?,
+            None => CommandClaims::of(&events).claim(identity, &command, what)?,
         };
         let is_known = events.iter().any(|event| event.fact.command() == Some(&bound));
-        Ok(Claimed { id: bound, is_known })
+        Ok(ClaimedCommand { id: bound, is_known })
     }
 
     /// Tells whether this identity may do such work in a session, whether the session is open here or not.
     pub fn may(&self, identity: &Identity, id: &SessionId, work: SessionWork) -> Result<(), ApiError> {
         self.access.check(identity)?;
         let needs = match self.sessions.get(id) {
-            Some(live) => live.needs,
-            None => self.needs(id)?,
+            Some(live) => live.role_needs,
+            None => self.role_needs(id)?,
         };
         needs.check(identity, work)
     }
 
-    /// The role that a session needs that is not open here.
-    fn needs(&self, id: &SessionId) -> Result<Needs, ApiError> {
-        Ok(Needs::of(&self.host.archive().options(id)?))
+    /// The needs of a session that is not open here.
+    fn role_needs(&self, id: &SessionId) -> Result<RoleNeeds, ApiError> {
+        Ok(RoleNeeds::of(&self.host.archive().options(id)?))
     }
 
     /// Refuses an identity that may not do such work in a session that was removed.
@@ -193,15 +196,15 @@ impl App {
         work: SessionWork,
     ) -> Result<(), ApiError> {
         self.access.check(identity)?;
-        Needs::of(&self.host.archive().removed_options(removed)?).check(identity, work)
+        RoleNeeds::of(&self.host.archive().removed_options(removed)?).check(identity, work)
     }
 
-    /// The status of a failure to open or read a session.
+    /// Overrides for resuming a session, or for asking its model.
     pub fn overrides(&self, id: &SessionId, folder: &Path) -> Result<Overrides, ApiError> {
         let before = self.host.archive().options(id)?;
         let choice = &before.model;
         let mut overrides = self.plans.overrides(folder, &before).map_err(ApiError::bad)?;
-        crate::routes::models::known_again(self, choice, &mut overrides)?;
+        crate::routes::models::restore_model(self, choice, &mut overrides)?;
         // The address of its model may have come over the wire.
         if let ModelSource::Ask(request) = &mut overrides.source
             && let Some(url) = request.base_url.as_ref().or(choice.base_url.as_ref())
@@ -223,7 +226,7 @@ impl App {
             (_, Some(root)) => root.join(asked),
             (_, None) => return Err(outside()),
         };
-        // A folder that is not there and one that may not be seen are the same to who asks.
+        // A client cannot distinguish a folder that does not exist from one that it may not see.
         let found = asked.canonicalize().map_err(|_| outside())?;
         let inside = self.roots.iter().any(|root| found.starts_with(root));
         if inside && found.is_dir() { Ok(found) } else { Err(outside()) }

@@ -30,16 +30,16 @@ use tokio_util::sync::CancellationToken;
 
 use crate::access::TokenKey;
 use crate::app::App;
-use crate::metered::{Connection, Meter, Metered};
+use crate::metered::{Connection, Meter, MeteredStream};
 
 /// The time for the head of a request, and for a connection's wait for its next request.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 /// The time for the greeting of a TLS client.
 const GREETING: Duration = Duration::from_secs(10);
-/// The wait after a connection could not be taken.
+/// The wait after a connection could not be accepted.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Descriptors that this process may have.
+/// The number of descriptors that this process may have.
 pub(crate) fn descriptors() -> usize {
     let (soft, _) = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or((1024, 1024));
     usize::try_from(soft).unwrap_or(usize::MAX)
@@ -49,44 +49,44 @@ pub(crate) fn descriptors() -> usize {
 #[derive(Debug, Clone)]
 pub(crate) struct Peer {
     pub address: SocketAddr,
-    /// The address of ours it came in on.
+    /// The address of ours that it came in on.
     pub local: Option<IpAddr>,
     pub meter: Meter,
-    pub seat: Arc<Seat>,
+    pub seat: Arc<ConnectionSlot>,
 }
 
-/// The connections that there are.
+/// The open connections.
 #[derive(Debug)]
-pub(crate) struct Crowd {
+pub(crate) struct OpenConnections {
     most: usize,
-    seats: Mutex<Seats>,
+    seats: Mutex<ConnectionSlots>,
 }
 
 #[derive(Debug, Default)]
-struct Seats {
+struct ConnectionSlots {
     next: u64,
-    /// By the order in which they came.
-    taken: HashMap<u64, Taken>,
+    /// By the order in which they arrived.
+    taken: HashMap<u64, SlotEntry>,
 }
 
 #[derive(Debug, Clone)]
-struct Taken {
+struct SlotEntry {
     from: IpAddr,
     /// The token that was last presented on it.
     known: Option<TokenKey>,
     close: CancellationToken,
 }
 
-/// The place of one connection; it is free again when this is dropped.
+/// The slot of one connection; it is free again when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Seat {
-    crowd: Arc<Crowd>,
+pub(crate) struct ConnectionSlot {
+    crowd: Arc<OpenConnections>,
     number: u64,
-    /// Cancelled when the connection has to go.
+    /// Cancelled when the connection must be closed.
     pub close: CancellationToken,
 }
 
-impl Crowd {
+impl OpenConnections {
     /// A third of the descriptors: sessions, files and programs need some too.
     pub fn new() -> Arc<Self> {
         Self::of((descriptors() / 3).clamp(8, 4096))
@@ -96,24 +96,24 @@ impl Crowd {
         Arc::new(Self { most, seats: Mutex::default() })
     }
 
-    /// A place for a new connection. Another is closed for it where there are too many.
-    pub fn admit(self: &Arc<Self>, from: IpAddr) -> Arc<Seat> {
+    /// A slot for a new connection. If there are too many, another connection is closed for it.
+    pub fn admit(self: &Arc<Self>, from: IpAddr) -> Arc<ConnectionSlot> {
         let mut seats = self.seats.lock();
         while seats.taken.len() >= self.most && seats.close_one() {}
         let (number, close) = (seats.next, CancellationToken::new());
         seats.next += 1;
-        seats.taken.insert(number, Taken { from, known: None, close: close.clone() });
-        Arc::new(Seat { crowd: Arc::clone(self), number, close })
+        seats.taken.insert(number, SlotEntry { from, known: None, close: close.clone() });
+        Arc::new(ConnectionSlot { crowd: Arc::clone(self), number, close })
     }
 
-    /// Closes a connection where the system has no descriptor for another.
+    /// Closes a connection if the system has no descriptor for another.
     fn make_room(&self) {
         self.seats.lock().close_one();
     }
 }
 
-impl Seats {
-    /// Closes the connection that is missed the least; false if there is none.
+impl ConnectionSlots {
+    /// Closes the connection that matters least; false if there is none.
     fn close_one(&mut self) -> bool {
         let unknown = self.taken.iter().filter(|(_, taken)| taken.known.is_none());
         let number = oldest_of_most(unknown.map(|(number, taken)| (*number, taken.from))).or_else(|| {
@@ -142,24 +142,24 @@ fn oldest_of_most<K: Hash + Eq>(all: impl Iterator<Item = (u64, K)>) -> Option<u
         .map(|(_, first)| first)
 }
 
-impl Seat {
-    /// Notes whose token was presented on this connection; none for a request without one.
-    pub fn is_of(&self, key: Option<TokenKey>) {
+impl ConnectionSlot {
+    /// Records whose token was presented on this connection; none for a request without one.
+    pub fn set_token(&self, key: Option<TokenKey>) {
         if let Some(taken) = self.crowd.seats.lock().taken.get_mut(&self.number) {
             taken.known = key;
         }
     }
 }
 
-impl Drop for Seat {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.crowd.seats.lock().taken.remove(&self.number);
     }
 }
 
-/// Answers connections until the server stops, and then until each has its last answer.
+/// Serves connections until the server stops, and then until each has its last response.
 pub(crate) async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, router: Router, app: App) {
-    let (crowd, mut tasks) = (Crowd::new(), JoinSet::new());
+    let (crowd, mut tasks) = (OpenConnections::new(), JoinSet::new());
     let stopped = app.stopped();
     tokio::pin!(stopped);
     loop {
@@ -169,7 +169,7 @@ pub(crate) async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, route
             accepted = listener.accept() => match accepted {
                 Ok((stream, address)) => {
                     let seat = crowd.admit(address.ip());
-                    tasks.spawn(greet(stream, address, seat, tls.clone(), router.clone(), app.clone()));
+                    tasks.spawn(accept_tls(stream, address, seat, tls.clone(), router.clone(), app.clone()));
                 }
                 Err(_) => {
                     crowd.make_room();
@@ -182,29 +182,35 @@ pub(crate) async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, route
     while tasks.join_next().await.is_some() {}
 }
 
-async fn greet(
+async fn accept_tls(
     stream: TcpStream,
     address: SocketAddr,
-    seat: Arc<Seat>,
+    seat: Arc<ConnectionSlot>,
     tls: Option<TlsAcceptor>,
     router: Router,
     app: App,
 ) {
-    // Answers are small and wanted at once.
+    // Responses are small and needed at once.
     let _ = stream.set_nodelay(true);
-    let Some(acceptor) = tls else { return answer(stream, address, seat, router, app).await };
+    let Some(acceptor) = tls else { return serve_connection(stream, address, seat, router, app).await };
     let close = seat.close.clone();
     let greeted = tokio::select! {
         greeted = tokio::time::timeout(GREETING, acceptor.accept(stream)) => greeted,
         () = close.cancelled() => return,
     };
     if let Ok(Ok(stream)) = greeted {
-        answer(stream, address, seat, router, app).await;
+        serve_connection(stream, address, seat, router, app).await;
     }
 }
 
-async fn answer(stream: impl Connection, address: SocketAddr, seat: Arc<Seat>, router: Router, app: App) {
-    let stream = Metered::new(stream, Arc::clone(&seat));
+async fn serve_connection(
+    stream: impl Connection,
+    address: SocketAddr,
+    seat: Arc<ConnectionSlot>,
+    router: Router,
+    app: App,
+) {
+    let stream = MeteredStream::new(stream, Arc::clone(&seat));
     let peer = Peer { address, local: stream.local(), meter: stream.meter(), seat };
     let routed = TowerToHyperService::new(router);
     let service = service_fn(move |mut request: Request<Incoming>| {
@@ -229,13 +235,13 @@ async fn answer(stream: impl Connection, address: SocketAddr, seat: Arc<Seat>, r
 mod tests {
     use super::*;
 
-    fn closed(seats: &[Arc<Seat>]) -> Vec<usize> {
+    fn closed(seats: &[Arc<ConnectionSlot>]) -> Vec<usize> {
         seats.iter().enumerate().filter(|(_, seat)| seat.close.is_cancelled()).map(|(at, _)| at).collect()
     }
 
     #[test]
     fn who_has_the_most_connections_without_a_token_loses_one_first() {
-        let crowd = Crowd::of(4);
+        let crowd = OpenConnections::of(4);
         let (loud, quiet): (IpAddr, IpAddr) = ("192.0.2.1".parse().unwrap(), "192.0.2.2".parse().unwrap());
         let mut seats = vec![crowd.admit(quiet), crowd.admit(loud), crowd.admit(loud), crowd.admit(loud)];
         assert_eq!(closed(&seats), Vec::<usize>::new());
@@ -247,18 +253,18 @@ mod tests {
 
     #[test]
     fn connections_with_a_token_outlive_those_without_and_one_token_cannot_have_them_all() {
-        let crowd = Crowd::of(4);
+        let crowd = OpenConnections::of(4);
         let from: IpAddr = "127.0.0.1".parse().unwrap();
-        let mut seats: Vec<Arc<Seat>> = (0..4).map(|_| crowd.admit(from)).collect();
-        seats[0].is_of(Some(TokenKey::of("owner")));
-        seats[1].is_of(Some(TokenKey::of("viewer")));
+        let mut seats: Vec<Arc<ConnectionSlot>> = (0..4).map(|_| crowd.admit(from)).collect();
+        seats[0].set_token(Some(TokenKey::of("owner")));
+        seats[1].set_token(Some(TokenKey::of("viewer")));
         seats.extend((0..100).map(|_| crowd.admit(from)));
         assert!(!seats[0].close.is_cancelled() && !seats[1].close.is_cancelled());
         // Only tokens are left: the one with the most gives way.
         seats.drain(2..);
         for _ in 0..10 {
             let seat = crowd.admit(from);
-            seat.is_of(Some(TokenKey::of("viewer")));
+            seat.set_token(Some(TokenKey::of("viewer")));
             seats.push(seat);
         }
         assert!(!seats[0].close.is_cancelled() && !seats.last().unwrap().close.is_cancelled());

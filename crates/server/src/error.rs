@@ -38,12 +38,12 @@ pub enum ServerError {
     Token(String),
 }
 
-/// Characters of an answer that says no. What is wrong with a request is often told with the request's own words.
+/// Characters of the detail of a refusal. It often repeats text of the request.
 const DETAIL_MAX: usize = 2000;
 
-/// The beginning of a long detail. Secrets leave it before it is cut, so that none is cut into something that does not look
-/// like one.
-fn clipped(detail: String) -> String {
+/// The beginning of a long detail. Secrets are redacted before it is cut, so that none is cut into something that
+/// does not look like one.
+fn redacted_excerpt(detail: String) -> String {
     if detail.len() <= DETAIL_MAX {
         return detail;
     }
@@ -53,7 +53,7 @@ fn clipped(detail: String) -> String {
     format!("{shown}… ({} bytes in all)", detail.len())
 }
 
-/// An answer that says no. `detail` is for people, `code` for programs.
+/// A refusal. `detail` is for users, `code` for programs.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct ApiError {
     #[serde(skip)]
@@ -64,7 +64,7 @@ pub(crate) struct ApiError {
 
 impl ApiError {
     fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
-        Self { status: status.as_u16(), detail: clipped(detail.into()), code }
+        Self { status: status.as_u16(), detail: redacted_excerpt(detail.into()), code }
     }
 
     pub fn bad(detail: impl Into<String>) -> Self {
@@ -87,7 +87,7 @@ impl ApiError {
         Self::new(StatusCode::UNAUTHORIZED, "unauthorized", "The token was removed.")
     }
 
-    /// It cannot be known now whether a token is there.
+    /// It is unknown at the moment whether the token exists.
     pub fn tokens_unreadable() -> Self {
         Self::unavailable("The server cannot read its file of tokens; try again later.")
     }
@@ -161,8 +161,8 @@ impl IntoResponse for ApiError {
 }
 
 impl From<HostError> for ApiError {
-    /// The status of an error of the host, and what a client of the server does about it: a flag or a command is of no use to
-    /// it. Every kind is named, so that a new one is thought about.
+    /// The status of an error of the host, and advice for a client of the server, which cannot use a flag or a
+    /// command. Every variant is named, so that a new one is considered.
     fn from(error: HostError) -> Self {
         let said = error.to_string();
         if error.is_disk_full() {

@@ -28,4 +28,4 @@ mod ws;
 pub use access::{Role, TokenRow, Tokens};
 pub use app::OnRestart;
 pub use error::ServerError;
-pub use serve::{Bound, ServerOptions, TlsFiles, bind};
+pub use serve::{BoundServer, ServerOptions, TlsFiles, bind};

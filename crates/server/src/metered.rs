@@ -20,7 +20,7 @@ use tokio::time::{Sleep, sleep};
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
-use crate::connections::Seat;
+use crate::connections::ConnectionSlot;
 
 /// The time and the number of bytes for which a client is still read after its connection was closed.
 const PARTING: Duration = Duration::from_secs(3);
@@ -46,20 +46,20 @@ impl Meter {
     }
 
     /// When the connection is dropped, the client is read for a moment longer.
-    pub fn part(&self) {
+    pub fn linger(&self) {
         self.0.parts.store(true, Ordering::Relaxed);
     }
 }
 
-pub(crate) struct Metered<S: Connection> {
+pub(crate) struct MeteredStream<S: Connection> {
     /// None only while it is dropped.
     stream: Option<S>,
     meter: Meter,
-    /// Its place among the connections, for as long as it is open.
-    _seat: Arc<Seat>,
-    /// Ends when the place is needed.
+    /// Its slot among the connections, for as long as it is open.
+    _seat: Arc<ConnectionSlot>,
+    /// Ends when the slot is needed.
     closing: Pin<Box<WaitForCancellationFutureOwned>>,
-    /// Runs while the client takes nothing of what is written.
+    /// Runs while the client accepts nothing of what is written.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
@@ -80,8 +80,8 @@ impl Connection for TlsStream<TcpStream> {
     }
 }
 
-impl<S: Connection> Metered<S> {
-    pub fn new(stream: S, seat: Arc<Seat>) -> Self {
+impl<S: Connection> MeteredStream<S> {
+    pub fn new(stream: S, seat: Arc<ConnectionSlot>) -> Self {
         let closing = Box::pin(seat.close.clone().cancelled_owned());
         Self { stream: Some(stream), meter: Meter::default(), _seat: seat, closing, stalled: None }
     }
@@ -102,8 +102,8 @@ impl<S: Connection> Metered<S> {
     }
 }
 
-impl<S: Connection> Metered<S> {
-    /// Something is written. A client that takes nothing for too long is given up.
+impl<S: Connection> MeteredStream<S> {
+    /// Writes something. A client that accepts nothing for too long is given up.
     fn writing<T>(
         &mut self,
         cx: &mut Context<'_>,
@@ -120,7 +120,7 @@ impl<S: Connection> Metered<S> {
     }
 }
 
-impl<S: Connection> AsyncRead for Metered<S> {
+impl<S: Connection> AsyncRead for MeteredStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -137,7 +137,7 @@ impl<S: Connection> AsyncRead for Metered<S> {
     }
 }
 
-impl<S: Connection> AsyncWrite for Metered<S> {
+impl<S: Connection> AsyncWrite for MeteredStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.writing(cx, |stream, cx| stream.poll_write(cx, bytes))
     }
@@ -163,7 +163,7 @@ impl<S: Connection> AsyncWrite for Metered<S> {
     }
 }
 
-impl<S: Connection> Drop for Metered<S> {
+impl<S: Connection> Drop for MeteredStream<S> {
     fn drop(&mut self) {
         let parts = self.meter.0.parts.load(Ordering::Relaxed);
         let stream = self.stream.take().filter(|_| parts);

@@ -21,7 +21,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::access::{
-    Access, Audit, Rates, ServerNames, Shares, Tokens, check, follow_tokens, literal, random,
+    Access, Audit, Rates, ServerNames, Shares, Tokens, check, follow_tokens, host_literal, random,
 };
 use crate::api::BODY_MAX;
 use crate::app::{App, AppState, Counts, OnRestart};
@@ -29,7 +29,7 @@ use crate::connections;
 use crate::error::ServerError;
 use crate::live::{Sessions, new_command_id};
 use crate::routes;
-use crate::routes::lakeview::Turns;
+use crate::routes::lakeview::SessionTurns;
 use crate::settings::ServerSettings;
 use crate::watches::Watches;
 
@@ -63,7 +63,7 @@ pub struct ServerOptions {
 }
 
 /// A server that listens and does not answer yet.
-pub struct Bound {
+pub struct BoundServer {
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
     app: App,
@@ -76,7 +76,7 @@ pub struct Bound {
     /// The token of this start.
     pub token: String,
     /// Sessions whose runs were under way when the last server was killed.
-    pub left: Vec<SessionId>,
+    pub unfinished: Vec<SessionId>,
     /// Notices for the user who starts it.
     pub warnings: Vec<String>,
 }
@@ -85,7 +85,7 @@ pub async fn bind(
     host: Arc<Host>,
     plans: Arc<dyn Plans>,
     options: ServerOptions,
-) -> Result<Bound, ServerError> {
+) -> Result<BoundServer, ServerError> {
     if !options.address.ip().is_loopback() && options.tls.is_none() {
         return Err(ServerError::NeedsTls { address: options.address.to_string() });
     }
@@ -102,7 +102,7 @@ pub async fn bind(
         }
         roots.push(found);
     }
-    // A server that knows none of its tokens would refuse everybody without a word.
+    // A server that knows none of its tokens would refuse every client without saying why.
     Tokens::load(host.home().path())?;
     let failed = |error: std::io::Error| ServerError::Listen {
         address: options.address.to_string(),
@@ -128,7 +128,7 @@ pub async fn bind(
     }
     let access = Arc::new(Access::new(home.clone(), &token));
     let sessions = Sessions::new(Arc::clone(&host), Arc::clone(&access));
-    let left = sessions.left_behind();
+    let left = sessions.unfinished();
     let app = App(Arc::new(AppState {
         names: ServerNames::new(address, &options.names, tls.is_some()),
         settings: ServerSettings::new(&home),
@@ -139,7 +139,7 @@ pub async fn bind(
         watches: Watches::default(),
         counts: Arc::new(Counts::default()),
         began: Instant::now(),
-        lakeview: Turns::default(),
+        lakeview: SessionTurns::default(),
         stopping: tokio::sync::watch::Sender::new(false),
         tls: tls.is_some(),
         port: address.port(),
@@ -155,14 +155,25 @@ pub async fn bind(
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(BODY_MAX))
         .layer(from_fn_with_state(app.clone(), check))
-        .layer(from_fn(told_panics))
+        .layer(from_fn(catch_panics))
         .with_state(app.clone());
     let (name, on_restart) = (options.names.into_iter().next(), options.on_restart);
-    Ok(Bound { listener, tls, app, router, on_restart, name, address, token, left, warnings })
+    Ok(BoundServer {
+        listener,
+        tls,
+        app,
+        router,
+        on_restart,
+        name,
+        address,
+        token,
+        unfinished: left,
+        warnings,
+    })
 }
 
-/// Answers a request whose handler panicked, instead of a connection that ends without a word.
-async fn told_panics(request: axum::extract::Request, next: Next) -> Response {
+/// Responds to a request whose handler panicked; otherwise its connection would end without a response.
+async fn catch_panics(request: axum::extract::Request, next: Next) -> Response {
     match AssertUnwindSafe(next.run(request)).catch_unwind().await {
         Ok(response) => response,
         Err(_) => crate::error::ApiError::internal(
@@ -180,13 +191,15 @@ async fn wrong_method(method: axum::http::Method) -> crate::error::ApiError {
     crate::error::ApiError::wrong_method(format!("{method} is not known at this address: see /openapi.json."))
 }
 
-impl Bound {
-    /// An address that a browser here can open: one that means every address of this machine is none.
+impl BoundServer {
+    /// An address that a browser on this machine can open; an address that means every address of the machine cannot
+    /// be.
     pub fn url(&self) -> String {
         format!("{}#token={}", self.page(), self.token)
     }
 
-    /// The same address with a code in the place of the token, for a browser of this machine. It works once, within a minute.
+    /// The same address with a code in place of the token, for a browser on this machine. It works once, within a
+    /// minute.
     pub fn opening_url(&self) -> std::io::Result<String> {
         Ok(format!("{}#code={}", self.page(), self.app.access.one_time_code()?))
     }
@@ -195,16 +208,16 @@ impl Bound {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         let host = match (self.address.ip(), &self.name) {
             (ip, Some(name)) if ip.is_unspecified() => name.clone(),
-            (IpAddr::V4(ip), _) if ip.is_unspecified() => literal(Ipv4Addr::LOCALHOST.into()),
-            (IpAddr::V6(ip), _) if ip.is_unspecified() => literal(Ipv6Addr::LOCALHOST.into()),
-            (ip, _) => literal(ip),
+            (IpAddr::V4(ip), _) if ip.is_unspecified() => host_literal(Ipv4Addr::LOCALHOST.into()),
+            (IpAddr::V6(ip), _) if ip.is_unspecified() => host_literal(Ipv6Addr::LOCALHOST.into()),
+            (ip, _) => host_literal(ip),
         };
         format!("{scheme}://{host}:{}/", self.address.port())
     }
 
     /// Serves until `stop` arrives; then sessions are closed, and their runs can be resumed.
     pub async fn serve(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<(), ServerError> {
-        let Self { listener, tls, app, router, on_restart, left, .. } = self;
+        let Self { listener, tls, app, router, on_restart, unfinished: left, .. } = self;
         if on_restart == OnRestart::Resume {
             tokio::spawn(resume(app.clone(), left));
         }
@@ -230,14 +243,14 @@ impl Bound {
         tidy.abort();
         tokens.abort();
         waiting.abort();
-        farewells(&app).await;
+        wait_for_farewells(&app).await;
         app.sessions.close_all().await;
         Ok(())
     }
 }
 
-/// Waits, not for long, until every client was told that the server ends.
-async fn farewells(app: &App) {
+/// Waits briefly until every client was notified that the server ends.
+async fn wait_for_farewells(app: &App) {
     app.stopping.send_replace(true);
     let told = async {
         while app.counts.clients.get() > 0 {
@@ -250,7 +263,7 @@ async fn farewells(app: &App) {
 /// Resumes what a killed server left.
 async fn resume(app: App, left: Vec<SessionId>) {
     for id in left {
-        // What the killed server started ends by itself, and lets go of the session then.
+        // Processes of the killed server end by themselves, and the session is free then.
         for _ in 0..RESUME_TRIES {
             let owner = app.access.owner();
             if let Ok(live) = app.open(&owner, &id).await {

@@ -30,8 +30,8 @@ impl ServerSettings {
         }
     }
 
-    /// Changes what is kept, one change at a time, also where two servers share a home. Nothing is written if the change is
-    /// refused.
+    /// Changes a stored value, one change at a time, even if two servers share a home. Nothing is written if the
+    /// change is refused.
     pub fn change<T: DeserializeOwned + Default + Serialize, R>(
         &self,
         name: &str,
@@ -94,7 +94,7 @@ mod tests {
                         let name = format!("m{server}x{at}");
                         let change = |all: &mut BTreeMap<String, usize>| Ok(all.insert(name.clone(), at));
                         assert!(settings.change("models.json", change).is_ok(), "{name}");
-                        // Not under the lock of the settings: `lathe auth` knows nothing of it.
+                        // Not under the lock of the settings: `lathe auth` does not know it.
                         host.models().login(&name, "sk-0123456789").unwrap();
                         if at % 2 == 1 {
                             assert!(host.models().logout(&name).unwrap());

@@ -1,7 +1,7 @@
 //! Folders that clients watch.
 //!
-//! The system gives a user few watchers, and editors want some too. So there is one for each folder, however many clients look:
-//! it begins with the first and ends with the last.
+//! The system gives a user few watchers, and editors need some too. So there is one for each folder, however many
+//! clients watch it: it begins with the first client and ends with the last.
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt as _;
@@ -15,15 +15,15 @@ use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 
 /// Notices that wait for a client that reads slowly; one that falls behind is asked to read everything again.
-const KEPT: usize = 256;
+const NOTICES: usize = 256;
 /// The notice that such a client gets.
 const MISSED: &str = r#"[{"path":"","kind":"unknown"}]"#;
 
-/// A folder by its path and by what it is: another may be put in its place.
-type Key = (PathBuf, u64, u64);
+/// A folder by its path and its identity: another one may be put in its place.
+type WatchKey = (PathBuf, u64, u64);
 
 #[derive(Default)]
-pub(crate) struct Watches(Mutex<HashMap<Key, Weak<Watcher>>>);
+pub(crate) struct Watches(Mutex<HashMap<WatchKey, Weak<Watcher>>>);
 
 /// The watcher of one folder; it ends when no client has it any more.
 struct Watcher {
@@ -37,13 +37,13 @@ impl Drop for Watcher {
     }
 }
 
-/// One client's look at a folder.
-pub(crate) struct Watched {
+/// One client's subscription to a folder.
+pub(crate) struct FolderWatch {
     told: broadcast::Receiver<Arc<str>>,
     _watcher: Arc<Watcher>,
 }
 
-impl Watched {
+impl FolderWatch {
     /// The next notice as JSON; none when the folder can no longer be watched.
     pub async fn next(&mut self) -> Option<Arc<str>> {
         match self.told.recv().await {
@@ -55,17 +55,17 @@ impl Watched {
 }
 
 impl Watches {
-    /// Watches a folder from now on. This looks at all folders below it, if no other client watches it.
-    pub fn watch(&self, browser: &Browser) -> Result<Watched, HostError> {
+    /// Watches a folder from now on. If no other client watches it, all folders below it are scanned.
+    pub fn watch(&self, browser: &Browser) -> Result<FolderWatch, HostError> {
         let key = key_of(browser.root())?;
         let mut all = self.0.lock();
         all.retain(|_, watcher| watcher.strong_count() > 0);
         if let Some(watcher) = all.get(&key).and_then(Weak::upgrade).filter(|known| !known.task.is_finished())
         {
-            return Ok(Watched { told: watcher.told.subscribe(), _watcher: watcher });
+            return Ok(FolderWatch { told: watcher.told.subscribe(), _watcher: watcher });
         }
         let mut watching = browser.watch()?;
-        let (told, first) = broadcast::channel(KEPT);
+        let (told, first) = broadcast::channel(NOTICES);
         let sender = told.clone();
         let task = tokio::spawn(async move {
             while let Ok(happened) = watching.next().await {
@@ -74,11 +74,11 @@ impl Watches {
         });
         let watcher = Arc::new(Watcher { told, task });
         all.insert(key, Arc::downgrade(&watcher));
-        Ok(Watched { told: first, _watcher: watcher })
+        Ok(FolderWatch { told: first, _watcher: watcher })
     }
 }
 
-fn key_of(folder: &Path) -> Result<Key, HostError> {
+fn key_of(folder: &Path) -> Result<WatchKey, HostError> {
     let about = std::fs::metadata(folder)
         .map_err(|error| HostError::Folder { path: folder.to_owned(), reason: error.to_string() })?;
     Ok((folder.to_owned(), about.dev(), about.ino()))

@@ -5,7 +5,7 @@
 //! through a function ([`ReadBlob`]).
 //!
 //! - [`Console`]: a session as lines for people, with marks of how they are to look.
-//! - [`Say`] and [`Tell`]: the words of all surfaces, in two languages.
+//! - [`Say`], [`Tell`] and [`Noun`]: the messages of all surfaces, in two languages.
 //! - [`TrajectoryBuilder`]: one run as Trae's trajectory JSON. It is fed event by event, because it is written again and
 //!   again while a run goes on: every finished step is serialised once and only joined afterwards.
 //! - [`html`] and [`Page`]: a session as one page that asks nothing of the network. What came from the journal is hostile
@@ -36,7 +36,7 @@ pub use cost::{
     Price, PriceOverrides, Prices, SessionCost,
 };
 pub use html::{Page, ReadBlob, html};
-pub use messages::{Language, Say, Tell};
+pub use messages::{Language, Noun, Say, Tell};
 pub use session::{CallView, RunView, SessionView, StepView};
 pub use trajectory::TrajectoryBuilder;
 pub use wire::{

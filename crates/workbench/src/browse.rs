@@ -298,7 +298,7 @@ impl Browser {
 
     /// The same, on this thread.
     pub(crate) fn remove_here(&self, path: &Path) -> Result<RemovedItem, HostError> {
-        self.removals.take(&self.tree, self.root(), path)
+        self.removals.remove_path(&self.tree, self.root(), path)
     }
 
     /// Files that were removed from this folder, newest first.
@@ -315,7 +315,7 @@ impl Browser {
 
     /// The same, on this thread.
     pub(crate) fn restore_here(&self, id: &str) -> Result<RemovedItem, HostError> {
-        self.removals.bring_back(&self.tree, self.root(), id)
+        self.removals.restore_path(&self.tree, self.root(), id)
     }
 
     /// A new file that comes in pieces.

@@ -1,4 +1,4 @@
-//! The command line. Every command has examples; a flag is here when it works.
+//! The command line. Every command has examples; a flag exists only when it works.
 
 pub(crate) mod options;
 
@@ -9,11 +9,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use lathe_plan::{CassetteWish, ConfigPlace, options};
 use lathe_protocol::{Mode, Toolset};
 
-pub(crate) use crate::commands::models::DoctorArgs;
-
 use crate::args::options::{OfInteractive, OfResume, OfRun, OfShowConfig, OfTools, OptionArgs};
 use crate::commands::rewind::{DiffArgs, RewindArgs, UndoArgs};
-use crate::commands::travel::WatchArgs;
+use crate::commands::watch::WatchArgs;
 
 /// A software-engineering agent: give it a task and a repository.
 #[derive(Parser)]
@@ -21,14 +19,14 @@ use crate::commands::travel::WatchArgs;
     name = "lathe",
     version,
     arg_required_else_help = true,
-    after_help = "Examples:\n  lathe demo                                   see it work, offline\n  lathe run --mode full-auto \"fix the failing test\"\n  lathe sessions                               what was done here\n  lathe show                                   the last session again"
+    after_help = "Examples:\n  lathe demo                                   see it work, offline\n  lathe run --mode full-auto \"fix the failing test\"\n  lathe sessions                               sessions so far\n  lathe show                                   the last session again"
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: CliCommand,
 }
 
-/// Trae's short flags of two letters, which are no short flags to anybody else.
+/// Replaces Trae's short flags of two letters, which no other program has, by their long form.
 pub(crate) fn long_form(argument: OsString) -> OsString {
     match argument.to_str() {
         Some("-ct") => "--console-type".into(),
@@ -42,7 +40,8 @@ pub(crate) fn long_form(argument: OsString) -> OsString {
     }
 }
 
-/// Where the secret begins in a word of the command line, given the word before it: a key, or the token in an address.
+/// The offset at which a secret begins in a word of the command line, given the word before it. A secret is a key, or
+/// the token in an address.
 pub(crate) fn secret_part(before: &[u8], word: &[u8]) -> Option<usize> {
     if matches!(before, b"--api-key" | b"-k") {
         return Some(0);
@@ -56,7 +55,7 @@ const TOKEN: &[u8] = b"#token=";
 
 #[derive(Subcommand)]
 pub(crate) enum CliCommand {
-    /// Work on a task without a person, and show what is done
+    /// Work on a task without asking the user, and show each step
     #[command(after_help = RUN_HELP)]
     Run(RunArgs),
     /// A real run, offline: sample project, real tools, recorded model
@@ -64,7 +63,7 @@ pub(crate) enum CliCommand {
         after_help = "Examples:\n  lathe demo\n  lathe demo --slow              at reading speed\n  lathe demo --toolset gemini    the same in the words of Gemini CLI"
     )]
     Demo(DemoArgs),
-    /// Give one task after the other, in one session
+    /// Give one task after another, in one session
     #[command(
         after_help = "Examples:\n  lathe interactive --mode full-auto\n\nWords at the prompt: help, status, clear, exit, quit"
     )]
@@ -79,22 +78,22 @@ pub(crate) enum CliCommand {
         after_help = "Examples:\n  lathe show                 the newest session\n  lathe show 20261115-09     by the beginning of its id\n  lathe show --format json   every event"
     )]
     Show(ShowArgs),
-    /// Go on with a session: an interrupted task, or a new one
+    /// Resume a session: an interrupted task, or a new one
     #[command(
-        after_help = "Examples:\n  lathe resume                            go on with the newest session\n  lathe resume 20261115 \"now add a test\"   another task, with all that is known"
+        after_help = "Examples:\n  lathe resume                            resume the newest session\n  lathe resume 20261115 \"now add a test\"   another task, with all that is known"
     )]
     Resume(ResumeArgs),
-    /// A new session that begins like another one, up to a step
+    /// Start a new session that begins like another one, up to a step
     #[command(
         after_help = "Examples:\n  lathe fork 20261115 --at 3\n  lathe resume $(lathe fork 20261115 --at 3) \"try it another way\""
     )]
     Fork(ForkArgs),
-    /// Go back to the state after a step: files, conversation, or both
+    /// Return to the state after a step: files, conversation, or both
     #[command(
-        after_help = "Examples:\n  lathe rewind --to 3 --preview          what would be put back\n  lathe rewind 20261115 --to 3           files and conversation\n  lathe rewind --to 0 --files            all files as they were; the conversation stays\n\nWhat somebody changed meanwhile is shown and left alone (exit 1). `lathe undo` takes a rewind back."
+        after_help = "Examples:\n  lathe rewind --to 3 --preview          what would be restored\n  lathe rewind 20261115 --to 3           files and conversation\n  lathe rewind --to 0 --files            all files as they were; the conversation stays\n\nFiles that another program or user changed meanwhile are shown and left as they are (exit 1). `lathe undo` undoes a rewind."
     )]
     Rewind(RewindArgs),
-    /// Take back the last change of files: of a step, or a rewind
+    /// Undo the last change of files: of a step, or a rewind
     #[command(after_help = "Examples:\n  lathe undo --preview\n  lathe undo")]
     Undo(UndoArgs),
     /// Show what a session changed
@@ -102,7 +101,7 @@ pub(crate) enum CliCommand {
         after_help = "Examples:\n  lathe diff               the newest session\n  lathe diff 20261115 | git apply -R"
     )]
     Diff(DiffArgs),
-    /// Follow a session that another process works on; read-only
+    /// Follow a session that another process runs; read-only
     #[command(
         after_help = "Examples:\n  lathe watch              the newest session\n  lathe watch 20261115 --output stream-json"
     )]
@@ -112,7 +111,7 @@ pub(crate) enum CliCommand {
         after_help = "Examples:\n  lathe replay 20261115                 nothing is run: is it exact?\n  lathe replay 20261115 --tools live    real tools, in a copy of the workspace\n  lathe replay 20261115 --tools live --mode full-auto\n\nWith live tools each call is decided by the rules that hold now; one that is denied now is a difference."
     )]
     Replay(ReplayArgs),
-    /// List the tools the model is given
+    /// List the tools that the model gets
     #[command(
         after_help = "Examples:\n  lathe tools\n  lathe tools --config-file trae_config.yaml\n  lathe tools --toolset trae --json"
     )]
@@ -130,54 +129,54 @@ pub(crate) enum CliCommand {
         after_help = "Examples:\n  lathe graph build\n  lathe graph query callers Session.run\n  lathe graph stats --json\n  lathe graph export . > definitions.jsonl"
     )]
     Graph(crate::commands::graph::GraphArgs),
-    /// What may be done without asking: try the rules
+    /// Try the rules: show what may be done without asking
     #[command(
         after_help = "Examples:\n  lathe policy check 'cargo test 2>&1 | grep FAIL'\n  lathe policy check --rules my.toml < lines.txt"
     )]
     Policy(crate::commands::policy::PolicyArgs),
-    /// Sessions over HTTP and WebSocket
+    /// Serve sessions over HTTP and WebSocket
     #[command(
         after_help = "Examples:\n  lathe serve                         this folder, on 127.0.0.1:8090\n  lathe serve --root ~/code --open\n  lathe serve token add ci --role operator"
     )]
     Serve(crate::commands::serve::ServeArgs),
-    /// Which instructions and programs of a project are used
+    /// Choose which instructions and programs of a project are used
     #[command(
         after_help = "Examples:\n  lathe trust list\n  lathe trust add\n  lathe trust remove ~/src/theirs"
     )]
     Trust(crate::commands::trust::TrustArgs),
-    /// What lines took away, and the way back
+    /// List what shell lines removed, and restore it
     #[command(after_help = "Examples:\n  lathe quarantine list\n  lathe quarantine restore")]
     Quarantine(crate::commands::quarantine::QuarantineArgs),
-    /// A session of a server, from here: give a task, watch, steer, approve
+    /// Use a session of a server from here: give a task, watch, steer, approve
     #[command(
         after_help = "Examples:\n  lathe connect 'http://127.0.0.1:8090/#token=...'                the sessions there\n  lathe connect 'http://127.0.0.1:8090/#token=...' \"fix the test\"\n  LATHE_TOKEN=... lathe connect https://box.lan:8090 --session ID"
     )]
     Connect(crate::connect::ConnectArgs),
-    /// What sessions have cost
+    /// Show what sessions have cost
     #[command(after_help = "Examples:\n  lathe cost\n  lathe cost --by model --json")]
-    Cost(crate::commands::upkeep::CostArgs),
-    /// Remove old sessions and what nothing needs any more
+    Cost(crate::commands::cost::CostArgs),
+    /// Remove old sessions and stored data that nothing needs any more
     #[command(after_help = "Examples:\n  lathe gc --dry-run\n  lathe gc --days 30")]
-    Gc(crate::commands::upkeep::GcArgs),
-    /// Look at the configuration
+    Gc(crate::commands::gc::GcArgs),
+    /// Show, check or document the configuration
     #[command(
-        after_help = "Examples:\n  lathe config show        every value and where it comes from\n  lathe config check       only what is wrong\n  lathe config reference   every key there is"
+        after_help = "Examples:\n  lathe config show        every value and where it comes from\n  lathe config check       only what is wrong\n  lathe config reference   every key that can be set"
     )]
     Config(ConfigArgs),
-    /// Trae's table of the configuration
+    /// Show the configuration as Trae's table
     #[command(after_help = "Examples:\n  lathe show-config --config-file trae_config.yaml")]
     ShowConfig(ShowConfigArgs),
-    /// List the providers Lathe knows, and which can be used now
+    /// List the providers that Lathe knows, and which of them can be used now
     #[command(after_help = "Examples:\n  lathe models\n  lathe models --json")]
     Models(crate::commands::models::ModelsArgs),
-    /// Keep the key of a provider, or forget it
+    /// Store the key of a provider, or remove it
     #[command(after_help = "Examples:\n  lathe auth login openai < key.txt\n  lathe auth logout openai")]
-    Auth(crate::commands::models::AuthArgs),
+    Auth(crate::commands::auth::AuthArgs),
     /// Check that everything Lathe needs is here
     #[command(
-        after_help = "Examples:\n  lathe doctor\n  lathe doctor --provider anthropic --model claude-sonnet-4-5    ask it one small question too"
+        after_help = "Examples:\n  lathe doctor\n  lathe doctor --provider anthropic --model claude-sonnet-4-5    sends it one small request too"
     )]
-    Doctor(DoctorArgs),
+    Doctor(crate::commands::doctor::DoctorArgs),
     /// Print a completion script for a shell
     #[command(
         after_help = "Examples:\n  lathe completions bash > ~/.local/share/bash-completion/completions/lathe"
@@ -194,7 +193,7 @@ const RUN_HELP: &str = "Examples:
 Exit codes: 0 done, 1 task failed, 2 usage or config, 3 model unavailable, 4 budget or steps used up,
 5 denied by policy, 54 disk full, 130 cancelled";
 
-/// A recording in the place of a model, and a recording of this run.
+/// Flags for a recording in place of a model, and for a recording of this run.
 #[derive(Args, Default)]
 pub(crate) struct CassetteArgs {
     /// Answer from this cassette instead of a model
@@ -216,7 +215,7 @@ impl CassetteArgs {
 
 #[derive(Args)]
 pub(crate) struct RunArgs {
-    /// What to do
+    /// The task
     pub(crate) task: Option<String>,
     /// Read the task from a file
     #[arg(long, short, value_name = "FILE")]
@@ -231,19 +230,19 @@ pub(crate) struct RunArgs {
     /// The folder to work in
     #[arg(long, short, value_name = "DIR", default_value = ".")]
     pub(crate) working_dir: PathBuf,
-    /// Configuration: a Trae file, or one of ours if it ends in .toml
+    /// Configuration: a Trae file, or a Lathe file if its name ends in .toml
     #[arg(long, value_name = "FILE")]
     pub(crate) config_file: Option<PathBuf>,
     /// Compare with this commit instead of the tree at the start
     #[arg(long, value_name = "COMMIT")]
     pub(crate) base_commit: Option<String>,
-    /// How the run is shown (short: -ct); there is one console so far
+    /// Display of the run (short: -ct); there is one console so far
     #[arg(long, value_enum, ignore_case = true)]
     pub(crate) console_type: Option<ConsoleArg>,
     /// Trae's name for its agent (short: -at)
     #[arg(long, value_enum)]
     pub(crate) agent_type: Option<AgentArg>,
-    /// What is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t = OutputArg::Text)]
     pub(crate) output: OutputArg,
     /// Print the first request and its size instead of sending it
@@ -262,10 +261,10 @@ pub(crate) struct InteractiveArgs {
     pub(crate) options: OptionArgs<OfInteractive>,
     #[command(flatten)]
     pub(crate) cassette: CassetteArgs,
-    /// Configuration: a Trae file, or one of ours if it ends in .toml
+    /// Configuration: a Trae file, or a Lathe file if its name ends in .toml
     #[arg(long, value_name = "FILE")]
     pub(crate) config_file: Option<PathBuf>,
-    /// How runs are shown (short: -ct); there is one console so far
+    /// Display of runs (short: -ct); there is one console so far
     #[arg(long, value_enum, ignore_case = true)]
     pub(crate) console_type: Option<ConsoleArg>,
     /// Trae's name for its agent (short: -at)
@@ -280,29 +279,29 @@ pub(crate) struct InteractiveArgs {
 
 #[derive(Args)]
 pub(crate) struct DemoArgs {
-    /// At reading speed
+    /// Run at reading speed
     #[arg(long)]
     pub(crate) slow: bool,
-    /// Names and words of the tools
+    /// Names and descriptions of the tools
     #[arg(long, value_enum, default_value_t = ToolsetArg::Lathe)]
     pub(crate) toolset: ToolsetArg,
-    /// What is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t = OutputArg::Text)]
     pub(crate) output: OutputArg,
 }
 
 #[derive(Args)]
 pub(crate) struct SessionsArgs {
-    /// As a JSON array of objects
+    /// Print a JSON array of objects
     #[arg(long)]
     pub(crate) json: bool,
-    /// How many at most
+    /// List at most this many
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<usize>,
-    /// Only sessions with a task that holds this text
+    /// List only sessions with a task that contains this text
     #[arg(long, value_name = "TEXT")]
     pub(crate) search: Option<String>,
-    /// Only sessions in this folder or below it
+    /// List only sessions in this folder or below it
     #[arg(long, value_name = "DIR")]
     pub(crate) folder: Option<PathBuf>,
 }
@@ -325,7 +324,7 @@ pub(crate) struct ResumeArgs {
     pub(crate) options: OptionArgs<OfResume>,
     #[command(flatten)]
     pub(crate) cassette: CassetteArgs,
-    /// What is printed
+    /// Output format
     #[arg(long, value_enum, default_value_t = OutputArg::Text)]
     pub(crate) output: OutputArg,
     #[command(flatten)]
@@ -336,10 +335,10 @@ pub(crate) struct ResumeArgs {
 pub(crate) struct ForkArgs {
     /// Session id or its beginning
     pub(crate) id: String,
-    /// The last step to keep; all of them if left out
+    /// The last step to keep; all steps if left out
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) at: Option<u32>,
-    /// The new id as JSON
+    /// Print the new id as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -348,7 +347,7 @@ pub(crate) struct ForkArgs {
 pub(crate) struct ReplayArgs {
     /// Session id or its beginning; the newest if left out
     pub(crate) id: Option<String>,
-    /// Where results come from
+    /// Source of the results
     #[arg(long, value_enum, default_value_t = ReplayTools::Recorded)]
     pub(crate) tools: ReplayTools,
     /// With live tools: what may be done without asking; else the smaller of the session's and the configured mode
@@ -368,10 +367,10 @@ pub(crate) enum ReplayTools {
 pub(crate) struct ToolsArgs {
     #[command(flatten)]
     pub(crate) options: OptionArgs<OfTools>,
-    /// Configuration: a Trae file, or one of ours if it ends in .toml
+    /// Configuration: a Trae file, or a Lathe file if its name ends in .toml
     #[arg(long, value_name = "FILE")]
     pub(crate) config_file: Option<PathBuf>,
-    /// As the model is told, in JSON
+    /// Print what the model gets, as JSON
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -400,7 +399,7 @@ pub(crate) struct ToolRunArgs {
     /// Arguments as a JSON object
     #[arg(long, default_value = "{}")]
     pub(crate) json: String,
-    /// Toolset to take it from; the first that has it if left out
+    /// Toolset to take it from; the first that has the tool if left out
     #[arg(long, value_enum)]
     pub(crate) toolset: Option<ToolsetArg>,
     /// Decide as for a model in this mode
@@ -409,10 +408,10 @@ pub(crate) struct ToolRunArgs {
     /// The folder to work in
     #[arg(long, short, value_name = "DIR", default_value = ".")]
     pub(crate) working_dir: PathBuf,
-    /// Print what it would do, as JSON, and run nothing
+    /// Print what the tool would do, as JSON, and run nothing
     #[arg(long, conflicts_with = "proposed")]
     pub(crate) preview: bool,
-    /// Run what this file makes of the text the call proposes
+    /// Run the call with the text of this file in place of the text that it proposes
     #[arg(long, value_name = "FILE")]
     pub(crate) proposed: Option<PathBuf>,
     #[command(flatten)]
@@ -423,7 +422,7 @@ pub(crate) struct ToolRunArgs {
 pub(crate) enum ModeArg {
     /// Change nothing
     Plan,
-    /// Ask about what no rule allows; without a person, deny it
+    /// Ask about what no rule allows; without a user, deny it
     Default,
     /// Edit files of the workspace without asking; the rest as in default
     AutoEdit,
@@ -481,28 +480,28 @@ pub(crate) struct ConfigArgs {
 
 #[derive(Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Every value and where it comes from; keys masked
+    /// Show every value and its source; keys are masked
     #[command(
         after_help = "Examples:\n  lathe config show\n  lathe config show --config-file trae_config.yaml --json"
     )]
     Show(ConfigShowArgs),
-    /// Only what is wrong
+    /// Show only what is wrong
     #[command(after_help = "Examples:\n  lathe config check")]
     Check(ConfigShowArgs),
-    /// Every key that can be set, as Markdown
+    /// Print every key that can be set, as Markdown
     #[command(after_help = "Examples:\n  lathe config reference > reference.md")]
     Reference,
 }
 
 #[derive(Args)]
 pub(crate) struct ConfigShowArgs {
-    /// Configuration: a Trae file, or one of ours if it ends in .toml
+    /// Configuration: a Trae file, or a Lathe file if its name ends in .toml
     #[arg(long, value_name = "FILE")]
     pub(crate) config_file: Option<PathBuf>,
-    /// The folder whose project file counts
+    /// The folder whose project file is read
     #[arg(long, short, value_name = "DIR", default_value = ".")]
     pub(crate) working_dir: PathBuf,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -519,29 +518,29 @@ pub(crate) struct ShowConfigArgs {
     pub(crate) options: OptionArgs<OfShowConfig>,
     #[command(flatten)]
     pub(crate) cassette: CassetteArgs,
-    /// Configuration: a Trae file, or one of ours if it ends in .toml
+    /// Configuration: a Trae file, or a Lathe file if its name ends in .toml
     #[arg(long, value_name = "FILE")]
     pub(crate) config_file: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OutputArg {
-    /// Steps as they happen, for people
+    /// Steps as they happen, for the user
     Text,
     /// One object at the end
     Json,
-    /// Every event as one line
+    /// Every event as one line of JSON
     StreamJson,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FormatArg {
-    /// As it was shown
+    /// As it was shown on the terminal
     Text,
-    /// Every event
+    /// Every event, as JSON
     Json,
     /// Trae's trajectory of the last task
     Trajectory,
-    /// One page that needs nothing else
+    /// One page that needs no other file
     Html,
 }

@@ -1,4 +1,4 @@
-//! Flags of the settings, made from the rows of `config`: their names, their help and how their values are read.
+//! Flags for the settings, made from the rows of `config`: their names, their help and the parsers of their values.
 
 use std::marker::PhantomData;
 
@@ -8,9 +8,9 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use lathe_plan::{FlagRow, GivenOptions, OptionForm, OptionRow, options};
 use serde_json::{Value, json};
 
-/// A command with flags of the settings.
-pub(crate) trait Offering {
-    /// The command, as the rows name it.
+/// A command with flags for settings.
+pub(crate) trait OptionCommand {
+    /// The name of the command in the rows.
     const COMMAND: &'static str;
 }
 
@@ -18,7 +18,7 @@ macro_rules! commands {
     ($($name:ident = $command:literal),* $(,)?) => {
         $(pub(crate) struct $name;
 
-        impl Offering for $name {
+        impl OptionCommand for $name {
             const COMMAND: &'static str = $command;
         })*
     };
@@ -34,17 +34,17 @@ commands! {
     OfShowConfig = "show-config",
 }
 
-/// The flags of the settings that a command has, as they were given.
+/// The flags for settings that a command has, with the values that the user gave.
 pub(crate) struct OptionArgs<Of>(pub(crate) GivenOptions, PhantomData<Of>);
 
-impl<Of: Offering> OptionArgs<Of> {
+impl<Of: OptionCommand> OptionArgs<Of> {
     fn rows() -> impl Iterator<Item = (&'static OptionRow, &'static FlagRow)> {
         let flagged = options().iter().filter_map(|row| Some((row, row.flag.as_ref()?)));
         flagged.filter(|(_, flag)| flag.is_on(Of::COMMAND))
     }
 }
 
-impl<Of: Offering> Args for OptionArgs<Of> {
+impl<Of: OptionCommand> Args for OptionArgs<Of> {
     fn augment_args(command: Command) -> Command {
         Self::rows().fold(command, |command, (row, flag)| command.arg(arg(row, flag)))
     }
@@ -54,7 +54,7 @@ impl<Of: Offering> Args for OptionArgs<Of> {
     }
 }
 
-impl<Of: Offering> FromArgMatches for OptionArgs<Of> {
+impl<Of: OptionCommand> FromArgMatches for OptionArgs<Of> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let given = Self::rows().filter(|(row, _)| {
             matches.value_source(&row.key).is_some_and(|source| source == ValueSource::CommandLine)

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::{Args, Subcommand};
-use lathe_host::{Export, Host};
-use lathe_protocol::counted;
+use lathe_host::{GraphExport, Host};
+use lathe_views::{Noun, Tell};
 
 use crate::exit::Exit;
 use crate::terminal;
@@ -19,14 +19,14 @@ pub(crate) struct GraphArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum GraphCommand {
-    /// Read what changed and count what is there
+    /// Read what changed since the last time, and count the contents
     Build(FolderArgs),
-    /// Ask: find, def, refs, callers, callees, implements, imports, tests-of, outline, map or impact
+    /// Query the graph: find, def, refs, callers, callees, implements, imports, tests-of, outline, map or impact
     #[command(
-        after_help = "Examples:\n  lathe graph query callers Session.run\n  lathe graph query outline src/main.rs\n  lathe graph query map parser errors --budget 1000\n  lathe graph query impact              what the changes of the work tree can reach"
+        after_help = "Examples:\n  lathe graph query callers Session.run\n  lathe graph query outline src/main.rs\n  lathe graph query map parser errors --budget 1000\n  lathe graph query impact              what the changes of the work tree can affect"
     )]
     Query(QueryArgs),
-    /// Count what is there
+    /// Count the contents
     Stats(FolderArgs),
     /// Write out every definition, all calls, or a picture of one symbol
     #[command(
@@ -37,44 +37,44 @@ pub(crate) enum GraphCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct FolderArgs {
-    /// The folder; this one if left out
+    /// The folder; the current one if left out
     folder: Option<PathBuf>,
-    /// One JSON object
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct QueryArgs {
-    /// The question
+    /// The kind of query
     question: String,
-    /// A name, a file, or words, as the question wants it
+    /// A name, a file, or words, as the query needs it
     target: Vec<String>,
-    /// The folder to ask about
+    /// The folder to query; the current one if left out
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
-    /// About how many tokens the answer may have
+    /// The approximate number of tokens that the reply may have
     #[arg(long, default_value_t = 2000)]
     budget: usize,
-    /// One JSON object
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
-    /// The folder; this one if left out
+    /// The folder; the current one if left out
     folder: Option<PathBuf>,
-    /// One JSON object per line, which is what it does anyway
+    /// Print one JSON object per line, which is the default
     #[arg(long)]
     json: bool,
-    /// Every call and what it means, one JSON object per line
+    /// Print every call and its meaning, one JSON object per line
     #[arg(long, conflicts_with = "dot")]
     calls: bool,
-    /// All calls, for Graphviz
+    /// Print all calls, for Graphviz
     #[arg(long, conflicts_with = "json")]
     dot: bool,
-    /// A page about this symbol
+    /// Print a page about this symbol
     #[arg(long, value_name = "SYMBOL", conflicts_with_all = ["json", "dot"])]
     picture: Option<String>,
 }
@@ -89,21 +89,21 @@ pub(crate) fn graph(host: &Host, args: &GraphArgs) -> Exit {
         GraphCommand::Query(args) => {
             let target = args.target.join(" ");
             match host.graphs().query(&here(args.folder.as_ref()), &args.question, &target, args.budget) {
-                Ok(asked) if args.json => print_json(&asked.json),
-                Ok(asked) => terminal::out(&terminal::foreign(&asked.text)),
+                Ok(reply) if args.json => print_json(&reply.json),
+                Ok(reply) => terminal::out(&terminal::clean_on_terminal(&reply.text)),
                 Err(error) => return Exit::host(&error),
             }
             Exit::Done
         }
         GraphCommand::Export(args) => {
             let form = match (&args.picture, args.dot) {
-                (Some(symbol), _) => Export::Picture(symbol.clone()),
-                (None, true) => Export::Dot,
-                (None, false) if args.calls => Export::Calls,
-                (None, false) => Export::Lines,
+                (Some(symbol), _) => GraphExport::Picture(symbol.clone()),
+                (None, true) => GraphExport::Dot,
+                (None, false) if args.calls => GraphExport::Calls,
+                (None, false) => GraphExport::Lines,
             };
             match host.graphs().export(&here(args.folder.as_ref()), &form) {
-                Ok(text) => terminal::out(&terminal::foreign(&text)),
+                Ok(text) => terminal::out(&terminal::clean_on_terminal(&text)),
                 Err(error) => return Exit::host(&error),
             }
             Exit::Done
@@ -112,17 +112,18 @@ pub(crate) fn graph(host: &Host, args: &GraphArgs) -> Exit {
 }
 
 fn statistics(host: &Host, args: &FolderArgs) -> Exit {
-    let started = Instant::now();
+    let (started, language) = (Instant::now(), terminal::language());
     let progress = |done: usize, all: usize| {
-        // Only for what takes long enough to wonder.
+        // A short build shows no progress.
         if started.elapsed().as_millis() > 700 && terminal::is_terminal() {
             let filled = (done * 30).checked_div(all).unwrap_or(30);
             let end = if done == all { "\n" } else { "" };
-            terminal::err(&format!("\r[{:<30}] {done} of {all} files{end}", "#".repeat(filled)));
+            let count = Tell::GraphProgress { done, all }.text(language);
+            terminal::err(&format!("\r[{:<30}] {count}{end}", "#".repeat(filled)));
         }
     };
     let statistics = match host.graphs().build(&here(args.folder.as_ref()), &progress) {
-        Ok(counted) => counted,
+        Ok(statistics) => statistics,
         Err(error) => return Exit::host(&error),
     };
     if args.json {
@@ -130,23 +131,28 @@ fn statistics(host: &Host, args: &FolderArgs) -> Exit {
         return Exit::Done;
     }
     let number = |key: &str| statistics[key].as_u64().unwrap_or(0);
-    terminal::out(&format!(
-        "{}, {}, {}, {}\n{} parsed, {} known, {} gone; {:.0} ms, {:.0} ms of them looking at the files\n{}, {} KiB\n",
-        counted(number("files"), "file"),
-        counted(number("lines"), "line"),
-        counted(number("definitions"), "definition"),
-        counted(number("uses"), "use"),
-        counted(number("parsed"), "file"),
-        number("reused"),
-        number("removed"),
-        statistics["total_ms"].as_f64().unwrap_or(0.0),
-        statistics["walk_ms"].as_f64().unwrap_or(0.0),
-        terminal::name(statistics["database"].as_str().unwrap_or("")),
-        number("bytes") / 1024,
-    ));
-    for out in statistics["left_out"].as_array().into_iter().flatten() {
-        let (path, why) = (out["path"].as_str().unwrap_or(""), out["why"].as_str().unwrap_or(""));
-        terminal::out(&format!("left out: {} ({why})\n", terminal::name(path)));
+    let count = |key: &str, noun: Noun| noun.count(number(key), language);
+    let contents = Tell::GraphContents {
+        files: &count("files", Noun::File),
+        lines: &count("lines", Noun::Line),
+        definitions: &count("definitions", Noun::Definition),
+        uses: &count("uses", Noun::Use),
+    };
+    let work = Tell::GraphWork {
+        parsed: &count("parsed", Noun::File),
+        known: number("reused"),
+        gone: number("removed"),
+        total_ms: statistics["total_ms"].as_f64().unwrap_or(0.0),
+        walk_ms: statistics["walk_ms"].as_f64().unwrap_or(0.0),
+    };
+    let database = terminal::name(statistics["database"].as_str().unwrap_or(""));
+    terminal::out_line(&contents.text(language));
+    terminal::out_line(&work.text(language));
+    terminal::out_line(&format!("{database}, {} KiB", number("bytes") / 1024));
+    for file in statistics["left_out"].as_array().into_iter().flatten() {
+        let path = &terminal::name(file["path"].as_str().unwrap_or(""));
+        let left_out = Tell::LeftOut { path, reason: file["why"].as_str().unwrap_or("") };
+        terminal::out_line(&left_out.text(language));
     }
     for note in statistics["notes"].as_array().into_iter().flatten() {
         terminal::out(&format!("note: {}\n", terminal::clean(note.as_str().unwrap_or(""))));

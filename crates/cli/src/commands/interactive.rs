@@ -1,4 +1,4 @@
-//! `interactive`: one task after the other in one session, with Trae's words at the prompt.
+//! `interactive`: one task after another in one session, with Trae's words at the prompt.
 
 use std::io::IsTerminal;
 
@@ -8,25 +8,25 @@ use lathe_protocol::{Attachment, CommandBody, EventStream, Seq};
 use lathe_views::{Language, ModeSource, Say};
 
 use crate::args::{InteractiveArgs, OutputArg};
-use crate::commands::settings::{absolute, settle, tell_idle_flags, tell_notices};
-use crate::drive::{Performed, close, finish_trajectory, perform, show_last_summaries};
+use crate::commands::settings::{absolute, note_idle_flags, settle, warn_of_notices};
+use crate::drive::{CommandOutcome, close, finish_trajectory, perform, show_last_summaries};
 use crate::exit::Exit;
 use crate::terminal;
+use crate::terminal::input::TypedLines;
 use crate::terminal::output::RunOutput;
-use crate::terminal::question::Lines;
 use crate::terminal::stops::{Stop, Stops};
 
 pub(crate) async fn interactive(host: &Host, args: InteractiveArgs) -> Exit {
-    tell_idle_flags(args.console_type, args.agent_type);
+    note_idle_flags(args.console_type, args.agent_type);
     let given = args.options.0;
     let place = ConfigPlace::with_file(&args.working_dir, args.config_file.as_deref());
-    let settled = match settle(host, place, &given, args.trust.asking()) {
+    let settled = match settle(host, place, &given, args.trust.ask_on_terminal()) {
         Ok(settled) => settled,
         Err(exit) => return exit,
     };
     let trajectory = settled.config.settings.run.trajectory.clone().or_else(|| settled.usual_trajectory());
     let trajectories = trajectory.as_deref().map(trajectories_of_tasks).unwrap_or_default();
-    // A pipe can answer the model, but an approval is given by somebody who sees what is asked.
+    // A pipe can answer the model, but an approval is given only by a user who sees the proposal.
     let (attended, mode_from) = if std::io::stdin().is_terminal() {
         (Attended::Person, ModeSource::Asked)
     } else {
@@ -56,16 +56,16 @@ pub(crate) async fn interactive(host: &Host, args: InteractiveArgs) -> Exit {
         Ok(session) => session,
         Err(error) => return Exit::host(&error),
     };
-    tell_notices(&notices);
+    warn_of_notices(&notices);
     let mut stops = Stops::listen();
     let mut output = RunOutput::new(OutputArg::Text).mode_from(mode_from);
     output.opening(&session);
-    output.remembered(host.home().remembered_facts().as_ref());
+    output.print_remembered_facts(host.home().remembered_facts().as_ref());
     let mut updates = session.handle().subscribe(Seq(1));
     let trajectory = trajectory.as_deref().map(absolute).map(|path| session.write_trajectory(path));
-    let mut lines = Lines::read();
+    let mut lines = TypedLines::read();
     let heard = (&mut lines, &mut stops);
-    let ended = talk(host, &session, &mut *updates, &mut output, heard, &mut images).await;
+    let ended = prompt_loop(host, &session, &mut *updates, &mut output, heard, &mut images).await;
     let closed = close(session, &mut stops).await;
     if let Some(trajectory) = trajectory {
         finish_trajectory(trajectory, &output).await;
@@ -76,20 +76,20 @@ pub(crate) async fn interactive(host: &Host, args: InteractiveArgs) -> Exit {
     }
 }
 
-async fn talk(
+async fn prompt_loop(
     host: &Host,
     session: &OpenSession,
     updates: &mut dyn EventStream,
     output: &mut RunOutput,
-    (lines, stops): (&mut Lines, &mut Stops),
+    (lines, stops): (&mut TypedLines, &mut Stops),
     images: &mut Vec<Attachment>,
 ) -> Exit {
     let language = terminal::language();
-    // The terminal throws a half-typed line away at Ctrl-C and does not tell whether there was one. So the first only
-    // asks anew, and a second with nothing in between leaves.
+    // The terminal discards a half-typed line at Ctrl-C and does not report whether there was one. So the first
+    // Ctrl-C only prompts again, and a second one with no line in between leaves.
     let mut may_leave = !std::io::stdin().is_terminal();
     loop {
-        terminal::out(&format!("\n{}: ", Say::TaskLabel.text(language)));
+        terminal::out(&format!("\n{}", Say::TaskLabel.label(language)));
         let line = tokio::select! {
             line = lines.next() => line,
             stop = stops.next() => match stop {
@@ -107,26 +107,26 @@ async fn talk(
         };
         may_leave = !std::io::stdin().is_terminal();
         let Some(line) = line else {
-            terminal::out(&format!("{}\n", Say::Goodbye.text(language)));
+            terminal::out_line(Say::Goodbye.text(language));
             return Exit::Done;
         };
-        match word(line.trim()).as_str() {
+        match prompt_word(line.trim()).as_str() {
             "" => {}
             _ if is_leaving(line.trim()) => {
-                terminal::out(&format!("{}\n", Say::Goodbye.text(language)));
+                terminal::out_line(Say::Goodbye.text(language));
                 return Exit::Done;
             }
-            "help" => terminal::out(&format!("{}\n", Say::InteractiveHelp.text(language))),
+            "help" => terminal::out_line(Say::InteractiveHelp.text(language)),
             "clear" => terminal::out(if terminal::is_terminal() { "\u{1b}[2J\u{1b}[H" } else { "\n" }),
-            "status" => status(host, session, language),
+            "status" => print_status(host, session, language),
             _ => {
                 // The images of the command line belong to the first task.
                 let images = std::mem::take(images);
                 let body = CommandBody::GiveTask { text: line.trim().to_owned(), images };
                 match perform(host, session, updates, output, body, (Some(lines), stops)).await {
-                    Performed::Ended(exit, seq) => {
+                    CommandOutcome::Ended(exit, seq) => {
                         show_last_summaries(host, session, updates, output, (exit, seq), stops).await;
-                        host.archive().note(&session.id);
+                        host.archive().update_index(&session.id);
                         let shown = host.archive().events(&session.id).and_then(|events| {
                             output.closing(host, &session.id, &run_report(&events, None), exit)
                         });
@@ -134,11 +134,11 @@ async fn talk(
                             return Exit::host(&error);
                         }
                     }
-                    Performed::Refused(reason) => terminal::err(&format!("{reason}\n")),
-                    Performed::Lost => return Exit::Failed,
+                    CommandOutcome::Refused(reason) => terminal::err(&format!("{reason}\n")),
+                    CommandOutcome::Lost => return Exit::Failed,
                 }
                 if stops.is_leaving() {
-                    terminal::out(&format!("{}\n", Say::Goodbye.text(language)));
+                    terminal::out_line(Say::Goodbye.text(language));
                     return Exit::Cancelled;
                 }
             }
@@ -146,18 +146,18 @@ async fn talk(
     }
 }
 
-/// A word of the prompt as it is compared. Who is used to other agents writes it with a slash.
-fn word(line: &str) -> String {
+/// A word of the prompt in the form that is compared. Users of other agents write it with a slash.
+fn prompt_word(line: &str) -> String {
     let line = line.to_lowercase();
     line.strip_prefix('/').unwrap_or(&line).to_owned()
 }
 
-/// Tells whether a line asks to leave.
+/// True if a line asks to leave.
 pub(crate) fn is_leaving(line: &str) -> bool {
-    matches!(word(line).as_str(), "exit" | "quit")
+    matches!(prompt_word(line).as_str(), "exit" | "quit")
 }
 
-fn status(host: &Host, session: &OpenSession, language: Language) {
+fn print_status(host: &Host, session: &OpenSession, language: Language) {
     let options = &session.options;
     let report = host.archive().events(&session.id).map(|events| run_report(&events, None));
     let rows = [
@@ -170,6 +170,6 @@ fn status(host: &Host, session: &OpenSession, language: Language) {
         (Say::Tasks, report.map_or(0, |report| report.run.0).to_string()),
     ];
     for (name, value) in rows {
-        terminal::out(&format!("{}: {}\n", name.text(language), terminal::clean(&value)));
+        terminal::out_line(&format!("{}{}", name.label(language), terminal::clean(&value)));
     }
 }

@@ -1,12 +1,13 @@
-//! `policy`: what the gate would say.
+//! `policy`: decisions of the gate, tried, replayed, listed and revoked.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use lathe_host::{Host, HostError, LineChecked, PolicyCheck};
-use lathe_protocol::{Mode, SessionId, Verdict, counted, json_text, list_warnings, visible};
+use lathe_host::{Host, HostError, LineCheckResult, PolicyCheck};
+use lathe_protocol::{Mode, SessionId, StepNo, Verdict, json_text, list_warnings, visible};
+use lathe_views::{Language, Noun, Say, Tell};
 use serde_json::{Value, json};
 
 use crate::args::ModeArg;
@@ -23,31 +24,31 @@ pub(crate) struct PolicyArgs {
 
 #[derive(Subcommand)]
 enum PolicyCommand {
-    /// What is decided about shell lines, command by command, and by which rule
+    /// Show the decision about shell lines, command by command, with the rule that makes it
     #[command(
         after_help = "Examples:\n  lathe policy check 'git log --output=x'\n  lathe policy check --rules my.toml 'make test'\n  printf '%s\\n' '\"ls\"' '{\"command\": \"rm x\"}' | lathe policy check --json\n\nWithout a command, lines are read from the standard input: with --json one JSON value each, a text or an object with `command`."
     )]
     Check(CheckArgs),
-    /// What a rule file would have decided about the calls of past sessions
+    /// Show how a rule file would have decided the calls of past sessions
     #[command(
-        after_help = "Examples:\n  lathe policy replay my.toml\n  lathe policy replay my.toml 20261115-1 --json\n\nThe rules that hold here and the file are asked again about every recorded call, in the mode of its session."
+        after_help = "Examples:\n  lathe policy replay my.toml\n  lathe policy replay my.toml 20261115-1 --json\n\nThe rules that hold here and the file are applied to every recorded call again, in the mode of its session."
     )]
     Replay {
         /// The rule file
         file: PathBuf,
         /// Sessions: their ids or the beginnings of them; all if left out
         sessions: Vec<String>,
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// What you have allowed for ever
+    /// List standing approvals: what you always allow
     List {
-        /// A JSON array of texts
+        /// Print a JSON array of texts
         #[arg(long)]
         json: bool,
     },
-    /// Takes back what you have allowed for ever
+    /// Revoke a standing approval
     Revoke {
         /// The number that `policy list` shows
         number: usize,
@@ -55,8 +56,8 @@ enum PolicyCommand {
 }
 
 impl PolicyArgs {
-    /// See [`crate::inside::change`].
-    pub(crate) fn change(&self) -> Option<&'static str> {
+    /// See [`crate::home_changes::changing_command`].
+    pub(crate) fn changing_command(&self) -> Option<&'static str> {
         match self.command {
             PolicyCommand::Check(_) | PolicyCommand::Replay { .. } | PolicyCommand::List { .. } => None,
             PolicyCommand::Revoke { .. } => Some("lathe policy revoke"),
@@ -66,15 +67,15 @@ impl PolicyArgs {
 
 #[derive(Args)]
 struct CheckArgs {
-    /// The line; left out, lines come from the standard input
+    /// The line; if left out, lines are read from standard input
     command: Option<String>,
-    /// Only the rules of this file, in place of those that hold here
+    /// Use only the rules of this file, in place of those that hold here
     #[arg(long, value_name = "FILE")]
     rules: Option<PathBuf>,
-    /// In this mode
+    /// Decide in this mode
     #[arg(long, value_name = "MODE")]
     mode: Option<ModeArg>,
-    /// One JSON object per line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
 }
@@ -86,7 +87,8 @@ pub(crate) fn policy(host: &Host, args: &PolicyArgs) -> Exit {
         PolicyCommand::List { json } => list(host, *json),
         PolicyCommand::Revoke { number } => match host.rules().revoke(*number) {
             Ok(revoked) => {
-                terminal::out(&format!("no longer allowed: {}\n", visible(&revoked)));
+                let revoked = Tell::Revoked { rule: &visible(&revoked) };
+                terminal::out_line(&revoked.text(terminal::language()));
                 Exit::Done
             }
             Err(error) => Exit::host(&error),
@@ -105,40 +107,49 @@ fn replay(host: &Host, file: &Path, sessions: &[String], as_json: bool) -> Exit 
         Ok(replay) => replay,
         Err(error) => return Exit::host(&error),
     };
-    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for changed in &replay.changed {
-        *counts.entry(format!("{} -> {}", word(changed.was), word(changed.would_be))).or_default() += 1;
-    }
+    let counts = |name: fn(Verdict) -> &'static str| {
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        for changed in &replay.changed {
+            *counts.entry(format!("{} -> {}", name(changed.was), name(changed.would_be))).or_default() += 1;
+        }
+        counts
+    };
     if as_json {
+        let counts = counts(verdict_word);
         print_json(&json!({ "replay": replay, "counts": counts }));
         return Exit::Done;
     }
+    let language = terminal::language();
     for changed in &replay.changed {
-        terminal::out(&format!(
-            "{:<5} -> {:<5}  {}  ({} -> {}; session {} step {})\n",
-            word(changed.was),
-            word(changed.would_be),
-            visible(&changed.about),
-            visible(&changed.was_by),
-            visible(&changed.would_be_by),
-            changed.session,
-            changed.step
-        ));
+        let row = Tell::DecisionChanged {
+            before: &decision_column(changed.was),
+            now: &decision_column(changed.would_be),
+            about: &visible(&changed.about),
+            rule: &visible(&changed.was_by),
+            new_rule: &visible(&changed.would_be_by),
+            session: &changed.session,
+            step: StepNo(changed.step),
+        };
+        terminal::out_line(&row.text(language));
     }
-    let same = replay.calls - replay.changed.len();
-    terminal::out(&format!(
-        "{} of {}: {same} as before\n",
-        counted(replay.calls, "call"),
-        counted(replay.sessions, "session")
-    ));
-    counts.iter().for_each(|(way, count)| terminal::out(&format!("  {way}: {count}\n")));
+    let total = Tell::DecisionsReplayed {
+        calls: &Noun::Call.count(replay.calls, language),
+        sessions: &Noun::Session.count(replay.sessions, language),
+        same: replay.calls - replay.changed.len(),
+    };
+    terminal::out_line(&total.text(language));
+    for (way, count) in counts(|decision| Say::decision(decision).text(terminal::language())) {
+        terminal::out_line(&format!("  {way}{}{count}", language.colon()));
+    }
     Exit::Done
 }
 
 fn list(host: &Host, as_json: bool) -> Exit {
-    match host.rules().allowed_for_ever() {
+    match host.rules().standing_approvals() {
         Ok(allowed) if as_json => print_json(&json!(allowed)),
-        Ok(allowed) if allowed.is_empty() => terminal::out("nothing was allowed for ever\n"),
+        Ok(allowed) if allowed.is_empty() => {
+            terminal::out_line(Say::NoStandingApprovals.text(terminal::language()));
+        }
         Ok(allowed) => {
             for (at, allowed) in allowed.iter().enumerate() {
                 terminal::out(&format!("{:>3}. {}\n", at + 1, visible(allowed)));
@@ -160,7 +171,7 @@ fn check(host: &Host, args: &CheckArgs) -> Exit {
     };
     let mode = args.mode.map_or(Mode::Default, Into::into);
     if let Some(command) = &args.command {
-        terminal::out(&answer(&check, mode, Ok(command), args.json));
+        terminal::out(&line_reply(&check, mode, Ok(command), args.json));
         return Exit::Done;
     }
     let (mut input, mut line, mut answers) = (std::io::stdin().lock(), Vec::new(), String::new());
@@ -176,14 +187,14 @@ fn check(host: &Host, args: &CheckArgs) -> Exit {
         let text = text.strip_suffix('\n').unwrap_or(&text);
         number += 1;
         if text.trim().is_empty() {
-            answers.push_str(&nothing(text, args.json));
+            answers.push_str(&empty_line_reply(text, args.json));
             continue;
         }
         let command = if args.json { from_json(text) } else { Ok(text.to_owned()) };
         if command.is_err() {
-            wrong.push(format!("line {number} {NO_LINE}"));
+            wrong.push(format!("line {number} {NOT_A_COMMAND}"));
         }
-        answers.push_str(&answer(&check, mode, command.as_deref().map_err(|_| text), args.json));
+        answers.push_str(&line_reply(&check, mode, command.as_deref().map_err(|_| text), args.json));
         if answers.len() > 64 * 1024 {
             terminal::out(&answers);
             answers.clear();
@@ -196,8 +207,8 @@ fn check(host: &Host, args: &CheckArgs) -> Exit {
     }
 }
 
-/// What is said of a line that asks nothing.
-const NO_LINE: &str = "is neither a JSON text nor an object with `command`";
+/// The reason for which an input line holds no command.
+const NOT_A_COMMAND: &str = "is neither a JSON text nor an object with `command`";
 
 fn from_json(text: &str) -> Result<String, ()> {
     match serde_json::from_str(text) {
@@ -209,46 +220,44 @@ fn from_json(text: &str) -> Result<String, ()> {
     }
 }
 
-/// The answer to one line; to what is no line as well, so that answers stay in step with questions.
-fn answer(check: &PolicyCheck, mode: Mode, command: Result<&str, &str>, as_json: bool) -> String {
+/// The reply to one line. A line that holds no command gets one too, so that replies stay in step with the input.
+fn line_reply(check: &PolicyCheck, mode: Mode, command: Result<&str, &str>, as_json: bool) -> String {
     let command = match command {
         Ok(command) => command,
         Err(text) => {
-            let because = format!("this {NO_LINE}");
+            let because = format!("this {NOT_A_COMMAND}");
             let value = json!({ "command": text, "decision": "deny", "because": because, "commands": [] });
             return format!("{}\n", json_text(&value));
         }
     };
-    let decided = check.line(mode, command);
-    if as_json {
-        format!("{}\n", json_text(&to_json(command, &decided)))
-    } else {
-        readable(command, &decided)
-    }
+    let decided = check.decide_line(mode, command);
+    if as_json { format!("{}\n", json_text(&to_json(command, &decided))) } else { to_text(command, &decided) }
 }
 
-/// The answer to a line with nothing on it.
-fn nothing(text: &str, as_json: bool) -> String {
-    const WORDS: &str = "nothing to run";
+/// The reply to an empty line.
+fn empty_line_reply(text: &str, as_json: bool) -> String {
+    let because = Say::NothingToRun;
     if as_json {
-        let value = json!({ "command": text, "decision": "allow", "because": WORDS, "commands": [] });
+        let because = because.text(Language::English);
+        let value = json!({ "command": text, "decision": "allow", "because": because, "commands": [] });
         return format!("{}\n", json_text(&value));
     }
-    format!("{:<5}  {}  ({WORDS})\n", word(Verdict::Allow), visible(text))
+    let because = because.text(terminal::language());
+    format!("{}  {}  ({because})\n", decision_column(Verdict::Allow), visible(text))
 }
 
-fn because(decided: &LineChecked) -> String {
+fn decision_reason(decided: &LineCheckResult) -> String {
     format!("{}: {}", decided.decision.rule, decided.decision.reason)
 }
 
-fn to_json(command: &str, decided: &LineChecked) -> Value {
+fn to_json(command: &str, decided: &LineCheckResult) -> Value {
     let commands: Vec<Value> = decided
         .commands
         .iter()
         .map(|each| {
             json!({
                 "words": each.words,
-                "decision": word(each.decision.verdict),
+                "decision": verdict_word(each.decision.verdict),
                 "rule": each.decision.rule,
                 "reason": each.decision.reason,
                 "effects": each.effects,
@@ -257,17 +266,24 @@ fn to_json(command: &str, decided: &LineChecked) -> Value {
         .collect();
     json!({
         "command": command,
-        "decision": word(decided.decision.verdict),
-        "because": because(decided),
+        "decision": verdict_word(decided.decision.verdict),
+        "because": decision_reason(decided),
         "commands": commands,
     })
 }
 
-fn readable(command: &str, decided: &LineChecked) -> String {
-    format!("{:<5}  {}  ({})\n", word(decided.decision.verdict), visible(command), visible(&because(decided)))
+fn to_text(command: &str, decided: &LineCheckResult) -> String {
+    let reason = visible(&decision_reason(decided));
+    format!("{}  {}  ({reason})\n", decision_column(decided.decision.verdict), visible(command))
 }
 
-fn word(verdict: Verdict) -> &'static str {
+/// The decision as a column of a table for people.
+fn decision_column(decision: Verdict) -> String {
+    terminal::padded(Say::decision(decision).text(terminal::language()), 5)
+}
+
+/// The decision as JSON names it.
+fn verdict_word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Allow => "allow",
         Verdict::Ask => "ask",

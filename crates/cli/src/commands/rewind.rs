@@ -1,11 +1,11 @@
-//! `rewind`, `undo` and `diff`: what was changed, and the way back.
+//! `rewind`, `undo` and `diff`: the changes of a session, undone or shown.
 
 use std::io::IsTerminal as _;
 
 use clap::Args;
-use lathe_host::{Host, HostError, PathAct, Really, Undone, What};
+use lathe_host::{Host, HostError, PathAct, RewindAction, RewindReport, RewindScope};
 use lathe_protocol::{SessionId, StepNo};
-use lathe_views::{Language, Say, Styled};
+use lathe_views::{Language, Say, Styled, Tell};
 use serde_json::json;
 
 use crate::exit::Exit;
@@ -16,22 +16,22 @@ use crate::terminal::{self, Paint};
 pub(crate) struct RewindArgs {
     /// Session: its id or the beginning of it; the newest in this folder if left out
     id: Option<String>,
-    /// The state after this step; 0 is the beginning
+    /// Return to the state after this step; 0 is the beginning
     #[arg(long, allow_negative_numbers = true)]
     to: u32,
-    /// Only files go back
+    /// Restore files only
     #[arg(long, conflicts_with_all = ["conversation", "both"])]
     files: bool,
-    /// Only the conversation goes back
+    /// Rewind the conversation only
     #[arg(long, conflicts_with = "both")]
     conversation: bool,
-    /// Files and conversation go back (the default)
+    /// Restore files and rewind the conversation (the default)
     #[arg(long)]
     both: bool,
-    /// Only show what would be done
+    /// Show what would be done, and do nothing
     #[arg(long)]
     preview: bool,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -40,10 +40,10 @@ pub(crate) struct RewindArgs {
 pub(crate) struct UndoArgs {
     /// Session: its id or the beginning of it; the newest of this folder if left out
     id: Option<String>,
-    /// Only show what would be done
+    /// Show what would be done, and do nothing
     #[arg(long)]
     preview: bool,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -52,62 +52,70 @@ pub(crate) struct UndoArgs {
 pub(crate) struct DiffArgs {
     /// Session: its id or the beginning of it; the newest of this folder if left out
     id: Option<String>,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Paths of one kind that are shown.
+/// The most paths of one kind that are shown.
 const SHOWN: usize = 20;
 
-fn really(preview: bool) -> Really {
-    if preview { Really::Preview } else { Really::Do }
+fn action(preview: bool) -> RewindAction {
+    if preview { RewindAction::Preview } else { RewindAction::Apply }
 }
 
 pub(crate) fn rewind(host: &Host, args: &RewindArgs) -> Exit {
     let what = match (args.files, args.conversation) {
-        (true, _) => What::Files,
-        (_, true) => What::Conversation,
-        (false, false) => What::Both,
+        (true, _) => RewindScope::Files,
+        (_, true) => RewindScope::Conversation,
+        (false, false) => RewindScope::Both,
     };
-    let undone = here(host, args.id.as_deref())
-        .and_then(|id| host.archive().rewind(&id, StepNo(args.to), what, really(args.preview), None));
-    tell(undone, args.preview, args.json, &WayBack::Undo(args.id.clone()))
+    let undone = session_here(host, args.id.as_deref())
+        .and_then(|id| host.archive().rewind(&id, StepNo(args.to), what, action(args.preview), None));
+    report_undone(undone, args.preview, args.json, &WayBack::Undo(args.id.clone()))
 }
 
-/// Files are only changed where the user stands, unless a session is named.
-fn here(host: &Host, id: Option<&str>) -> Result<SessionId, HostError> {
+/// The session, which must belong to the current folder unless the user names one, so that files change only here.
+fn session_here(host: &Host, id: Option<&str>) -> Result<SessionId, HostError> {
     host.archive().find_here(id, &std::env::current_dir().unwrap_or_default())
 }
 
-/// How what was done is taken back in its turn. A session that the user named is named again: elsewhere, and beside other
-/// sessions of the folder, the command would mean another one.
+/// The command that reverses what was done. A session that the user named is named in it: in another folder, or next
+/// to other sessions of the folder, the command would mean another one.
 enum WayBack {
     Undo(Option<String>),
     Rewind(Option<String>),
 }
 
 impl WayBack {
-    fn words(&self, undone: &Undone, language: Language) -> Option<String> {
+    fn hint(&self, undone: &RewindReport, language: Language) -> Option<String> {
         let named = |id: &Option<String>| id.as_ref().map_or(String::new(), |id| format!(" {id}"));
         match self {
-            WayBack::Undo(id) => Some(format!("`lathe undo{}` {}", named(id), Say::UndoHint.text(language))),
+            WayBack::Undo(id) => {
+                Some(Tell::UndoHint { command: &format!("lathe undo{}", named(id)) }.text(language))
+            }
             WayBack::Rewind(id) => {
                 let flags = undone.back.as_ref()?;
-                Some(format!("`lathe rewind{} {flags}` {}", named(id), Say::RedoHint.text(language)))
+                let command = &format!("lathe rewind{} {flags}", named(id));
+                Some(Tell::RedoHint { command }.text(language))
             }
         }
     }
 }
 
 pub(crate) fn undo(host: &Host, args: &UndoArgs) -> Exit {
-    let undone =
-        here(host, args.id.as_deref()).and_then(|id| host.archive().undo(&id, really(args.preview), None));
-    tell(undone, args.preview, args.json, &WayBack::Rewind(args.id.clone()))
+    let undone = session_here(host, args.id.as_deref())
+        .and_then(|id| host.archive().undo(&id, action(args.preview), None));
+    report_undone(undone, args.preview, args.json, &WayBack::Rewind(args.id.clone()))
 }
 
-/// What was left alone makes the whole a failure, so that a script notices.
-fn tell(undone: Result<Undone, HostError>, preview: bool, as_json: bool, back: &WayBack) -> Exit {
+/// Reports what was undone. Files that were left as they are make the whole a failure, so that a script notices.
+fn report_undone(
+    undone: Result<RewindReport, HostError>,
+    preview: bool,
+    as_json: bool,
+    back: &WayBack,
+) -> Exit {
     let undone = match undone {
         Ok(undone) => undone,
         Err(error) => return Exit::host(&error),
@@ -115,27 +123,27 @@ fn tell(undone: Result<Undone, HostError>, preview: bool, as_json: bool, back: &
     if as_json {
         print_json(&json!({ "preview": preview, "undone": undone }));
     } else {
-        terminal::out(&words(&undone, preview, back));
+        terminal::out(&undone_text(&undone, preview, back));
     }
-    let is_lost = took_nothing(&undone) && !undone.not_undoable.is_empty();
+    let is_lost = undid_nothing(&undone) && !undone.not_undoable.is_empty();
     if undone.conflicts.is_empty() && !is_lost { Exit::Done } else { Exit::Failed }
 }
 
-fn took_nothing(undone: &Undone) -> bool {
+fn undid_nothing(undone: &RewindReport) -> bool {
     undone.restored.is_empty() && undone.steps == 0
 }
 
-fn words(undone: &Undone, preview: bool, back: &WayBack) -> String {
+fn undone_text(undone: &RewindReport, preview: bool, back: &WayBack) -> String {
     let language = terminal::language();
     let paint = Paint::new(terminal::is_terminal());
     let say = |say: Say| say.text(language);
     let head = match preview {
-        _ if took_nothing(undone) => say(Say::TookNothing),
-        true => say(Say::WouldTakeBack),
-        false => say(Say::TookBack),
+        _ if undid_nothing(undone) => Say::NothingUndone,
+        true => Say::WouldUndo,
+        false => Say::Undone,
     };
     let place = format!("({} {}, {})", say(Say::Session), undone.session, terminal::name(&undone.folder));
-    let mut out = format!("{head}: {} {}\n", undone.about, paint.dim(&place));
+    let mut out = format!("{}{} {}\n", head.label(language), undone.about, paint.dim(&place));
     let row = |act: &PathAct| {
         format!("  {}  {}\n", terminal::name(&act.path), paint.dim(&terminal::name(&act.act)))
     };
@@ -144,7 +152,7 @@ fn words(undone: &Undone, preview: bool, back: &WayBack) -> String {
         out.push_str(&format!("  {}\n", say(Say::NoFiles)));
     }
     if undone.steps > 0 {
-        out.push_str(&format!("{}: {}\n", say(Say::StepsLeft), undone.steps));
+        out.push_str(&format!("{}{}\n", Say::StepsDropped.label(language), undone.steps));
     }
     if !undone.conflicts.is_empty() {
         out.push_str(&format!("{}\n", paint.yellow(say(Say::LeftAlone))));
@@ -166,28 +174,29 @@ fn words(undone: &Undone, preview: bool, back: &WayBack) -> String {
         }
     }
     for lost in &undone.not_undoable {
-        let words = format!("{}: {}", say(Say::NotUndoable), terminal::name(lost));
-        out.push_str(&format!("{}\n", paint.yellow(&words)));
+        let line = format!("{}{}", Say::NotUndoable.label(language), terminal::name(lost));
+        out.push_str(&format!("{}\n", paint.yellow(&line)));
     }
-    let hint = back.words(undone, language).filter(|_| !preview);
-    if let Some(hint) = hint.filter(|_| !took_nothing(undone)) {
+    let hint = back.hint(undone, language).filter(|_| !preview);
+    if let Some(hint) = hint.filter(|_| !undid_nothing(undone)) {
         out.push_str(&format!("{}\n", paint.dim(&hint)));
         if !undone.stays.is_empty() {
             let stays: Vec<String> = undone.stays.iter().map(|path| terminal::name(path)).collect();
-            out.push_str(&format!("{} {}\n", say(Say::StaysWhole), stays.join(", ")));
+            let paths = &stays.join(", ");
+            out.push_str(&format!("{}\n", Tell::StaysWhole { paths }.text(language)));
         }
     }
     out
 }
 
 pub(crate) fn diff(host: &Host, args: &DiffArgs) -> Exit {
-    let found = here(host, args.id.as_deref()).and_then(|id| {
+    let found = session_here(host, args.id.as_deref()).and_then(|id| {
         if args.id.is_none() {
             let folder = host.archive().workspace(&id)?.display().to_string();
             let session = Say::Session.text(terminal::language());
             terminal::err(&format!("{session} {id} ({})\n", terminal::name(&folder)));
         }
-        crate::commands::show::tell_unknown(&host.archive().events(&id)?);
+        crate::commands::show::note_unknown_events(&host.archive().events(&id)?);
         let diffs = host.archive().session_diffs(&id)?;
         // Another program gets the patch itself, byte by byte.
         let patch =
@@ -205,18 +214,18 @@ pub(crate) fn diff(host: &Host, args: &DiffArgs) -> Exit {
     }
     let paint = Paint::new(terminal::is_terminal());
     if diffs.is_empty() {
-        terminal::out(&format!("{}\n", Say::NoFiles.text(terminal::language())));
+        terminal::out_line(Say::NoFiles.text(terminal::language()));
     }
     if let Some(patch) = patch {
-        patch.notes.iter().for_each(|note| terminal::err(&format!("{}\n", terminal::clean(note))));
-        // Git passes over words ahead of a patch.
+        patch.notes.iter().for_each(|note| terminal::err_line(&terminal::clean(note)));
+        // Git skips text that precedes a patch.
         let kept = diffs.iter().filter(|diff| diff.kept.is_some());
         kept.for_each(|diff| terminal::out(&terminal::clean(&diff.diff)));
         terminal::out_bytes(&patch.bytes);
         return Exit::Done;
     }
     for diff in &diffs {
-        terminal::out(&paint.show(&Styled::diff(&terminal::foreign(&diff.diff))));
+        terminal::out(&paint.show(&Styled::diff(&terminal::clean_on_terminal(&diff.diff))));
     }
     Exit::Done
 }

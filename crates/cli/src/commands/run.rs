@@ -1,15 +1,15 @@
-//! `run`, `resume` and `demo`: a session is opened, given its command, and driven to its end.
+//! `run`, `resume` and `demo`: open a session, give it its command, and run it to its end.
 
 use std::path::{Path, PathBuf};
 
 use lathe_host::{DEMO_TASK, Demo, Host, SessionPlan, TaskImage, TestRun, read_images, run_report};
 use lathe_plan::{ConfigPlace, Wish};
 use lathe_protocol::{CommandBody, Mode, ReplayPace};
-use lathe_views::Say;
+use lathe_views::{Say, Tell};
 
 use crate::args::{DemoArgs, OutputArg, ResumeArgs, RunArgs};
-use crate::commands::settings::{absolute, settle, tell_idle_flags, tell_notices};
-use crate::drive::{RunFiles, close, work};
+use crate::commands::settings::{absolute, note_idle_flags, settle, warn_of_notices};
+use crate::drive::{RunFiles, close, run_to_end};
 use crate::exit::{Exit, NO_PROCESS};
 use crate::task::{self, Task, TaskInput};
 use crate::terminal;
@@ -23,10 +23,10 @@ pub(crate) async fn run(host: &Host, args: RunArgs) -> Exit {
         Ok(task) => task,
         Err(message) => return Exit::wrong_usage(&message),
     };
-    tell_idle_flags(args.console_type, args.agent_type);
+    note_idle_flags(args.console_type, args.agent_type);
     let given = args.options.0;
     let place = ConfigPlace::with_file(&args.working_dir, args.config_file.as_deref());
-    let settled = match settle(host, place, &given, args.trust.asking()) {
+    let settled = match settle(host, place, &given, args.trust.ask_on_terminal()) {
         Ok(settled) => settled,
         Err(exit) => return exit,
     };
@@ -79,12 +79,12 @@ pub(crate) async fn run(host: &Host, args: RunArgs) -> Exit {
     let notices = plan.extras.notices.clone();
     match host.start(plan).await {
         Ok(session) => {
-            tell_notices(&notices);
+            warn_of_notices(&notices);
             let body = match host.archive().store_images(images) {
                 Ok(images) => CommandBody::GiveTask { text: task, images },
                 Err(error) => return Exit::host(&error),
             };
-            work(host, session, body, output, files).await
+            run_to_end(host, session, body, output, files).await
         }
         Err(error) => Exit::host(&error),
     }
@@ -102,8 +102,9 @@ pub(crate) async fn resume(host: &Host, args: ResumeArgs) -> Exit {
         Ok(found) => found,
         Err(error) => return Exit::host(&error),
     };
-    // What a session is set to is in the session; the configuration has its key, and what the session does not say.
-    let settled = match settle(host, ConfigPlace::folder(&folder), &given, args.trust.asking()) {
+    // The options of a session are in the session; the configuration has its key, and options that the session does
+    // not record.
+    let settled = match settle(host, ConfigPlace::folder(&folder), &given, args.trust.ask_on_terminal()) {
         Ok(settled) => settled,
         Err(exit) => return exit,
     };
@@ -131,29 +132,27 @@ pub(crate) async fn resume(host: &Host, args: ResumeArgs) -> Exit {
         Ok(session) => session,
         Err(error) => return Exit::host(&error),
     };
-    let body = match (task, session.can_go_on) {
+    let body = match (task, session.can_resume) {
         (Some(text), _) => CommandBody::GiveTask { text, images: Vec::new() },
         (None, true) => CommandBody::GoOn,
         (None, false) => {
             let output = RunOutput::new(OutputArg::Text);
             let id = session.id.clone();
             let has_task = host.archive().tasks(&id).is_ok_and(|tasks| !tasks.is_empty());
-            let word = if has_task { Say::NothingToResume } else { Say::NoTaskYet };
-            terminal::err(&format!("{}: lathe resume {id} \"...\"\n", output.word(word)));
+            let reason = if has_task { Say::NothingToResume } else { Say::NoTaskYet };
+            terminal::err_line(&format!("{}lathe resume {id} \"...\"", output.label(reason)));
             return close(session, &mut Stops::listen()).await.unwrap_or(Exit::Usage);
         }
     };
-    work(host, session, body, RunOutput::new(args.output), files).await
+    run_to_end(host, session, body, RunOutput::new(args.output), files).await
 }
 
-/// The mode of a resumed session; that it goes on with less than it had is told.
+/// The mode of a resumed session. If it is lower than before, a message says so.
 pub(crate) fn resumed_mode(recorded: Mode, configured: Option<Mode>, flag: Option<Mode>) -> Mode {
     let resumed = lathe_plan::resumed_mode(recorded, configured, flag);
     if let Some(recorded) = resumed.lowered_from {
-        let (recorded, mode) = (recorded.as_str(), resumed.mode.as_str());
-        terminal::err(&format!(
-            "the session worked in mode {recorded}; it goes on in mode {mode}. Give --mode {recorded} again if you want that.\n"
-        ));
+        let lowered = Tell::ModeLowered { before: recorded.as_str(), now: resumed.mode.as_str() };
+        terminal::err_line(&lowered.text(terminal::language()));
     }
     resumed.mode
 }
@@ -167,9 +166,9 @@ pub(crate) async fn demo(host: &Host, args: DemoArgs) -> Exit {
     if output.is_text() {
         let folder = demo.folder.display();
         terminal::out(&format!(
-            "{}\n{}: {folder}\n\n",
+            "{}\n{}{folder}\n\n",
             output.word(Say::DemoIntro),
-            output.word(Say::DemoFolder)
+            output.label(Say::DemoFolder)
         ));
     }
     let pace = if args.slow { ReplayPace::Slow } else { ReplayPace::Instant };
@@ -179,7 +178,7 @@ pub(crate) async fn demo(host: &Host, args: DemoArgs) -> Exit {
     };
     let id = session.id.clone();
     let task = CommandBody::GiveTask { text: DEMO_TASK.to_owned(), images: Vec::new() };
-    let exit = work(host, session, task, RunOutput::new(args.output), RunFiles::default()).await;
+    let exit = run_to_end(host, session, task, RunOutput::new(args.output), RunFiles::default()).await;
     if exit != Exit::Done || !output.is_text() {
         return exit;
     }
@@ -195,7 +194,7 @@ pub(crate) async fn demo(host: &Host, args: DemoArgs) -> Exit {
                 terminal::clean(&test.output)
             ));
             let next = "lathe run --mode full-auto --model NAME \"your task\"";
-            terminal::out(&output.dim(&format!("{}: {next}\n", output.word(Say::DemoNext))));
+            terminal::out_line(&output.dim(&format!("{}{next}", output.label(Say::DemoNext))));
             match test {
                 TestRun { passed: true, .. } => Exit::Done,
                 TestRun { starved: true, .. } => Exit::limits(NO_PROCESS),
@@ -210,11 +209,9 @@ async fn show_request(host: &Host, plan: &SessionPlan, task: &str, images: &[Tas
     match host.first_request(plan, task, images).await {
         Ok(request) => {
             let (system, tools) = (request.system_chars / 4, request.tools_chars / 4);
-            terminal::out(&format!("{}\n", String::from_utf8_lossy(&request.body)));
-            terminal::err(&format!(
-                "about {} tokens before the task: system {system}, tools {tools} (characters / 4)\n",
-                system + tools
-            ));
+            terminal::out_line(&String::from_utf8_lossy(&request.body));
+            let size = Tell::RequestSize { tokens: system + tools, system, tools };
+            terminal::err_line(&size.text(terminal::language()));
             Exit::Done
         }
         Err(error) => Exit::host(&error),

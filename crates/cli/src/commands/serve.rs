@@ -1,4 +1,4 @@
-//! `serve`: the server, wired to the configuration.
+//! `serve`: the server, set up from the configuration.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use lathe_host::{Home, Host};
 use lathe_plan::{Absent, ConfigPlace, Configured, GivenOptions, settle};
 use lathe_protocol::json_text;
-use lathe_server::{Bound, OnRestart, Role, ServerError, ServerOptions, TlsFiles, Tokens, bind};
+use lathe_server::{BoundServer, OnRestart, Role, ServerError, ServerOptions, TlsFiles, Tokens, bind};
+use lathe_views::{Say, Tell};
 use serde_json::json;
 
 use crate::advice::with_advice;
@@ -28,26 +29,26 @@ pub(crate) struct ServeArgs {
     /// Address to listen on; others than loopback need --tls-cert and --tls-key
     #[arg(long, default_value = "127.0.0.1")]
     host: String,
-    /// Port to listen on; 0 for any that is free
+    /// Port to listen on; 0 for any free one
     #[arg(long, default_value_t = 8090)]
     port: u16,
-    /// Folder that sessions may work in, and what is below it; may be given more than once
+    /// Folder that sessions may work in, with the folders below it; may be given more than once
     #[arg(long = "root", value_name = "DIR", default_value = ".")]
     roots: Vec<PathBuf>,
-    /// A name the server answers to beside its addresses; may be given more than once
+    /// Name that the server accepts besides its addresses; may be given more than once
     #[arg(long = "name", value_name = "HOST")]
     names: Vec<String>,
     /// Certificate in PEM
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
-    /// Its key in PEM
+    /// The certificate's key in PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// Where a model may be beside the internet and what the configuration names, as HOST:PORT; for addresses that clients
-    /// give. May be given more than once
+    /// Address of a model that clients may give besides those on the internet and in the configuration, as HOST:PORT;
+    /// may be given more than once
     #[arg(long = "model-host", value_name = "HOST:PORT")]
     model_hosts: Vec<String>,
-    /// What becomes of runs that were under way when the last server was killed
+    /// Handling of runs that were interrupted when the last server was killed
     #[arg(long, value_enum, default_value_t = OnRestartArg::Park)]
     on_restart: OnRestartArg,
     /// Open the page in a browser
@@ -64,7 +65,7 @@ pub(crate) struct ServeArgs {
 
 #[derive(Subcommand)]
 enum ServeCommand {
-    /// Tokens with names and roles
+    /// Add, list and remove tokens with names and roles
     #[command(
         after_help = "Examples:\n  lathe serve token add ci --role operator\n  lathe serve token list\n  lathe serve token remove ci"
     )]
@@ -85,12 +86,12 @@ enum TokenCommand {
         #[arg(long, value_enum, default_value_t = RoleArg::Operator)]
         role: RoleArg,
     },
-    /// Names and roles
+    /// List names and roles
     List {
         #[arg(long)]
         json: bool,
     },
-    /// Make a token worthless, at once
+    /// Remove a token, which stops working at once
     Remove { name: String },
 }
 
@@ -102,8 +103,8 @@ enum RoleArg {
 }
 
 impl ServeArgs {
-    /// See [`crate::inside::change`].
-    pub(crate) fn change(&self) -> Option<&'static str> {
+    /// See [`crate::home_changes::changing_command`].
+    pub(crate) fn changing_command(&self) -> Option<&'static str> {
         match &self.command {
             None => Some("lathe serve"),
             Some(ServeCommand::Token(token)) => match token.command {
@@ -133,7 +134,7 @@ enum OnRestartArg {
 
 pub(crate) async fn serve(home: Home, args: ServeArgs) -> Exit {
     if let Some(ServeCommand::Token(token)) = args.command {
-        return tokens(&home, token.command);
+        return run_token_command(&home, token.command);
     }
     let Ok(ip) = args.host.replace("localhost", "127.0.0.1").parse() else {
         return Exit::wrong_usage(&format!(
@@ -165,35 +166,34 @@ pub(crate) async fn serve(home: Home, args: ServeArgs) -> Exit {
     });
     let bound = match bind(host, plans, options).await {
         Ok(bound) => bound,
-        Err(error) => return Exit::wrong_usage(&words_of(&error)),
+        Err(error) => return Exit::wrong_usage(&error_text(&error)),
     };
-    // Listened for before anybody is told that the server is there.
-    let stop = stopped();
+    // Signals are listened for before the address of the server is announced.
+    let stop = first_stop();
     announce(&bound, &folder, args.json, args.open);
     let served = bound.serve(stop).await;
-    // The code is worth nothing now.
+    // The code in the page is worthless now.
     let _ = std::fs::remove_file(folder.join("server/open.html"));
     match served {
         Ok(()) => Exit::Done,
-        Err(error) => Exit::failed(&words_of(&error)),
+        Err(error) => Exit::failed(&error_text(&error)),
     }
 }
 
-fn announce(bound: &Bound, home: &Path, as_json: bool, open: bool) {
+fn announce(bound: &BoundServer, home: &Path, as_json: bool, open: bool) {
     let url = bound.url();
     for warning in &bound.warnings {
         terminal::err(&format!("warning: {}\n", terminal::clean(warning)));
     }
     if as_json {
-        let left: Vec<String> = bound.left.iter().map(ToString::to_string).collect();
+        let left: Vec<String> = bound.unfinished.iter().map(ToString::to_string).collect();
         let address = bound.address.to_string();
         print_json(&json!({ "url": url, "address": address, "token": bound.token, "left": left }));
     } else {
-        terminal::out(&format!(
-            "Lathe listens on {url}\nCtrl-C stops it; runs that are under way can be resumed.\n"
-        ));
-        for id in &bound.left {
-            terminal::out(&format!("A run was under way when the last server ended: {id}\n"));
+        let language = terminal::language();
+        terminal::out_line(&Tell::ServerListens { url: &url }.text(language));
+        for id in &bound.unfinished {
+            terminal::out_line(&Tell::RunLeft { id: id.as_str() }.text(language));
         }
     }
     if open {
@@ -215,8 +215,8 @@ fn announce(bound: &Bound, home: &Path, as_json: bool, open: bool) {
     }
 }
 
-/// The words of an error of the server, with what to do about it.
-fn words_of(error: &ServerError) -> String {
+/// The text of an error of the server, followed by what to do about it.
+fn error_text(error: &ServerError) -> String {
     match error {
         ServerError::Host(error) => with_advice(error),
         ServerError::Listen { .. }
@@ -229,8 +229,8 @@ fn words_of(error: &ServerError) -> String {
     }
 }
 
-/// Refuses to start with a configuration or rules of the user's that cannot be used. Those of a folder that is served only stop sessions in it:
-/// whoever can write there must not be able to stop the server.
+/// Refuses to start with a configuration or with rules of the user that cannot be used. Those of a served folder only
+/// stop sessions in that folder: a user who can write there must not be able to stop the server.
 fn check_rules(host: &Host, home: &Path, roots: &[PathBuf]) -> Result<(), Exit> {
     let own = extras_of(host, home)?;
     host.rules().check_rules(home, &own).map_err(|error| Exit::host(&error))?;
@@ -252,8 +252,8 @@ fn check_rules(host: &Host, home: &Path, roots: &[PathBuf]) -> Result<(), Exit> 
     Ok(())
 }
 
-/// A page that only this user can read and that leads to the address with a code: a command line, the browser's too, can be
-/// read by every user of the machine, and files are copied and kept.
+/// A page that only this user can read and that redirects to the address with a code. Every user of the machine can
+/// read a command line, the browser's too, and files are copied and kept.
 fn opening_page(home: &Path, url: &str) -> std::io::Result<PathBuf> {
     use std::io::Write as _;
     use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -273,19 +273,19 @@ fn opening_page(home: &Path, url: &str) -> std::io::Result<PathBuf> {
     Ok(path)
 }
 
-/// Ends with the first signal to stop.
-fn stopped() -> impl Future<Output = ()> + Send + 'static {
+/// Completes with the first signal to stop.
+fn first_stop() -> impl Future<Output = ()> + Send + 'static {
     let mut stops = Stops::listen();
     async move {
         stops.next().await;
     }
 }
 
-fn tokens(home: &Home, command: TokenCommand) -> Exit {
+fn run_token_command(home: &Home, command: TokenCommand) -> Exit {
     let done = match command {
         TokenCommand::Add { name, role } => Tokens::add(home.path(), &name, role.into()).map(|token| {
-            terminal::err("This is the only time it is shown:\n");
-            terminal::out(&format!("{token}\n"));
+            terminal::err_line(Say::TokenShownOnce.text(terminal::language()));
+            terminal::out_line(&token.to_string());
         }),
         TokenCommand::Remove { name } => Tokens::remove(home.path(), &name),
         TokenCommand::List { json: as_json } => Tokens::load(home.path()).map(|tokens| {
@@ -293,9 +293,7 @@ fn tokens(home: &Home, command: TokenCommand) -> Exit {
             if as_json {
                 print_json(&json!(rows));
             } else if rows.is_empty() {
-                terminal::out(
-                    "no token has a name yet: lathe serve token add NAME --role viewer|operator|admin\n",
-                );
+                terminal::out_line(Say::NoNamedTokens.text(terminal::language()));
             } else {
                 rows.iter().for_each(|row| {
                     terminal::out(&format!("{:<9} {}\n", row.role, terminal::name(&row.name)))

@@ -1,12 +1,13 @@
-//! Settings at a terminal: what is wrong is told, and what is not trusted is asked about or told. Also `config` and
-//! `show-config`.
+//! Settings at a terminal: problems are printed, and the user is asked about untrusted items or informed of them.
+//! Also `config` and `show-config`.
 
 use std::path::{Path, PathBuf};
 
 use lathe_config::{Config, Problem, trae_show_config};
-use lathe_host::{Extras, Host, HostError, Notices, ProjectLook, shown_setting};
+use lathe_host::{Extras, Host, HostError, Notices, ProjectInspection, shown_setting};
 use lathe_plan::{Absent, ConfigPlace, GivenOptions, Person, SettleError, Settled, untrusted_trae};
 use lathe_protocol::list_warnings;
+use lathe_views::Say;
 use serde_json::json;
 
 use crate::args::{AgentArg, ConfigShowArgs, ConsoleArg, ShowConfigArgs};
@@ -15,11 +16,11 @@ use crate::exit::Exit;
 use crate::terminal;
 use crate::terminal::output::print_json;
 
-/// The user at a terminal, or behind the standard error of a run.
-struct Terminal(TrustAttendance);
+/// The user at a terminal, or the reader of a run's standard error.
+struct TerminalUser(TrustAttendance);
 
-impl Person for Terminal {
-    fn decide(&self, host: &Host, look: ProjectLook) -> Result<ProjectLook, HostError> {
+impl Person for TerminalUser {
+    fn decide(&self, host: &Host, look: ProjectInspection) -> Result<ProjectInspection, HostError> {
         trust::decide(host, look, self.0)
     }
 
@@ -27,66 +28,67 @@ impl Person for Terminal {
         terminal::err(&format!("warning: {}\n", terminal::clean(warning)));
     }
 
-    fn tell_untrusted_trae(&self, look: &ProjectLook) {
+    fn tell_untrusted_trae(&self, look: &ProjectInspection) {
         if let Some(line) = trust::untrusted_trae_line(look) {
             terminal::err(&line);
         }
     }
 }
 
-/// Reads everything there is to read for a folder and finds out what of the project's is trusted. Warnings go to standard
-/// error; errors end the program.
+/// Reads all settings of a folder and decides what of the project is trusted. Warnings go to standard error; errors
+/// end the program.
 pub(crate) fn settle(
     host: &Host,
     place: ConfigPlace<'_>,
     given: &GivenOptions,
     asking: TrustAttendance,
 ) -> Result<Settled, Exit> {
-    lathe_plan::settle(host, place, given, &Terminal(asking)).map_err(ended)
+    lathe_plan::settle(host, place, given, &TerminalUser(asking)).map_err(settle_exit)
 }
 
-/// The settings of a folder, for what uses nothing of a project's that needs trust.
+/// The settings of a folder, for commands that use nothing of a project that needs trust.
 pub(crate) fn settings(host: &Host, place: ConfigPlace<'_>, given: &GivenOptions) -> Result<Config, Exit> {
-    settle(host, place, given, TrustAttendance::Tell).map(|settled| settled.config)
+    settle(host, place, given, TrustAttendance::Report).map(|settled| settled.config)
 }
 
-/// All of a folder's configuration, for commands that say nothing else about it: only files of rules that are not read are
-/// told. A configuration that cannot be used ends the program.
-pub(crate) fn settle_or_tell(host: &Host, folder: &Path) -> Result<Settled, Exit> {
-    tell_unread_rules(host);
-    lathe_plan::settle(host, ConfigPlace::folder(folder), &GivenOptions::default(), &Absent).map_err(ended)
+/// All of a folder's configuration, for commands that report nothing else about it: only unread files of rules are
+/// reported. A configuration that cannot be used ends the program.
+pub(crate) fn settle_quietly(host: &Host, folder: &Path) -> Result<Settled, Exit> {
+    warn_of_unread_rules(host);
+    lathe_plan::settle(host, ConfigPlace::folder(folder), &GivenOptions::default(), &Absent)
+        .map_err(settle_exit)
 }
 
 /// The additions of a folder's configuration, in the same way.
 pub(crate) fn extras_of(host: &Host, folder: &Path) -> Result<Extras, Exit> {
-    settle_or_tell(host, folder).map(|settled| settled.extras())
+    settle_quietly(host, folder).map(|settled| settled.extras())
 }
 
-/// Tells of files in the folder of rules that are not read.
-pub(crate) fn tell_unread_rules(host: &Host) {
+/// Warns of files in the folder of rules that are not read.
+pub(crate) fn warn_of_unread_rules(host: &Host) {
     if let Some(words) = lathe_plan::unread_rules(host) {
         terminal::err(&format!("warning: {}\n", terminal::clean(&words)));
     }
 }
 
-fn ended(error: SettleError) -> Exit {
+fn settle_exit(error: SettleError) -> Exit {
     match error {
         SettleError::Config(errors) => {
-            tell("Error", &errors.errors);
+            print_problems("Error", &errors.errors);
             Exit::Usage
         }
         SettleError::Host(error) => Exit::host(&error),
     }
 }
 
-fn tell<'a>(word: &str, problems: impl IntoIterator<Item = &'a Problem>) {
+fn print_problems<'a>(word: &str, problems: impl IntoIterator<Item = &'a Problem>) {
     for problem in list_warnings(problems.into_iter().map(ToString::to_string)) {
         terminal::err(&format!("{word}: {}\n", terminal::clean(&problem)));
     }
 }
 
-/// Says which of Trae's flags change nothing here.
-pub(crate) fn tell_idle_flags(console: Option<ConsoleArg>, agent: Option<AgentArg>) {
+/// Notes which of Trae's flags have no effect here.
+pub(crate) fn note_idle_flags(console: Option<ConsoleArg>, agent: Option<AgentArg>) {
     let console = match console {
         Some(ConsoleArg::Rich) => Some("--console-type rich"),
         Some(ConsoleArg::Simple) | None => None,
@@ -102,14 +104,14 @@ pub(crate) fn tell_idle_flags(console: Option<ConsoleArg>, agent: Option<AgentAr
     }
 }
 
-/// Tells what was noticed about tools when they were found.
-pub(crate) fn tell_notices(notices: &Notices) {
+/// Warns of problems that came up when tools were discovered.
+pub(crate) fn warn_of_notices(notices: &Notices) {
     for words in notices.take() {
         terminal::err(&format!("warning: {}\n", terminal::clean(&words)));
     }
 }
 
-/// A path of the command line, from where the user stands.
+/// The absolute form of a path of the command line, from the current folder.
 pub(crate) fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
@@ -145,16 +147,16 @@ pub(crate) fn config_check(host: &Host, args: &ConfigShowArgs) -> Exit {
     {
         return Exit::host(&error);
     }
-    match settle(host, place, &GivenOptions::default(), TrustAttendance::Tell) {
-        Ok(settled) if has_wrong_checks(&settled.config) => Exit::Usage,
+    match settle(host, place, &GivenOptions::default(), TrustAttendance::Report) {
+        Ok(settled) if report_wrong_checks(&settled.config) => Exit::Usage,
         Ok(settled) if settled.config.warnings.is_empty() => {
-            terminal::out("the configuration is good\n");
+            terminal::out_line(Say::ConfigurationGood.text(terminal::language()));
             Exit::Done
         }
         Ok(settled) => {
-            // What the one line about a Trae file leaves out.
-            if !place.names_a_file() && is_untrusted(host, &args.working_dir) {
-                tell("warning", settled.trae_warnings());
+            // Warnings that the one line about a Trae file leaves out.
+            if !place.names_a_file() && has_untrusted_trae(host, &args.working_dir) {
+                print_problems("warning", settled.trae_warnings());
             }
             Exit::Done
         }
@@ -162,16 +164,16 @@ pub(crate) fn config_check(host: &Host, args: &ConfigShowArgs) -> Exit {
     }
 }
 
-/// Tells whether a folder has a Trae file that is not trusted.
-fn is_untrusted(host: &Host, folder: &Path) -> bool {
+/// True if a folder has a Trae file that is not trusted.
+fn has_untrusted_trae(host: &Host, folder: &Path) -> bool {
     lathe_plan::look_at(host, folder, &[]).is_ok_and(|look| untrusted_trae(&look).is_some())
 }
 
-/// Whether a rule of `[check]` cannot be used; each is said, with its file and line.
-fn has_wrong_checks(config: &Config) -> bool {
+/// Reports the rules of `[check]` that cannot be used, with file and line. True if there is one.
+fn report_wrong_checks(config: &Config) -> bool {
     let mut wrong = false;
     for (glob, command) in &config.settings.check {
-        let Some(reason) = Extras::wrong_check(glob, command) else { continue };
+        let Some(reason) = Extras::check_error(glob, command) else { continue };
         wrong = true;
         let origin = config.origins.iter().find(|(key, _)| key.starts_with("check.") && key.contains(glob));
         let place = origin.map_or("the configuration".to_owned(), |(_, origin)| origin.to_string());
@@ -183,7 +185,7 @@ fn has_wrong_checks(config: &Config) -> bool {
     wrong
 }
 
-/// Trae's `show-config`.
+/// `show-config`, as Trae prints it.
 pub(crate) fn show_config(host: &Host, args: &ShowConfigArgs) -> Exit {
     let place = ConfigPlace::with_file(Path::new("."), args.config_file.as_deref());
     match settings(host, place, &args.options.0) {

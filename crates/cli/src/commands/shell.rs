@@ -1,12 +1,13 @@
-//! `shell`: the session's bash for people, with a prompt, or for one line.
+//! `shell`: the session's bash for the user, with a prompt or for one line.
 
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 
 use clap::Args;
-use lathe_host::{Host, PersonShell, ShellRun, TerminalModes, UserLine};
+use lathe_host::{Host, ShellLineEnd, ShellRun, TerminalModes, UserShell};
 use lathe_plan::{ConfigPlace, GivenOptions};
 use lathe_protocol::OutputStream;
+use lathe_views::Tell;
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
@@ -25,7 +26,7 @@ pub(crate) struct ShellArgs {
     /// Run this line and end with its exit code
     #[arg(short = 'c', value_name = "LINE")]
     line: Option<String>,
-    /// Judge the lines as if a model had written them, in this mode
+    /// Decide about the lines as if a model had written them, in this mode
     #[arg(long)]
     mode: Option<ModeArg>,
     /// The folder to work in
@@ -40,7 +41,8 @@ pub(crate) struct ShellArgs {
 
 pub(crate) async fn shell(host: &Host, args: ShellArgs) -> Exit {
     let place = ConfigPlace::with_file(&args.working_dir, args.config_file.as_deref());
-    let settled = match settings::settle(host, place, &GivenOptions::default(), args.trust.asking()) {
+    let settled = match settings::settle(host, place, &GivenOptions::default(), args.trust.ask_on_terminal())
+    {
         Ok(settled) => settled,
         Err(exit) => return exit,
     };
@@ -51,12 +53,12 @@ pub(crate) async fn shell(host: &Host, args: ShellArgs) -> Exit {
         Err(error) => return Exit::host(&error),
     };
     let exit = match args.line {
-        Some(line) => one(&mut shell, &line, At::CommandLine, &mut Stops::listen()).await,
-        None if std::io::stdin().is_terminal() => talk(host, &mut shell).await,
+        Some(line) => run_line(&mut shell, &line, GivenFrom::CommandLine, &mut Stops::listen()).await,
+        None if std::io::stdin().is_terminal() => prompt_loop(host, &mut shell).await,
         None => {
             let mut script = String::new();
             match std::io::stdin().read_to_string(&mut script) {
-                Ok(_) => one(&mut shell, &script, At::CommandLine, &mut Stops::listen()).await,
+                Ok(_) => run_line(&mut shell, &script, GivenFrom::CommandLine, &mut Stops::listen()).await,
                 Err(error) => Exit::failed(&format!("standard input cannot be read: {error}")),
             }
         }
@@ -65,15 +67,15 @@ pub(crate) async fn shell(host: &Host, args: ShellArgs) -> Exit {
     exit
 }
 
-/// Where a line was given.
+/// The origin of a line.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum At {
+enum GivenFrom {
     Prompt,
     CommandLine,
 }
 
-/// One line, to its exit code. Ctrl-C and the other signals that ask for an end stop the line.
-async fn one(shell: &mut PersonShell, line: &str, at: At, stops: &mut Stops) -> Exit {
+/// Runs one line and returns its exit code. Ctrl-C and the other signals that ask for an end stop the line.
+async fn run_line(shell: &mut UserShell, line: &str, at: GivenFrom, stops: &mut Stops) -> Exit {
     let cancel = CancellationToken::new();
     let mut ended = true;
     let running = shell.run(line, &cancel, |stream, bytes| {
@@ -92,36 +94,35 @@ async fn one(shell: &mut PersonShell, line: &str, at: At, stops: &mut Stops) -> 
         }
     };
     drop(running);
-    if at == At::Prompt && !ended {
-        // The prompt would be drawn over it.
+    if at == GivenFrom::Prompt && !ended {
+        // The prompt would be drawn over an unfinished line.
         terminal::out("\n");
     }
+    let language = terminal::language();
     match ran {
-        Ok(UserLine::Ended { code, kept, lost, broken }) => {
+        Ok(ShellLineEnd::Ended { code, kept, lost, broken }) => {
             for broken in &broken {
-                terminal::err(&format!("{}\n", terminal::name(broken)));
+                terminal::err_line(&terminal::name(broken));
             }
             if let Some(id) = kept {
-                terminal::err(&format!(
-                    "kept: `lathe quarantine restore {id}` brings back what it took away\n"
-                ));
+                terminal::err_line(&Tell::LineKept { id: &id }.text(language));
             }
             for lost in lost.iter().take(10) {
-                terminal::err(&format!("not kept: {}\n", terminal::name(lost)));
+                terminal::err_line(&Tell::LineNotKept { path: &terminal::name(lost) }.text(language));
             }
             if stopped { Exit::Cancelled } else { Exit::Line(u8::try_from(code).unwrap_or(1)) }
         }
-        Ok(UserLine::Denied(_)) if stopped => Exit::Cancelled,
-        Ok(UserLine::Denied(reason)) => {
-            terminal::err(&format!("denied: {}\n", terminal::clean(&reason)));
+        Ok(ShellLineEnd::Denied(_)) if stopped => Exit::Cancelled,
+        Ok(ShellLineEnd::Denied(reason)) => {
+            terminal::err_line(&Tell::LineDenied { reason: &terminal::clean(&reason) }.text(language));
             Exit::Line(126)
         }
         Err(error) => Exit::host(&error),
     }
 }
 
-/// Line after line, until `exit` or the end of input.
-async fn talk(host: &Host, shell: &mut PersonShell) -> Exit {
+/// Runs line after line, until `exit` or the end of the input.
+async fn prompt_loop(host: &Host, shell: &mut UserShell) -> Exit {
     let history = host.home().shell_history();
     let config = Config::builder().auto_add_history(true).max_history_size(10_000);
     let editor = config.and_then(|config| Editor::<ShellCompleter, FileHistory>::with_config(config.build()));
@@ -129,16 +130,17 @@ async fn talk(host: &Host, shell: &mut PersonShell) -> Exit {
         Ok(editor) => editor,
         Err(error) => return Exit::failed(&format!("the terminal cannot be used: {error}")),
     };
-    editor.set_helper(Some(ShellCompleter { commands: names(shell), files: FilenameCompleter::new() }));
-    // There is none the first time.
+    editor
+        .set_helper(Some(ShellCompleter { commands: command_names(shell), files: FilenameCompleter::new() }));
+    // The first time there is no history.
     let _ = editor.load_history(&history);
     let mut last = Exit::Done;
     let mut stops = Stops::listen();
     let modes = TerminalModes::save();
     loop {
-        // Names of files are completed from here.
+        // File names are completed relative to this folder.
         let _ = std::env::set_current_dir(shell.cwd());
-        let prompt = format!("{} $ ", short(shell));
+        let prompt = format!("{} $ ", prompt_folder(shell));
         let read = tokio::task::spawn_blocking(move || {
             let line = editor.readline(&prompt);
             (editor, line)
@@ -146,7 +148,7 @@ async fn talk(host: &Host, shell: &mut PersonShell) -> Exit {
         let read = tokio::select! {
             read = read => read,
             // The thread that reads ends with the process.
-            _ = stops.leave() => {
+            _ = stops.wait_to_leave() => {
                 modes.restore();
                 terminal::out("\n");
                 return Exit::Cancelled;
@@ -160,13 +162,13 @@ async fn talk(host: &Host, shell: &mut PersonShell) -> Exit {
             Err(error) => return Exit::failed(&error.to_string()),
         };
         match line {
-            Ok(line) => match leaving(&line) {
+            Ok(line) => match exit_request(&line) {
                 Some(code) => {
                     last = Exit::Line(code.unwrap_or(last.number()));
                     break;
                 }
                 None if line.trim().is_empty() => {}
-                None => last = one(shell, &line, At::Prompt, &mut stops).await,
+                None => last = run_line(shell, &line, GivenFrom::Prompt, &mut stops).await,
             },
             Err(ReadlineError::Interrupted) => last = Exit::Cancelled,
             Err(_) => break,
@@ -179,8 +181,8 @@ async fn talk(host: &Host, shell: &mut PersonShell) -> Exit {
     last
 }
 
-/// `exit` with its number, if the line is that.
-fn leaving(line: &str) -> Option<Option<u8>> {
+/// The exit code that a line asks to leave with: `Some(None)` for a bare `exit` or `logout`, None for any other line.
+fn exit_request(line: &str) -> Option<Option<u8>> {
     let mut words = line.split_whitespace();
     match (words.next(), words.next(), words.next()) {
         (Some("exit" | "logout"), None, _) => Some(None),
@@ -189,8 +191,8 @@ fn leaving(line: &str) -> Option<Option<u8>> {
     }
 }
 
-/// The folder as a prompt shows it.
-fn short(shell: &PersonShell) -> String {
+/// The folder as the prompt shows it.
+fn prompt_folder(shell: &UserShell) -> String {
     let cwd = shell.cwd().display().to_string();
     match std::env::var("HOME") {
         Ok(home) if !home.is_empty() => match cwd.strip_prefix(&home) {
@@ -201,8 +203,8 @@ fn short(shell: &PersonShell) -> String {
     }
 }
 
-/// Everything that can stand at the beginning of a line.
-fn names(shell: &PersonShell) -> Vec<String> {
+/// All names that can begin a line.
+fn command_names(shell: &UserShell) -> Vec<String> {
     let mut names = shell.commands();
     let path = std::env::var_os("PATH").unwrap_or_default();
     for folder in std::env::split_paths(&path) {
@@ -214,7 +216,7 @@ fn names(shell: &PersonShell) -> Vec<String> {
     names
 }
 
-/// Completes commands at the beginning of a command, names of files elsewhere.
+/// Completes commands at the beginning of a command, and file names elsewhere.
 #[derive(Helper, Hinter, Highlighter)]
 struct ShellCompleter {
     commands: Vec<String>,
@@ -222,7 +224,7 @@ struct ShellCompleter {
 }
 
 impl Validator for ShellCompleter {
-    /// Asks bash whether the text is whole; it reads it and runs nothing.
+    /// Asks bash whether the text is complete; bash parses it and runs nothing.
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         let read = lathe_host::user_program("/bin/bash").args(["-n", "-c", context.input()]).output();
         let said = read.map(|read| String::from_utf8_lossy(&read.stderr).into_owned()).unwrap_or_default();
@@ -259,7 +261,7 @@ impl Completer for ShellCompleter {
 
 #[cfg(test)]
 mod tests {
-    use super::leaving;
+    use super::exit_request;
 
     #[test]
     fn only_a_plain_exit_leaves() {
@@ -270,7 +272,7 @@ mod tests {
             ("exit 3; ls", None),
             ("echo exit", None),
         ] {
-            assert_eq!(leaving(line), expected, "{line}");
+            assert_eq!(exit_request(line), expected, "{line}");
         }
     }
 }

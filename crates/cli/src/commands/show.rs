@@ -4,7 +4,7 @@ use std::path::Path;
 
 use lathe_host::{Host, HostError, run_report};
 use lathe_protocol::{Event, Fact, SessionId, SessionSummary, escape_unseen};
-use lathe_views::{CacheMeter, Console, ModeSource, Say, cache_lines, opening};
+use lathe_views::{CacheMeter, Console, ModeSource, Noun, Say, Tell, cache_lines, opening};
 use serde_json::json;
 
 use crate::advice::with_advice;
@@ -17,7 +17,7 @@ pub(crate) fn show(host: &Host, args: &ShowArgs) -> Exit {
     let shown = host.archive().find(args.id.as_deref()).and_then(|id| {
         let events = host.archive().events(&id)?;
         if args.format != FormatArg::Text {
-            tell_unknown(&events);
+            note_unknown_events(&events);
         }
         match args.format {
             FormatArg::Json => {
@@ -25,14 +25,14 @@ pub(crate) fn show(host: &Host, args: &ShowArgs) -> Exit {
                 Ok(())
             }
             FormatArg::Trajectory => {
-                terminal::out(&format!("{}\n", escape_unseen(host.archive().trajectory(&id)?)));
+                terminal::out_line(&escape_unseen(host.archive().trajectory(&id)?));
                 Ok(())
             }
             FormatArg::Html => {
                 terminal::out(&host.archive().html(&id, terminal::language())?);
                 Ok(())
             }
-            FormatArg::Text => text(host, &events),
+            FormatArg::Text => show_text(host, &events),
         }
     });
     match shown {
@@ -41,7 +41,7 @@ pub(crate) fn show(host: &Host, args: &ShowArgs) -> Exit {
     }
 }
 
-fn text(host: &Host, events: &[Event]) -> Result<(), HostError> {
+fn show_text(host: &Host, events: &[Event]) -> Result<(), HostError> {
     let (language, paint) = (terminal::language(), Paint::new(terminal::is_terminal()));
     let mut console = Console::new(language);
     let mut workspace = "";
@@ -63,12 +63,12 @@ fn text(host: &Host, events: &[Event]) -> Result<(), HostError> {
         terminal::out(&format!("\n{}\n", Say::Interrupted.text(language)));
     }
     output.closing_of_any(host, &opened.session, &report)?;
-    terminal::out(&paint.show(&cache_lines(&CacheMeter::of(events))));
+    terminal::out(&paint.show(&cache_lines(&CacheMeter::of(events), language)));
     Ok(())
 }
 
-/// Tells on standard error of events that cannot be shown.
-pub(crate) fn tell_unknown(events: &[Event]) {
+/// Notes on standard error the events that cannot be shown.
+pub(crate) fn note_unknown_events(events: &[Event]) {
     for event in events {
         if let Fact::Unknown(unknown) = &event.fact {
             terminal::err(&format!(
@@ -87,8 +87,8 @@ pub(crate) fn sessions(host: &Host, args: &SessionsArgs) -> Exit {
     };
     let unreadable = host.archive().unreadable(&sessions);
     let ids: Vec<SessionId> = unreadable.iter().map(|(id, _)| id.clone()).collect();
-    // What the list knew of it before is still worth a line.
-    let known = host.archive().known_of(&ids);
+    // The index of sessions may still know an unreadable session: that is worth a line.
+    let known = host.archive().indexed_summaries(&ids);
     for (id, error) in unreadable.iter().filter(|(id, _)| known.iter().all(|known| known.id != *id)) {
         terminal::err(&format!("note: session {id} is left out: {}\n", terminal::clean(&with_advice(error))));
     }
@@ -97,7 +97,7 @@ pub(crate) fn sessions(host: &Host, args: &SessionsArgs) -> Exit {
     if let Some(text) = &args.search {
         let text = text.to_lowercase();
         sessions.retain(|summary| {
-            // The title is the beginning of the first task; most searches are answered by it, without a journal.
+            // The title is the beginning of the first task; it answers most searches without a journal.
             let holds = |task: &String| task.to_lowercase().contains(&text);
             holds(&summary.title)
                 || host.archive().tasks(&summary.id).is_ok_and(|tasks| tasks.iter().any(holds))
@@ -124,29 +124,32 @@ pub(crate) fn sessions(host: &Host, args: &SessionsArgs) -> Exit {
     }
     let filtered = args.search.is_some() || args.folder.is_some() || args.limit == Some(0);
     if sessions.is_empty() && filtered {
-        terminal::out(&format!("{}\n", Say::NoneMatches.text(terminal::language())));
+        terminal::out_line(Say::NoneMatches.text(terminal::language()));
     } else if sessions.is_empty() {
-        terminal::out(&format!("{}\n", Say::NoSessions.text(terminal::language())));
+        terminal::out_line(Say::NoSessions.text(terminal::language()));
     }
     for summary in &sessions {
-        terminal::out(&line(summary, damage(summary).is_some()));
+        terminal::out(&session_row(summary, damage(summary).is_some()));
     }
     Exit::Done
 }
 
-fn line(summary: &SessionSummary, is_damaged: bool) -> String {
+fn session_row(summary: &SessionSummary, is_damaged: bool) -> String {
     let language = terminal::language();
     let damaged = if is_damaged {
-        format!("  {}: {} `lathe show {}`", Say::Damaged.text(language), Say::See.text(language), summary.id)
+        format!("  {}", Tell::DamagedHint { id: summary.id.as_str() }.text(language))
     } else {
         String::new()
     };
     format!(
-        "{}  {:<11}  {:>3} {}  {}  {}{damaged}\n",
+        "{}  {}  {:>3} {}  {}  {}{damaged}\n",
         summary.id,
-        if is_damaged { Say::Damaged } else { Say::state(summary.state) }.text(language),
+        terminal::padded(
+            if is_damaged { Say::Damaged } else { Say::state(summary.state) }.text(language),
+            11
+        ),
         summary.steps,
-        Say::steps(summary.steps.into()).text(terminal::language()),
+        Noun::Step.word(summary.steps, language),
         terminal::name(&summary.workspace),
         terminal::name(&summary.title)
     )

@@ -1,27 +1,27 @@
-//! `trust`, and what a session does about a project's own words and programs: asks, says so, or takes them.
+//! `trust`, and the handling of a project's own instructions and programs by a session: ask, report, or use them.
 
 use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use lathe_config::{ProjectFiles, project_parts};
-use lathe_host::{Host, HostError, Looked, ProjectLook, TRAE_FILES};
+use lathe_host::{Host, HostError, InspectedItem, ProjectInspection, TRAE_FILES};
 use lathe_plan::{PROJECT_FILE, look_at, untrusted_trae};
 use lathe_protocol::{ItemKind, ItemState, TrustAnswer, visible};
-use lathe_views::Say;
+use lathe_views::{Noun, Say, Tell};
 use serde_json::json;
 
 use crate::exit::Exit;
 use crate::terminal;
 use crate::terminal::output::print_json;
 
-/// Lines of an item that are shown before somebody asks for all.
+/// The lines of an item that are shown before the user asks for all.
 const SHOWN: usize = 30;
 
-/// Lines of a program that are shown where somebody asks for all.
+/// The lines of a program that are shown after the user asked for all.
 const PROGRAM_SHOWN: usize = 200;
 
-/// Characters of such a line.
+/// The characters that are shown of such a line.
 const LINE_SHOWN: usize = 1000;
 
 #[derive(Args)]
@@ -32,29 +32,29 @@ pub(crate) struct TrustArgs {
 
 #[derive(Subcommand)]
 enum TrustCommand {
-    /// What a project brings along, and what of it you trust
+    /// List what a project contains that needs trust, and what of it you trust
     #[command(after_help = "Examples:\n  lathe trust list\n  lathe trust list ../other --json")]
     List {
         /// The folder of the project
         #[arg(value_name = "DIR", default_value = ".")]
         folder: PathBuf,
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Trust what a project brings along, as it is now
+    /// Trust what a project contains, as it is now
     #[command(
-        after_help = "Examples:\n  lathe trust add            shows every item and asks\n  lathe trust add ~/src/mine --yes\n  lathe trust add trae_config.yaml\n\nWhere nobody can be asked, --yes is needed.\n\nA Trae file is trusted by its own name only: then its providers count, and its addresses get no key but those in\nthe file and in the .env beside it. An item that changes later is asked about again; the others stay trusted."
+        after_help = "Examples:\n  lathe trust add            shows every item and asks\n  lathe trust add ~/src/mine --yes\n  lathe trust add trae_config.yaml\n\nWhere no question can be asked, --yes is needed.\n\nA Trae file is trusted only by its own name: then its providers are used, and its addresses get only the keys in\nthe file and in the .env next to it. An item that changes later is asked about again; the others stay trusted."
     )]
     Add {
         /// The folder of the project, or its Trae file
         #[arg(value_name = "DIR|FILE", default_value = ".")]
         folder: PathBuf,
-        /// Without a question
+        /// Trust without a question
         #[arg(long)]
         yes: bool,
     },
-    /// Forget what you said about a project
+    /// Forget what you decided about a project
     #[command(
         after_help = "Examples:\n  lathe trust remove\n  lathe trust remove ~/src/theirs\n  lathe trust remove trae_config.yaml"
     )]
@@ -66,8 +66,8 @@ enum TrustCommand {
 }
 
 impl TrustArgs {
-    /// See [`crate::inside::change`].
-    pub(crate) fn change(&self) -> Option<&'static str> {
+    /// See [`crate::home_changes::changing_command`].
+    pub(crate) fn changing_command(&self) -> Option<&'static str> {
         match self.command {
             TrustCommand::List { .. } => None,
             TrustCommand::Add { .. } => Some("lathe trust add"),
@@ -79,33 +79,33 @@ impl TrustArgs {
 /// The flag of every command that opens a session.
 #[derive(Args, Clone, Copy, Default)]
 pub(crate) struct TrustFlag {
-    /// Trust what the project brings along, this once: instructions, checks, field programs
+    /// Trust what the project contains, this once: instructions, checks, field programs
     #[arg(long = "trust")]
     pub(crate) once: bool,
 }
 
 impl TrustFlag {
-    /// For a command that is for people: on a terminal they are asked.
-    pub(crate) fn asking(self) -> TrustAttendance {
+    /// For a command that is meant for people: it asks on a terminal.
+    pub(crate) fn ask_on_terminal(self) -> TrustAttendance {
         match (self.once, can_ask()) {
             (true, _) => TrustAttendance::TrustOnce,
             (false, true) => TrustAttendance::Ask,
-            (false, false) => TrustAttendance::Tell,
+            (false, false) => TrustAttendance::Report,
         }
     }
 
-    pub(crate) fn telling(self) -> TrustAttendance {
-        if self.once { TrustAttendance::TrustOnce } else { TrustAttendance::Tell }
+    pub(crate) fn report_only(self) -> TrustAttendance {
+        if self.once { TrustAttendance::TrustOnce } else { TrustAttendance::Report }
     }
 }
 
-/// What is done about items nobody has decided about.
+/// The ways of handling items that the user has not decided about.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TrustAttendance {
-    /// Somebody is there to say.
+    /// The user can be asked.
     Ask,
-    /// They are left out, and that is said.
-    Tell,
+    /// The items are left out, and a message says so.
+    Report,
     TrustOnce,
 }
 
@@ -118,8 +118,9 @@ pub(crate) fn trust(host: &Host, args: &TrustArgs) -> Exit {
         },
         TrustCommand::Remove { folder } => match remove(host, folder) {
             Ok(count) => {
-                let said = if count == 1 { "1 item".to_owned() } else { format!("{count} items") };
-                terminal::out(&format!("forgotten: {said} of {}\n", shown_path(folder)));
+                let language = terminal::language();
+                let items = &Noun::Item.count(count, language);
+                terminal::out_line(&Tell::Forgotten { items, folder: &shown_path(folder) }.text(language));
                 Exit::Done
             }
             Err(error) => Exit::host(&error),
@@ -127,14 +128,14 @@ pub(crate) fn trust(host: &Host, args: &TrustArgs) -> Exit {
     }
 }
 
-/// Forgets what was said about a folder or its Trae file; how many items that were.
+/// Forgets the decisions about a folder or its Trae file; returns the number of items.
 fn remove(host: &Host, path: &Path) -> Result<usize, HostError> {
     let Some((folder, name)) = trae_file(path) else { return host.rules().distrust(path) };
     let root = folder.canonicalize().unwrap_or(folder);
     host.rules().distrust_item(&root, ItemKind::TraeConfig, name).map(usize::from)
 }
 
-/// The folder and the name of a Trae file, if a path names one.
+/// The folder and the name of a Trae file, if the path names one.
 fn trae_file(path: &Path) -> Option<(PathBuf, &'static str)> {
     let name = path.file_name()?;
     let name = TRAE_FILES.into_iter().find(|known| name == *known)?;
@@ -142,8 +143,8 @@ fn trae_file(path: &Path) -> Option<(PathBuf, &'static str)> {
     Some((folder.to_owned(), name))
 }
 
-/// Looks at a folder for `trust` itself, whatever else may be wrong with its configuration.
-fn look(host: &Host, folder: &Path) -> Result<ProjectLook, Exit> {
+/// Inspects a folder for `trust` itself, even if its configuration has other problems.
+fn inspect(host: &Host, folder: &Path) -> Result<ProjectInspection, Exit> {
     let files = ProjectFiles::new(folder, host.home().path());
     let parts = project_parts(&folder.join(PROJECT_FILE), &files).map_err(|problem| {
         terminal::err(&format!("Error: {}\n", visible(&problem.to_string())));
@@ -157,7 +158,7 @@ fn look(host: &Host, folder: &Path) -> Result<ProjectLook, Exit> {
 }
 
 fn list(host: &Host, folder: &Path, as_json: bool) -> Exit {
-    let look = match look(host, folder) {
+    let look = match inspect(host, folder) {
         Ok(look) => look,
         Err(exit) => return exit,
     };
@@ -180,7 +181,7 @@ fn list(host: &Host, folder: &Path, as_json: bool) -> Exit {
                     "at": said.map(|entry| &entry.at),
                 })
             })
-            .chain(look.gone().map(|entry| {
+            .chain(look.missing_items().map(|entry| {
                 json!({
                     "kind": entry.kind, "name": entry.name, "state": ItemState::Gone, "hash": entry.hash,
                     "by": entry.by, "at": entry.at,
@@ -194,9 +195,12 @@ fn list(host: &Host, folder: &Path, as_json: bool) -> Exit {
         print_json(&shown);
         return Exit::Done;
     }
-    terminal::out(&format!("{}\n", shown_path(&look.root)));
+    let language = terminal::language();
+    terminal::out_line(&shown_path(&look.root));
     let row = |state: ItemState, kind: ItemKind, name: &str| {
-        terminal::out(&format!("  {:<8} {:<14} {}\n", state.label(), kind.label(), visible(name)));
+        let state = terminal::padded(Say::item_state(state).text(language), 8);
+        let kind = terminal::padded(Say::item_kind(kind).text(language), 14);
+        terminal::out_line(&format!("  {state} {kind} {}", visible(name)));
     };
     for looked in &look.items {
         row(looked.state, looked.item.kind, &looked.item.name);
@@ -204,24 +208,25 @@ fn list(host: &Host, folder: &Path, as_json: bool) -> Exit {
     if let Some(looked) = &look.trae {
         row(looked.state, looked.item.kind, &looked.item.name);
     }
-    for entry in look.gone() {
+    for entry in look.missing_items() {
         row(ItemState::Gone, entry.kind, &entry.name);
     }
-    if look.items.is_empty() && look.trae.is_none() && look.gone().next().is_none() {
-        terminal::out("  nothing here needs trust\n");
+    if look.items.is_empty() && look.trae.is_none() && look.missing_items().next().is_none() {
+        terminal::out_line(&format!("  {}", Say::NothingNeedsTrust.text(language)));
     }
     if !others.is_empty() {
-        terminal::out("\nother folders you said something about:\n");
+        terminal::out(&format!("\n{}\n", Say::OtherFolders.text(language)));
     }
-    for (root, trusted) in others {
-        terminal::out(&format!("  {} ({trusted} trusted)\n", shown_path(&root)));
+    for (root, count) in others {
+        let trust = Tell::FolderTrust { folder: &shown_path(&root), count };
+        terminal::out_line(&format!("  {}", trust.text(language)));
     }
     Exit::Done
 }
 
-/// Trusts a Trae file that was named.
+/// Trusts a Trae file that the user named.
 fn add_trae(host: &Host, folder: &Path, name: &str, yes: bool) -> Exit {
-    let look = match look(host, folder) {
+    let look = match inspect(host, folder) {
         Ok(look) => look,
         Err(exit) => return exit,
     };
@@ -236,43 +241,39 @@ fn add_trae(host: &Host, folder: &Path, name: &str, yes: bool) -> Exit {
         ));
     };
     if looked.state == ItemState::Trusted {
-        terminal::out(&format!("{name} of {} is trusted already\n", shown_path(&look.root)));
+        let trusted = Tell::AlreadyTrusted { name, folder: &shown_path(&look.root) };
+        terminal::out_line(&trusted.text(terminal::language()));
         return Exit::Done;
     }
-    terminal::err(&shown(looked, usize::MAX));
-    if let Some(exit) = refused(yes) {
+    terminal::err(&item_text(looked, usize::MAX));
+    if let Some(exit) = confirm_trust(yes) {
         return exit;
     }
-    match host.rules().say_of_items(&look.root, [looked], TrustAnswer::Trusted) {
+    match host.rules().record_answers(&look.root, [looked], TrustAnswer::Trusted) {
         Ok(()) => {
-            terminal::out(&format!("trusted: {}\n", named(looked)));
+            print_trusted(looked);
             Exit::Done
         }
         Err(error) => Exit::host(&error),
     }
 }
 
-/// One line about a Trae file that is not trusted, with the command that changes it.
-pub(crate) fn untrusted_trae_line(look: &ProjectLook) -> Option<String> {
+/// One line about a Trae file that is not trusted, with the command that changes that.
+pub(crate) fn untrusted_trae_line(look: &ProjectInspection) -> Option<String> {
     let looked = untrusted_trae(look)?;
     let name = if is_here(look) { PathBuf::new() } else { look.root.clone() }.join(&looked.item.name);
-    let changed = match looked.state {
-        ItemState::Changed => "it has changed since you trusted it",
+    let (file, path) = (&*visible(&looked.item.name), &*shown_path(&name));
+    let line = match looked.state {
+        ItemState::Changed => Tell::TraeChanged { file, path },
         ItemState::New | ItemState::Refused | ItemState::Trusted | ItemState::Gone => {
-            "you have not trusted it"
+            Tell::TraeNotTrusted { file, path }
         }
     };
-    let language = terminal::language();
-    Some(format!(
-        "The providers of {} are not used: {changed}. {}: lathe trust add {}\n",
-        visible(&looked.item.name),
-        Say::SeeAndTrust.text(language),
-        shown_path(&name),
-    ))
+    Some(format!("{}\n", line.text(terminal::language())))
 }
 
-/// Tells whether the user stands in the folder that was looked at.
-fn is_here(look: &ProjectLook) -> bool {
+/// True if the inspected folder is the current one.
+fn is_here(look: &ProjectInspection) -> bool {
     std::env::current_dir().is_ok_and(|here| here.canonicalize().is_ok_and(|here| here == look.root))
 }
 
@@ -280,12 +281,12 @@ fn can_ask() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// Asks until there is a plain answer. The end of the input is no.
-fn agreed() -> bool {
+/// Asks until there is a clear reply. The end of the input is a no.
+fn ask_for_trust() -> bool {
     let language = terminal::language();
     loop {
-        terminal::err(&format!("{}: ", Say::AskTrustThese.text(language)));
-        match answer(&mut std::io::stdin().lock()) {
+        terminal::err(&Say::AskTrustThese.label(language));
+        match read_reply(&mut std::io::stdin().lock()) {
             Some(TrustReply::Yes) => return true,
             Some(TrustReply::No) | None => return false,
             Some(TrustReply::Once | TrustReply::ShowAll | TrustReply::Unclear) => {}
@@ -293,24 +294,24 @@ fn agreed() -> bool {
     }
 }
 
-/// Asks whether what is shown is to be trusted; none if it is.
-fn refused(yes: bool) -> Option<Exit> {
+/// Asks whether the shown items are to be trusted. None if they are; else the exit code.
+fn confirm_trust(yes: bool) -> Option<Exit> {
     if yes {
         return None;
     }
     if !can_ask() {
-        let why = "nobody can be asked here: give --yes to trust what is shown above";
+        let why = "no question can be asked here: give --yes to trust what is shown above";
         return Some(Exit::wrong_usage(why));
     }
-    if agreed() {
+    if ask_for_trust() {
         return None;
     }
-    terminal::out("nothing was trusted\n");
+    terminal::out_line(Say::NothingTrusted.text(terminal::language()));
     Some(Exit::Failed)
 }
 
 fn add(host: &Host, folder: &Path, yes: bool) -> Exit {
-    let look = match look(host, folder) {
+    let look = match inspect(host, folder) {
         Ok(look) => look,
         Err(exit) => return exit,
     };
@@ -318,39 +319,47 @@ fn add(host: &Host, folder: &Path, yes: bool) -> Exit {
     if let Some(line) = &trae {
         terminal::err(line);
     }
-    let wanted: Vec<&Looked> = look.left_out().collect();
+    let wanted: Vec<&InspectedItem> = look.left_out().collect();
     if look.items.is_empty() {
-        let nothing = if trae.is_some() { "nothing else" } else { "nothing" };
-        terminal::out(&format!("{nothing} in {} needs trust\n", shown_path(&look.root)));
+        let folder = &*shown_path(&look.root);
+        let nothing = match trae {
+            Some(_) => Tell::NothingElseToTrust { folder },
+            None => Tell::NothingToTrust { folder },
+        };
+        terminal::out_line(&nothing.text(terminal::language()));
         return Exit::Done;
     }
     if wanted.is_empty() {
-        terminal::out(&format!("all of {} is trusted already\n", shown_path(&look.root)));
+        let trusted = Tell::AllTrusted { folder: &shown_path(&look.root) };
+        terminal::out_line(&trusted.text(terminal::language()));
         return Exit::Done;
     }
     if !yes {
         for looked in &wanted {
-            terminal::err(&shown(looked, usize::MAX));
+            terminal::err(&item_text(looked, usize::MAX));
         }
     }
-    if let Some(exit) = refused(yes) {
+    if let Some(exit) = confirm_trust(yes) {
         return exit;
     }
-    if let Err(error) = host.rules().say_of_items(&look.root, wanted.iter().copied(), TrustAnswer::Trusted) {
+    if let Err(error) = host.rules().record_answers(&look.root, wanted.iter().copied(), TrustAnswer::Trusted)
+    {
         return Exit::host(&error);
     }
     for looked in wanted {
-        terminal::out(&format!("trusted: {}\n{}", named(looked), loose(looked)));
+        print_trusted(looked);
+        terminal::out(&loose_lines(looked));
     }
     Exit::Done
 }
 
-/// Asks about items nobody has decided about, or says that they are left out. What comes back says what is used.
+/// Asks about items that the user has not decided about, or reports that they are left out. The result tells which
+/// items are used.
 pub(crate) fn decide(
     host: &Host,
-    look: ProjectLook,
+    look: ProjectInspection,
     asking: TrustAttendance,
-) -> Result<ProjectLook, HostError> {
+) -> Result<ProjectInspection, HostError> {
     for reason in &look.unusable {
         terminal::err(&format!("warning: {}\n", visible(reason)));
     }
@@ -360,8 +369,8 @@ pub(crate) fn decide(
     if look.undecided().next().is_none() {
         return Ok(look);
     }
-    if asking == TrustAttendance::Tell {
-        terminal::err(&left_out(&look));
+    if asking == TrustAttendance::Report {
+        terminal::err(&left_out_line(&look));
         return Ok(look);
     }
     let language = terminal::language();
@@ -369,27 +378,27 @@ pub(crate) fn decide(
     loop {
         terminal::err(&format!("\n{} ({})\n", Say::TrustThese.text(language), shown_path(&look.root)));
         for looked in look.undecided() {
-            terminal::err(&shown(looked, lines));
+            terminal::err(&item_text(looked, lines));
         }
         let given = loop {
-            terminal::err(&format!("{}: ", Say::AskTrust.text(language)));
-            match answer(&mut std::io::stdin().lock()) {
+            terminal::err(&Say::AskTrust.label(language));
+            match read_reply(&mut std::io::stdin().lock()) {
                 Some(TrustReply::Unclear) => {}
                 given => break given,
             }
         };
         match given {
             Some(TrustReply::Yes) => {
-                host.rules().say_of_items(&look.root, look.undecided(), TrustAnswer::Trusted)?;
+                host.rules().record_answers(&look.root, look.undecided(), TrustAnswer::Trusted)?;
                 return Ok(look.undecided_trusted());
             }
             Some(TrustReply::Once) => return Ok(look.undecided_trusted()),
             Some(TrustReply::No) => {
-                host.rules().say_of_items(&look.root, look.undecided(), TrustAnswer::Refused)?;
+                host.rules().record_answers(&look.root, look.undecided(), TrustAnswer::Refused)?;
                 return Ok(look);
             }
             Some(TrustReply::ShowAll) => lines = usize::MAX,
-            // Nobody is there any more: nothing is used, and nothing is written down.
+            // The user is gone: nothing is used, and no decision is stored.
             Some(TrustReply::Unclear) | None => return Ok(look),
         }
     }
@@ -404,8 +413,8 @@ enum TrustReply {
     Unclear,
 }
 
-/// The end of the input is no answer.
-fn answer(input: &mut impl BufRead) -> Option<TrustReply> {
+/// Reads a reply. The end of the input is not one.
+fn read_reply(input: &mut impl BufRead) -> Option<TrustReply> {
     let mut line = String::new();
     match input.read_line(&mut line) {
         Ok(0) | Err(_) => None,
@@ -419,68 +428,74 @@ fn answer(input: &mut impl BufRead) -> Option<TrustReply> {
     }
 }
 
-/// One line about all that is not used, and what to do.
-fn left_out(look: &ProjectLook) -> String {
-    let names: Vec<String> = look.undecided().map(named).collect();
+/// One line about all items that are not used, and what to do.
+fn left_out_line(look: &ProjectInspection) -> String {
+    let items: Vec<String> = look.undecided().map(item_label).collect();
     let folder = if is_here(look) { String::new() } else { format!(" {}", shown_path(&look.root)) };
+    let line = Tell::NotTrusted { items: &items.join(", "), folder: &folder };
+    format!("{}\n", line.text(terminal::language()))
+}
+
+fn print_trusted(looked: &InspectedItem) {
+    let trusted = Tell::NowTrusted { item: &item_label(looked) };
+    terminal::out_line(&trusted.text(terminal::language()));
+}
+
+fn item_label(looked: &InspectedItem) -> String {
     let language = terminal::language();
-    format!(
-        "{}: {}. {}: lathe trust add{folder} ({}: --trust)\n",
-        Say::NotTrusted.text(language),
-        names.join(", "),
-        Say::SeeAndTrust.text(language),
-        Say::ThisOnce.text(language),
-    )
+    let (name, kind) = (&*visible(&looked.item.name), Say::item_kind(looked.item.kind).text(language));
+    let label = match looked.state {
+        ItemState::Changed => Tell::ItemChangedLabel { name, kind },
+        ItemState::Trusted | ItemState::Refused | ItemState::New | ItemState::Gone => {
+            Tell::ItemLabel { name, kind }
+        }
+    };
+    label.text(language)
 }
 
-fn named(looked: &Looked) -> String {
-    let changed = if looked.state == ItemState::Changed { ", changed since you decided" } else { "" };
-    format!("{} ({}{changed})", visible(&looked.item.name), looked.item.kind.label())
-}
-
-/// An item with what there is to see of it; every line is marked, and nothing in it can hide.
-fn shown(looked: &Looked, lines: usize) -> String {
-    let mut out = format!("  {}\n", named(looked));
-    out.push_str(&marked(&looked.item.shows, lines));
+/// The text of an item. Every line is marked, and no hidden character stays hidden.
+fn item_text(looked: &InspectedItem, lines: usize) -> String {
+    let mut out = format!("  {}\n", item_label(looked));
+    out.push_str(&marked_lines(&looked.item.shows, lines));
     if lines == usize::MAX {
         for (name, text) in looked.programs() {
             out.push_str(&format!("    {}:\n", visible(name)));
             match text {
-                Ok(text) => out.push_str(&marked(&with_short_lines(&text), PROGRAM_SHOWN)),
+                Ok(text) => out.push_str(&marked_lines(&with_short_lines(&text), PROGRAM_SHOWN)),
                 Err(reason) => out.push_str(&format!("    ! {}\n", visible(&reason))),
             }
         }
     }
-    out.push_str(&loose(looked));
+    out.push_str(&loose_lines(looked));
     out
 }
 
-/// A text whose long lines are cut, which is said in each.
+/// A text whose long lines are cut; each cut line says so.
 fn with_short_lines(text: &str) -> String {
     let short = |line: &str| {
         let (count, head) = (line.chars().count(), line.chars().take(LINE_SHOWN).collect::<String>());
         match count.saturating_sub(LINE_SHOWN) {
             0 => head + "\n",
-            more => format!("{head} … {more} more characters\n"),
+            more => format!("{head} … {}\n", Noun::HiddenCharacter.count(more, terminal::language())),
         }
     };
     text.lines().map(short).collect()
 }
 
-/// The first lines of a text, each marked, and how many more there are.
-fn marked(text: &str, lines: usize) -> String {
+/// The first lines of a text, each marked, and the number of the others.
+fn marked_lines(text: &str, lines: usize) -> String {
     let shown = text.lines().take(lines).map(|line| format!("    | {}\n", visible(line)));
     let mut out: String = shown.collect();
     let more = text.lines().count().saturating_sub(lines);
     if more > 0 {
-        out.push_str(&format!("    … {more} {}\n", Say::more_lines(more).text(terminal::language())));
+        out.push_str(&format!("    … {}\n", Noun::HiddenLine.count(more, terminal::language())));
     }
     out
 }
 
-/// What may change later without a question.
-fn loose(looked: &Looked) -> String {
-    looked.loose.iter().map(|what| format!("    ! {}\n", visible(what))).collect()
+/// The parts of an item that may change later without a question.
+fn loose_lines(looked: &InspectedItem) -> String {
+    looked.unpinned.iter().map(|what| format!("    ! {}\n", visible(what))).collect()
 }
 
 fn shown_path(path: &Path) -> String {
@@ -503,7 +518,7 @@ mod tests {
             ("yes but\n", Some(TrustReply::Unclear)),
             ("", None),
         ] {
-            assert_eq!(answer(&mut line.as_bytes()), expected, "{line:?}");
+            assert_eq!(read_reply(&mut line.as_bytes()), expected, "{line:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Where a server is, and a plain request to it.
+//! The address of a server, and a plain request to it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-/// How long a connection may take to come about.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Bytes of an answer.
-const MOST: u64 = 16 << 20;
+/// The longest time that opening a connection may take.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
+/// The most bytes that are read of a reply.
+const MAX_REPLY_BYTES: u64 = 16 << 20;
 
-pub(super) trait Bytes: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(super) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Bytes for T {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
 
 pub(super) struct Address {
-    /// As the header `Host` names it.
+    /// The value of the header `Host`.
     pub host: String,
     name: String,
     port: u16,
@@ -59,7 +59,7 @@ impl Address {
         if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err("the token is one word".to_owned());
         }
-        // A token on an open wire is anybody's.
+        // A token on an unencrypted connection can be read on the way.
         let is_near = matches!(name.as_str(), "127.0.0.1" | "localhost" | "::1");
         if !secure && !is_near {
             return Err(format!(
@@ -74,22 +74,22 @@ impl Address {
         self.tls.is_some()
     }
 
-    pub async fn open(&self) -> Result<Box<dyn Bytes>, String> {
+    pub async fn open(&self) -> Result<Box<dyn ByteStream>, String> {
         let opening = async {
             let stream =
                 TcpStream::connect((self.name.as_str(), self.port)).await.map_err(|e| e.to_string())?;
-            let Some(tls) = &self.tls else { return Ok(Box::new(stream) as Box<dyn Bytes>) };
+            let Some(tls) = &self.tls else { return Ok(Box::new(stream) as Box<dyn ByteStream>) };
             let name = ServerName::try_from(self.name.clone()).map_err(|error| error.to_string())?;
             let stream = tls.connect(name, stream).await.map_err(|error| error.to_string())?;
-            Ok(Box::new(stream) as Box<dyn Bytes>)
+            Ok(Box::new(stream) as Box<dyn ByteStream>)
         };
-        match tokio::time::timeout(PATIENCE, opening).await {
+        match tokio::time::timeout(OPEN_TIMEOUT, opening).await {
             Ok(opened) => opened,
             Err(_) => Err("no answer within 10 seconds".to_owned()),
         }
     }
 
-    /// Asks for JSON.
+    /// Requests JSON.
     pub async fn get(&self, path: &str) -> Result<Value, String> {
         let unreachable = |reason: String| format!("the server cannot be reached: {reason}");
         let mut stream = self.open().await.map_err(unreachable)?;
@@ -99,16 +99,19 @@ impl Address {
         );
         stream.write_all(request.as_bytes()).await.map_err(|error| unreachable(error.to_string()))?;
         let mut answer = Vec::new();
-        // An end without a farewell is an end.
-        let reading = async { stream.take(MOST).read_to_end(&mut answer).await };
-        let _ = tokio::time::timeout(PATIENCE * 3, reading).await;
+        // A connection that drops without a TLS close counts as the end of the reply.
+        let reading = async { stream.take(MAX_REPLY_BYTES).read_to_end(&mut answer).await };
+        let _ = tokio::time::timeout(OPEN_TIMEOUT * 3, reading).await;
         let text = String::from_utf8_lossy(&answer);
         let (head, body) = text.split_once("\r\n\r\n").ok_or_else(|| unreachable("no answer".to_owned()))?;
         let status = head.split(' ').nth(1).unwrap_or_default();
         let body: Value = serde_json::from_str(body).unwrap_or_default();
         match status {
             "200" => Ok(body),
-            _ => Err(format!("{} ({status})", body["detail"].as_str().unwrap_or("the server says no"))),
+            _ => Err(format!(
+                "{} ({status})",
+                body["detail"].as_str().unwrap_or("the server refuses the request")
+            )),
         }
     }
 }

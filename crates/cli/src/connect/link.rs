@@ -9,19 +9,19 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::http::HeaderValue;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
-use super::address::{Address, Bytes};
+use super::address::{Address, ByteStream};
 
-/// A server says something at least every 15 seconds.
+/// The longest silence of a server that counts as connected. A server sends something at least every 15 seconds.
 const SILENCE: Duration = Duration::from_secs(60);
 
 pub(super) enum LinkError {
-    /// The server said no; asking again gives no other answer.
+    /// The server refused; another attempt gets the same reply.
     Refused(String),
     Dropped(String),
 }
 
 pub(super) struct Link {
-    socket: WebSocketStream<Box<dyn Bytes>>,
+    socket: WebSocketStream<Box<dyn ByteStream>>,
 }
 
 impl Link {
@@ -39,7 +39,7 @@ impl Link {
             Err(Error::Http(response)) => {
                 let body = response.body().as_deref().unwrap_or_default();
                 let body: Value = serde_json::from_slice(body).unwrap_or_default();
-                let words = body["detail"].as_str().unwrap_or("the server says no");
+                let words = body["detail"].as_str().unwrap_or("the server refuses the connection");
                 let words = format!("{words} ({})", response.status().as_u16());
                 // Too many at once, or not ready yet: that passes.
                 match response.status().as_u16() {
@@ -51,11 +51,11 @@ impl Link {
         }
     }
 
-    pub async fn say(&mut self, message: &Value) -> Result<(), String> {
+    pub async fn send(&mut self, message: &Value) -> Result<(), String> {
         self.socket.send(Message::text(message.to_string())).await.map_err(|error| error.to_string())
     }
 
-    /// The text of the next frame; none for what is no frame.
+    /// The text of the next frame. None for a message that is not a text frame.
     pub async fn next(&mut self) -> Result<Option<String>, String> {
         match tokio::time::timeout(SILENCE, self.socket.next()).await {
             Err(_) => Err("nothing was heard for a minute".to_owned()),

@@ -1,8 +1,8 @@
-//! A session of a server, held like one of this process: [`SessionHandle`] over a WebSocket.
+//! A session of a server, used like one of this process: [`SessionHandle`] over a WebSocket.
 //!
-//! A stream is a connection of its own, kept by a task: when it drops, the task comes back after the last event that was
-//! heard, so nothing is missed and nothing comes twice. Commands go over the connections that there are, and again over a new
-//! one until they have a receipt: each has an id, so none counts twice.
+//! A stream has a connection of its own, kept by a task: when it drops, the task reconnects after the last event that
+//! it received, so no event is missed or received twice. Commands are sent over the existing connections, and again
+//! over a new one until they have a receipt: each has an id, so none counts twice.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,39 +20,39 @@ use super::address::Address;
 use super::link::{Link, LinkError};
 use super::wire::{self, ServerMessage};
 
-/// Between two attempts to come back, at first and at most.
-const FIRST: Duration = Duration::from_millis(250);
-const LONGEST: Duration = Duration::from_secs(10);
-/// Attempts before the server is given up.
+/// The wait between two attempts to reconnect, at first and at most.
+const FIRST_WAIT: Duration = Duration::from_millis(250);
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+/// Attempts before the client gives up.
 const ATTEMPTS: u32 = 40;
-/// News that wait to be taken.
-const NEWS: usize = 256;
+/// The capacity of the channel for news.
+const NEWS_CAPACITY: usize = 256;
 
 /// News of a stream.
 pub(super) enum News {
     Update(Update),
     /// The session that the server named.
     Session(String),
-    /// The state of the session, after everything that had happened was told.
+    /// The state of the session, sent after all of its past.
     Status(String),
-    /// Words about the request, and whether they refuse it.
-    Words {
+    /// A message about the request; it may refuse the request.
+    Notice {
         message: String,
         is_error: bool,
     },
-    Lost(String),
-    Back,
-    /// The stream is over.
-    Over(Over),
+    Disconnected(String),
+    Reconnected,
+    /// The stream has ended.
+    Ended(RemoteEnd),
 }
 
-/// Why a stream is over.
-pub(super) enum Over {
-    /// The server said no; asking again gives no other answer.
+/// The reasons for which a stream ends.
+pub(super) enum RemoteEnd {
+    /// The server refused; another attempt gets the same reply.
     Refused(String),
-    /// The server could not be reached before it had named a session.
+    /// The server was unreachable before it had named a session.
     Unreachable(String),
-    /// It was gone for too long.
+    /// The server was unreachable for too long.
     Gone(String),
 }
 
@@ -63,7 +63,7 @@ pub(super) struct RemoteHandle(Arc<Shared>);
 struct Shared {
     address: Address,
     state: Mutex<State>,
-    /// A command waits to be sent.
+    /// Notified when a command waits to be sent.
     wake: Notify,
 }
 
@@ -72,15 +72,15 @@ struct State {
     session: Option<String>,
     /// The request that begins a run, until it is sent.
     first: Option<Value>,
-    waiting: Vec<Waiting>,
-    /// The changes of finished calls, until they are shown.
+    unconfirmed: Vec<UnconfirmedCommand>,
+    /// The diffs of finished calls, until they are shown.
     diffs: HashMap<Seq, String>,
     /// The number of connections so far.
     links: u64,
 }
 
 /// A command without a receipt.
-struct Waiting {
+struct UnconfirmedCommand {
     id: CommandId,
     message: Value,
     reply: oneshot::Sender<Receipt>,
@@ -89,15 +89,15 @@ struct Waiting {
 }
 
 impl RemoteHandle {
-    /// A session that the server has; with a request, one that goes on or begins by it.
+    /// A session that exists on the server; with a request, a session that the request begins or continues.
     pub fn new(address: Address, session: Option<String>, first: Option<Value>) -> Self {
         let state = State { session, first, ..State::default() };
         Self(Arc::new(Shared { address, state: Mutex::new(state), wake: Notify::new() }))
     }
 
-    /// Everything after an event, with what is to be known about the connection.
+    /// The events after a given one, and news about the connection.
     pub fn stream(&self, after: Seq) -> RemoteStream {
-        let (sender, news) = mpsc::channel(NEWS);
+        let (sender, news) = mpsc::channel(NEWS_CAPACITY);
         let line = Connector { shared: Arc::clone(&self.0), after, news: sender };
         RemoteStream { news, task: tokio::spawn(line.run()) }
     }
@@ -119,12 +119,12 @@ impl SessionHandle for RemoteHandle {
             let id = command.id.clone();
             let refused =
                 |reason: String| Receipt { command: id.clone(), answer: ReceiptAnswer::Refused { reason } };
-            let message = match wire::message(&command) {
+            let message = match wire::to_message(&command) {
                 Ok(message) => message,
                 Err(reason) => return refused(reason),
             };
             let (reply, receipt) = oneshot::channel();
-            self.0.state().waiting.push(Waiting { id: command.id, message, reply, link: 0 });
+            self.0.state().unconfirmed.push(UnconfirmedCommand { id: command.id, message, reply, link: 0 });
             self.0.wake.notify_one();
             receipt.await.unwrap_or_else(|_| refused(SESSION_ENDED.to_owned()))
         })
@@ -139,14 +139,14 @@ impl SessionHandle for RemoteHandle {
     }
 }
 
-/// The updates of a session, as they are heard.
+/// The updates of a session as they are received.
 pub(super) struct RemoteStream {
     news: mpsc::Receiver<News>,
     task: JoinHandle<()>,
 }
 
 impl RemoteStream {
-    /// The next news; none after the last. Nothing is lost if the future is dropped.
+    /// The next news; None after the last. Nothing is lost if the future is dropped.
     pub async fn next_news(&mut self) -> Option<News> {
         self.news.recv().await
     }
@@ -170,34 +170,34 @@ impl EventStream for RemoteStream {
     }
 }
 
-/// One connection after the other.
+/// The task that opens one connection after the other.
 struct Connector {
     shared: Arc<Shared>,
-    /// The last event that was heard.
+    /// The last event that was received.
     after: Seq,
     news: mpsc::Sender<News>,
 }
 
 impl Connector {
     async fn run(mut self) {
-        let over = self.keep().await;
-        // Nobody listens any more.
-        let _ = self.news.send(News::Over(over)).await;
-        self.shared.state().waiting.clear();
+        let end = self.stay_connected().await;
+        // The stream may have been dropped already.
+        let _ = self.news.send(News::Ended(end)).await;
+        self.shared.state().unconfirmed.clear();
     }
 
-    async fn keep(&mut self) -> Over {
-        let (mut wait, mut attempts) = (FIRST, 0);
+    async fn stay_connected(&mut self) -> RemoteEnd {
+        let (mut wait, mut attempts) = (FIRST_WAIT, 0);
         loop {
             let reason = match Link::open(&self.shared.address, &self.query()).await {
                 Ok(mut link) => {
                     if attempts > 0 {
-                        self.tell(News::Back).await;
+                        self.send_news(News::Reconnected).await;
                     }
-                    (wait, attempts) = (FIRST, 0);
-                    self.talk(&mut link).await
+                    (wait, attempts) = (FIRST_WAIT, 0);
+                    self.exchange(&mut link).await
                 }
-                Err(LinkError::Refused(reason)) => return Over::Refused(reason),
+                Err(LinkError::Refused(reason)) => return RemoteEnd::Refused(reason),
                 Err(LinkError::Dropped(reason)) => reason,
             };
             let is_named = {
@@ -205,21 +205,22 @@ impl Connector {
                 state.session.is_some() && state.first.is_none()
             };
             if !is_named {
-                return Over::Unreachable(reason);
+                return RemoteEnd::Unreachable(reason);
             }
             attempts += 1;
             if attempts > ATTEMPTS {
-                return Over::Gone(reason);
+                return RemoteEnd::Gone(reason);
             }
             if attempts == 1 {
-                self.tell(News::Lost(reason)).await;
+                self.send_news(News::Disconnected(reason)).await;
             }
             tokio::time::sleep(wait).await;
-            wait = (wait * 2).min(LONGEST);
+            wait = (wait * 2).min(LONGEST_WAIT);
         }
     }
 
-    /// A run is begun by the first message; else a session is attached to, from where it was heard.
+    /// The query of a connection. The first message begins a run; without one, the connection attaches to the session
+    /// after the last event that was received.
     fn query(&self) -> String {
         let state = self.shared.state();
         match (&state.session, &state.first) {
@@ -228,32 +229,32 @@ impl Connector {
         }
     }
 
-    async fn tell(&self, news: News) {
-        // Nobody listens any more, and the task is about to be ended.
+    async fn send_news(&self, news: News) {
+        // If the stream was dropped, this task is about to be aborted.
         let _ = self.news.send(news).await;
     }
 
-    /// Speaks over a connection until it drops; gives the reason.
-    async fn talk(&mut self, link: &mut Link) -> String {
+    /// Sends and receives over a connection until it drops; returns the reason.
+    async fn exchange(&mut self, link: &mut Link) -> String {
         let (number, first) = {
             let mut state = self.shared.state();
             state.links += 1;
             (state.links, state.first.take())
         };
         if let Some(first) = first
-            && let Err(reason) = link.say(&first).await
+            && let Err(reason) = link.send(&first).await
         {
             return reason;
         }
         loop {
             for message in self.unsent(number) {
-                if let Err(reason) = link.say(&message).await {
+                if let Err(reason) = link.send(&message).await {
                     return reason;
                 }
             }
             tokio::select! {
                 frame = link.next() => match frame {
-                    Ok(Some(text)) => self.hear(&text).await,
+                    Ok(Some(text)) => self.receive(&text).await,
                     Ok(None) => {}
                     Err(reason) => return reason,
                 },
@@ -262,24 +263,24 @@ impl Connector {
         }
     }
 
-    /// The commands that did not go over this connection.
+    /// The commands that were not sent over this connection.
     fn unsent(&self, number: u64) -> Vec<Value> {
         let mut state = self.shared.state();
-        let unsent = state.waiting.iter_mut().filter(|waiting| waiting.link != number);
+        let unsent = state.unconfirmed.iter_mut().filter(|unconfirmed| unconfirmed.link != number);
         unsent
-            .map(|waiting| {
-                waiting.link = number;
-                waiting.message.clone()
+            .map(|unconfirmed| {
+                unconfirmed.link = number;
+                unconfirmed.message.clone()
             })
             .collect()
     }
 
-    async fn hear(&mut self, text: &str) {
-        let (session, heard) = wire::read(text);
+    async fn receive(&mut self, text: &str) {
+        let (session, heard) = wire::parse_frame(text);
         if let Some(id) = session {
             let is_new = self.shared.state().session.replace(id.clone()).as_ref() != Some(&id);
             if is_new {
-                self.tell(News::Session(id)).await;
+                self.send_news(News::Session(id)).await;
             }
         }
         match heard {
@@ -288,18 +289,21 @@ impl Connector {
                 if !diff.is_empty() {
                     self.shared.state().diffs.insert(event.seq, diff);
                 }
-                self.tell(News::Update(Update::Event(event))).await;
+                self.send_news(News::Update(Update::Event(event))).await;
             }
-            ServerMessage::Update(update, _) => self.tell(News::Update(update)).await,
+            ServerMessage::Update(update, _) => self.send_news(News::Update(update)).await,
             ServerMessage::Receipt(receipt) => {
                 let mut state = self.shared.state();
-                let place = state.waiting.iter().position(|waiting| waiting.id == receipt.command);
-                if let Some(waiting) = place.map(|at| state.waiting.remove(at)) {
-                    let _ = waiting.reply.send(receipt);
+                let place =
+                    state.unconfirmed.iter().position(|unconfirmed| unconfirmed.id == receipt.command);
+                if let Some(unconfirmed) = place.map(|at| state.unconfirmed.remove(at)) {
+                    let _ = unconfirmed.reply.send(receipt);
                 }
             }
-            ServerMessage::Status(state) => self.tell(News::Status(state)).await,
-            ServerMessage::Words { message, is_error } => self.tell(News::Words { message, is_error }).await,
+            ServerMessage::Status(state) => self.send_news(News::Status(state)).await,
+            ServerMessage::Notice { message, is_error } => {
+                self.send_news(News::Notice { message, is_error }).await
+            }
             ServerMessage::Nothing => {}
         }
     }

@@ -1,11 +1,11 @@
-//! What ends a client: Ctrl-C is about the run, the others are about the client only.
+//! The signals that end a client: Ctrl-C cancels the run, the others end only the client.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 pub(super) enum ClientStop {
     /// Ctrl-C.
     Cancel { first: bool },
-    /// The terminal is gone, or somebody wants the process to end; with the exit code that says so.
+    /// The terminal was closed, or the process is to end; with the exit code for that signal.
     Leave(u8),
 }
 

@@ -1,4 +1,4 @@
-//! The wire of a server, as a client speaks it: commands to messages, frames to updates.
+//! The wire of a server as a client uses it: commands to messages, frames to updates.
 
 use std::sync::Arc;
 
@@ -11,19 +11,19 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// A frame, read.
+/// The content of a frame.
 pub(super) enum ServerMessage {
-    /// An event with its changes as a diff, or what is happening this moment.
+    /// An event with its changes as a diff, or a frame about the present.
     Update(Update, String),
     Receipt(Receipt),
-    /// The state of the session, after everything that had happened was sent.
+    /// The state of the session, sent after all of its past.
     Status(String),
-    /// Words about the request, and whether they refuse it.
-    Words {
+    /// A message about the request; it may refuse the request.
+    Notice {
         message: String,
         is_error: bool,
     },
-    /// A frame that says nothing to this client.
+    /// A frame that means nothing to this client.
     Nothing,
 }
 
@@ -88,14 +88,14 @@ struct ReceiptFrame {
     reason: Option<String>,
 }
 
-/// Reads a frame: its session, where it names one, and what it says. What has another form says nothing.
-pub(super) fn read(text: &str) -> (Option<String>, ServerMessage) {
+/// Parses a frame: its session, if it names one, and its content. A frame of an unknown form means nothing.
+pub(super) fn parse_frame(text: &str) -> (Option<String>, ServerMessage) {
     let Ok(envelope) = serde_json::from_str::<Envelope>(text) else { return (None, ServerMessage::Nothing) };
     let session = envelope.session_id.clone();
-    (session, said(&envelope).unwrap_or(ServerMessage::Nothing))
+    (session, parse_message(&envelope).unwrap_or(ServerMessage::Nothing))
 }
 
-fn said(envelope: &Envelope) -> Option<ServerMessage> {
+fn parse_message(envelope: &Envelope) -> Option<ServerMessage> {
     let data = envelope.data.as_deref()?;
     let live = |step, call, body| {
         let frame =
@@ -104,11 +104,11 @@ fn said(envelope: &Envelope) -> Option<ServerMessage> {
     };
     Some(match envelope.r#type.as_str() {
         "event" => {
-            let EventData { event, diff } = of(data)?;
+            let EventData { event, diff } = parse(data)?;
             ServerMessage::Update(Update::Event(Arc::new(event)), diff)
         }
         "delta" => {
-            let Delta { session_step, kind, text } = of(data)?;
+            let Delta { session_step, kind, text } = parse(data)?;
             let body = match kind.as_str() {
                 "text" => FrameBody::Text(text),
                 "thinking" => FrameBody::Thinking(text),
@@ -117,23 +117,23 @@ fn said(envelope: &Envelope) -> Option<ServerMessage> {
             live(session_step, None, body)
         }
         "tool_output" => {
-            let Output { call_id, stream, text } = of(data)?;
+            let Output { call_id, stream, text } = parse(data)?;
             live(None, call_id, FrameBody::Output { stream, text })
         }
         "retry" => {
-            let Retry { attempt, wait_ms, reason } = of(data)?;
+            let Retry { attempt, wait_ms, reason } = parse(data)?;
             live(None, None, FrameBody::Retry { attempt, wait_ms, reason })
         }
-        // What the session has to say belongs to it; the rest is about this client's request.
+        // A warning of the session belongs to the session; the rest is about this client's request.
         "warning" if envelope.seq.is_some() => {
-            live(None, None, FrameBody::Warning(of::<ErrorFrame>(data)?.message))
+            live(None, None, FrameBody::Warning(parse::<ErrorFrame>(data)?.message))
         }
         kind @ ("warning" | "error") => {
-            ServerMessage::Words { message: of::<ErrorFrame>(data)?.message, is_error: kind == "error" }
+            ServerMessage::Notice { message: parse::<ErrorFrame>(data)?.message, is_error: kind == "error" }
         }
-        "status" => ServerMessage::Status(of::<Status>(data)?.state),
+        "status" => ServerMessage::Status(parse::<Status>(data)?.state),
         "receipt" => {
-            let ReceiptFrame { id, accepted, seq, reason } = of(data)?;
+            let ReceiptFrame { id, accepted, seq, reason } = parse(data)?;
             let answer = match accepted {
                 true => ReceiptAnswer::Accepted { seq: seq.unwrap_or_default() },
                 false => ReceiptAnswer::Refused { reason: reason.unwrap_or_default() },
@@ -144,12 +144,12 @@ fn said(envelope: &Envelope) -> Option<ServerMessage> {
     })
 }
 
-fn of<T: DeserializeOwned>(data: &RawValue) -> Option<T> {
+fn parse<T: DeserializeOwned>(data: &RawValue) -> Option<T> {
     serde_json::from_str(data.get()).ok()
 }
 
 /// The message for a command; the reason if the wire has none for it.
-pub(super) fn message(command: &Command) -> Result<Value, String> {
+pub(super) fn to_message(command: &Command) -> Result<Value, String> {
     let mut message = match &command.body {
         CommandBody::GiveTask { text, images } if images.is_empty() => {
             json!({ "type": "task", "task": text })
@@ -169,7 +169,7 @@ pub(super) fn message(command: &Command) -> Result<Value, String> {
         | CommandBody::Rename { .. }
         | CommandBody::Summarise { .. }
         | CommandBody::Review { .. } => {
-            return Err("a connection has no message for this; ask over HTTP".to_owned());
+            return Err("a connection has no message for this; use the HTTP interface".to_owned());
         }
     };
     message["id"] = json!(command.id);
@@ -186,28 +186,28 @@ mod tests {
     #[test]
     fn frames_become_updates_and_what_is_unknown_says_nothing() {
         let event = r#"{"type":"event","data":{"event":{"seq":7,"at":"2026-11-15T08:00:00Z","run":1,"agent":"main","kind":"steered","v":1,"body":{"text":"x","command":"k","actor":"person"}},"diff":"+a\n"},"seq":7,"cursor":"7","session_id":"s","run_id":"s.1"}"#;
-        let (session, heard) = read(event);
+        let (session, heard) = parse_frame(event);
         assert_eq!(session.as_deref(), Some("s"));
         let ServerMessage::Update(Update::Event(event), diff) = heard else { panic!("no event") };
         assert_eq!((event.seq, diff.as_str()), (Seq(7), "+a\n"));
         assert!(matches!(&event.fact, Fact::Steered(steered) if steered.text == "x"));
         let delta = r#"{"type":"delta","data":{"step":1,"session_step":3,"kind":"text","text":"hi"},"seq":9,"session_id":"s","run_id":"s.1"}"#;
-        let ServerMessage::Update(Update::Frame(frame), _) = read(delta).1 else { panic!("no frame") };
+        let ServerMessage::Update(Update::Frame(frame), _) = parse_frame(delta).1 else { panic!("no frame") };
         assert_eq!(
             (frame.after, frame.step, frame.body),
             (Seq(9), Some(StepNo(3)), FrameBody::Text("hi".to_owned()))
         );
         let warning = |seq: &str| format!(r#"{{"type":"warning","data":{{"message":"m"}}{seq}}}"#);
-        assert!(matches!(read(&warning("")).1, ServerMessage::Words { is_error: false, .. }));
-        assert!(matches!(read(&warning(r#","seq":1"#)).1, ServerMessage::Update(Update::Frame(_), _)));
+        assert!(matches!(parse_frame(&warning("")).1, ServerMessage::Notice { is_error: false, .. }));
+        assert!(matches!(parse_frame(&warning(r#","seq":1"#)).1, ServerMessage::Update(Update::Frame(_), _)));
         for text in ["", "x", "[]", r#"{"type":"bubble","data":{}}"#, r#"{"type":"event","data":{}}"#] {
-            assert!(matches!(read(text).1, ServerMessage::Nothing), "{text}");
+            assert!(matches!(parse_frame(text).1, ServerMessage::Nothing), "{text}");
         }
     }
 
     #[test]
     fn commands_are_said_as_the_document_says() {
-        let said = |body| message(&Command { id: CommandId::new("k"), actor: Actor::Person, body });
+        let said = |body| to_message(&Command { id: CommandId::new("k"), actor: Actor::Person, body });
         let approve = CommandBody::Approve {
             call: CallId::new("c"),
             question: Seq(4),
@@ -223,7 +223,7 @@ mod tests {
         assert!(said(CommandBody::Rename { title: "t".to_owned() }).is_err());
     }
 
-    /// Issue 17, line 6, over every kind of event that there is.
+    /// The console shows every kind of event alike from the journal and from the wire.
     #[test]
     fn the_events_of_the_golden_journal_have_the_same_lines_here_and_over_the_wire() {
         let golden = include_str!("../../../journal/tests/golden/v1.jsonl");
@@ -235,7 +235,7 @@ mod tests {
                 let event: Event = serde_json::from_str(line).unwrap();
                 let frame =
                     WireFrame::of_event(&event, "--- a\n+++ b\n@@ -1 +1 @@\n-a\n+b\n").to_json(&session);
-                let ServerMessage::Update(Update::Event(heard), diff) = read(&frame).1 else {
+                let ServerMessage::Update(Update::Event(heard), diff) = parse_frame(&frame).1 else {
                     panic!("{frame}")
                 };
                 assert_eq!((heard.seq, heard.fact.kind()), (event.seq, event.fact.kind()));

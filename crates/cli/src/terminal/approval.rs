@@ -1,4 +1,4 @@
-//! The question whether something may be done, on a terminal.
+//! An approval request on a terminal.
 
 use std::path::Path;
 
@@ -8,51 +8,53 @@ use lathe_views::{Consent, Language, Say, Tell, approval_text, block_text};
 use serde_json::Value;
 
 use crate::terminal;
-use crate::terminal::editor::{NoText, edited_text};
-use crate::terminal::question::Lines;
+use crate::terminal::editor::{EditFailure, edited_text};
+use crate::terminal::input::TypedLines;
 use crate::terminal::stops::Stops;
 
 /// Lines of a proposal that are shown.
 const SHOWN: usize = 60;
 
-/// What a person said.
+/// The user's reply.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ApprovalReply {
     pub(crate) answer: ApprovalAnswer,
     pub(crate) reason: Option<String>,
-    /// What the person made of the arguments.
+    /// The arguments, if the user edited them.
     pub(crate) edited: Option<Raw>,
 }
 
-/// Shows what would be done and asks until the answer is understood. The end of the input is a no. Arguments that are given
-/// may be changed. None if the run is to be stopped instead.
+/// Shows the proposal and asks until the reply is understood. The end of the input is a no. Arguments that are given
+/// may be edited. None if the run is to be stopped instead.
 pub(crate) async fn ask(
     asked: &ApprovalAsked,
     arguments: Option<&Raw>,
     (session, question): (&OpenSession, Seq),
-    lines: &mut Lines,
+    lines: &mut TypedLines,
     stops: &mut Stops,
 ) -> Option<ApprovalReply> {
     let language = terminal::language();
-    // What a person made of the text of a file; asked about again before it counts.
+    // The text of a file after the user's edit; the request is asked again before it counts.
     let mut made: Option<ProposedText> = None;
-    // What was typed before the question was seen is no answer to it.
-    lines.forget();
+    // Lines that were typed before the request was shown are not answers to it.
+    lines.discard();
     let (text, mut hidden) = approval_text(asked, language, SHOWN);
     terminal::out(&format!("\n{text}"));
     loop {
-        let mut more =
-            if arguments.is_some() { format!(", {}", Say::AskEdit.text(language)) } else { String::new() };
+        let mut more = String::new();
+        if arguments.is_some() {
+            more.push_str(&format!("{}{}", language.comma(), Say::AskEdit.text(language)));
+        }
         if hidden > 0 {
             let all = match hidden {
                 1 => Say::AskShowOne.text(language).to_owned(),
                 lines => Tell::AskShowAll { lines }.text(language),
             };
-            more.push_str(&format!(", {all}"));
+            more.push_str(&format!("{}{all}", language.comma()));
         }
         let can_remember = made.is_none() && !asked.remember.is_empty();
         let hint = if can_remember { Say::AskApproval } else { Say::AskOnce };
-        terminal::out(&format!("{}{more}: ", hint.text(language)));
+        terminal::out(&format!("{}{more}{}", hint.text(language), language.colon()));
         let line = tokio::select! {
             line = lines.next() => line,
             _ = stops.next() => return None,
@@ -81,8 +83,8 @@ pub(crate) async fn ask(
                     hidden = more;
                     made = Some(text);
                 }
-                Err(NoText::Stopped) => return None,
-                Err(NoText::Wrong(reason)) => terminal::out(&format!("{}\n", terminal::clean(&reason))),
+                Err(EditFailure::Stopped) => return None,
+                Err(EditFailure::Unusable(reason)) => terminal::out_line(&terminal::clean(&reason)),
             }
             continue;
         }
@@ -95,8 +97,8 @@ pub(crate) async fn ask(
                         edited: Some(edited),
                     });
                 }
-                Err(NoText::Stopped) => return None,
-                Err(NoText::Wrong(reason)) => terminal::out(&format!("{}\n", terminal::clean(&reason))),
+                Err(EditFailure::Stopped) => return None,
+                Err(EditFailure::Unusable(reason)) => terminal::out_line(&terminal::clean(&reason)),
             }
             continue;
         }
@@ -107,31 +109,31 @@ pub(crate) async fn ask(
     }
 }
 
-/// The person's editor, if one is set.
+/// The user's editor, if one is set.
 fn editor() -> Option<String> {
     ["VISUAL", "EDITOR"].iter().find_map(|name| std::env::var(name).ok().filter(|set| !set.is_empty()))
 }
 
-/// Lets a person change the text of a file that a call proposes, in the editor.
+/// Lets the user edit the text of a file that a call proposes, in the editor.
 async fn edit_file(
     editor: &str,
     (session, question): (&OpenSession, Seq),
     offered: &ProposedText,
     stops: &mut Stops,
-) -> Result<ProposedText, NoText> {
+) -> Result<ProposedText, EditFailure> {
     let ending = Path::new(&offered.path).extension().and_then(|ending| ending.to_str()).unwrap_or("txt");
     let text = edited_text(editor, &offered.proposed, ending, stops).await?;
     let made = session.proposed(question, Some(text)).await;
     made.ok_or_else(|| "the question is no longer asked".to_owned().into())
 }
 
-/// Lets a person change the arguments: in the editor, or where none is set by typing a line.
+/// Lets the user edit the arguments: in the editor, or by typing a line if none is set.
 async fn edit(
     arguments: &Raw,
-    lines: &mut Lines,
+    lines: &mut TypedLines,
     stops: &mut Stops,
     language: Language,
-) -> Result<Raw, NoText> {
+) -> Result<Raw, EditFailure> {
     let mut value: Value = serde_json::from_str(arguments.get()).map_err(|error| error.to_string())?;
     let editor = editor();
     let one = value.get("command").and_then(Value::as_str).map(str::to_owned);
@@ -142,21 +144,21 @@ async fn edit(
             edited_text(&editor, &text, "json", stops).await?
         }
         (None, _) => {
-            terminal::out(&format!("{}: ", Say::NewText.text(language)));
+            terminal::out(&Say::NewText.label(language));
             let line = tokio::select! {
                 line = lines.next() => line,
-                _ = stops.next() => return Err(NoText::Stopped),
+                _ = stops.next() => return Err(EditFailure::Stopped),
             };
             line.ok_or_else(|| "nothing was typed".to_owned())?
         }
     };
     let text = text.trim_end_matches('\n');
     if text.trim().is_empty() {
-        return Err("nothing is left of it; `n` says no".to_owned().into());
+        return Err("the text is empty; type `n` to deny the call".to_owned().into());
     }
     match (one, value.as_object_mut()) {
         (Some(_), Some(members)) => drop(members.insert("command".to_owned(), text.into())),
-        _ => value = serde_json::from_str(text).map_err(|error| format!("that is no JSON: {error}"))?,
+        _ => value = serde_json::from_str(text).map_err(|error| format!("that is not JSON: {error}"))?,
     }
     Raw::from_serialize(&value).map_err(|error| error.to_string().into())
 }

@@ -1,4 +1,4 @@
-//! The person's own editor, for a text that Lathe proposes.
+//! The user's own editor, for a text that Lathe proposes.
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
@@ -9,17 +9,17 @@ use lathe_host::TerminalModes;
 
 use crate::terminal::stops::Stops;
 
-/// How an edit ended without a text.
-pub(crate) enum NoText {
-    /// Why the text cannot be used.
-    Wrong(String),
+/// The reasons for which an edit ends without a text.
+pub(crate) enum EditFailure {
+    /// The text cannot be used, for this reason.
+    Unusable(String),
     /// The process was asked to end meanwhile.
     Stopped,
 }
 
-impl From<String> for NoText {
+impl From<String> for EditFailure {
     fn from(reason: String) -> Self {
-        Self::Wrong(reason)
+        Self::Unusable(reason)
     }
 }
 
@@ -29,23 +29,23 @@ const SIGINT: i32 = 2;
 /// Time for an editor that was asked to end, and for the arrival of the Ctrl-C that ended one.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What the person's editor makes of a text.
+/// Runs the user's editor on a text and returns the edited text.
 pub(crate) async fn edited_text(
     editor: &str,
     text: &str,
     ending: &str,
     stops: &mut Stops,
-) -> Result<String, NoText> {
+) -> Result<String, EditFailure> {
     // In a folder that only this user can enter: other programs can neither read nor replace it.
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let file = folder.path().join(format!("proposal.{ending}"));
-    let wrong = |error: std::io::Error| NoText::Wrong(format!("{}: {error}", file.display()));
+    let wrong = |error: std::io::Error| EditFailure::Unusable(format!("{}: {error}", file.display()));
     std::fs::write(&file, text).map_err(wrong)?;
     run(editor, &file, stops).await?;
     std::fs::read_to_string(&file).map_err(wrong)
 }
 
-async fn run(editor: &str, file: &Path, stops: &mut Stops) -> Result<(), NoText> {
+async fn run(editor: &str, file: &Path, stops: &mut Stops) -> Result<(), EditFailure> {
     let modes = TerminalModes::save();
     // The variable may hold options after the program.
     let mut child = tokio::process::Command::from(lathe_host::user_program("/bin/sh"))
@@ -56,7 +56,7 @@ async fn run(editor: &str, file: &Path, stops: &mut Stops) -> Result<(), NoText>
         .map_err(|error| format!("the editor cannot be started: {error}"))?;
     let ended = tokio::select! {
         ended = child.wait() => Some(ended),
-        _ = stops.leave() => None,
+        _ = stops.wait_to_leave() => None,
     };
     let Some(ended) = ended else {
         if let Some(id) = child.id() {
@@ -66,7 +66,7 @@ async fn run(editor: &str, file: &Path, stops: &mut Stops) -> Result<(), NoText>
             let _ = child.kill().await;
         }
         modes.restore();
-        return Err(NoText::Stopped);
+        return Err(EditFailure::Stopped);
     };
     if ended.as_ref().is_ok_and(was_interrupted) {
         stops.discard_interrupt(PATIENCE).await;

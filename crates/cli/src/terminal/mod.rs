@@ -1,9 +1,9 @@
-//! The terminal: writing that survives a closed pipe, colours, and text made harmless.
+//! The terminal: output that survives a closed pipe, colours, and text made harmless.
 
 pub(crate) mod approval;
 pub(crate) mod editor;
+pub(crate) mod input;
 pub(crate) mod output;
-pub(crate) mod question;
 pub(crate) mod stops;
 
 use std::io::{IsTerminal, Write};
@@ -13,15 +13,20 @@ pub(crate) use lathe_protocol::clean;
 pub(crate) use lathe_views::name_text as name;
 use lathe_views::{Language, Style, Styled};
 
-/// Set when standard output could not be written for another reason than a reader that went away.
+/// The error of standard output, if it could not be written for another reason than a reader that went away.
 static LOST: OnceLock<String> = OnceLock::new();
 
-/// Writes to standard output. A reader that went away is no reason to fail: what it wanted, it has.
+/// Writes to standard output. A reader that went away is not an error: it has read all it wanted.
 pub(crate) fn out(text: &str) {
     out_bytes(text.as_bytes());
 }
 
-/// Bytes as they are: what a person's own commands print is theirs.
+/// Writes a message and a line break to standard output.
+pub(crate) fn out_line(message: &str) {
+    out(&format!("{message}\n"));
+}
+
+/// Writes bytes unchanged, for the output of a user's own commands.
 pub(crate) fn out_bytes(bytes: &[u8]) {
     let mut stdout = std::io::stdout().lock();
     if let Err(error) = stdout.write_all(bytes).and_then(|()| stdout.flush())
@@ -31,12 +36,12 @@ pub(crate) fn out_bytes(bytes: &[u8]) {
     }
 }
 
-/// Text of files and commands that a program may want as it is: harmless on a terminal, untouched in a pipe.
-pub(crate) fn foreign(text: &str) -> std::borrow::Cow<'_, str> {
+/// Text of files and commands that another program may want unchanged: harmless on a terminal, unchanged in a pipe.
+pub(crate) fn clean_on_terminal(text: &str) -> std::borrow::Cow<'_, str> {
     if std::io::stdout().is_terminal() { clean(text).into() } else { text.into() }
 }
 
-/// Why something that was printed is lost, if it is.
+/// The reason for which printed output is lost, if some is.
 pub(crate) fn lost_output() -> Option<&'static str> {
     LOST.get().map(String::as_str)
 }
@@ -45,8 +50,13 @@ pub(crate) fn err(text: &str) {
     err_bytes(text.as_bytes());
 }
 
+/// Writes a message and a line break to standard error.
+pub(crate) fn err_line(message: &str) {
+    err(&format!("{message}\n"));
+}
+
 pub(crate) fn err_bytes(bytes: &[u8]) {
-    // Nobody is left to tell if it is closed.
+    // If standard error is closed, there is no place left to report that.
     let mut stderr = std::io::stderr().lock();
     let _ = stderr.write_all(bytes).and_then(|()| stderr.flush());
 }
@@ -64,7 +74,14 @@ pub(crate) fn language() -> Language {
     set.map_or(Language::English, |name| Language::of(&name))
 }
 
-/// Our own colours.
+/// The text, filled up with spaces to a number of columns. A Chinese character takes two.
+pub(crate) fn padded(text: &str, columns: usize) -> String {
+    let wide = text.chars().filter(|sign| ('\u{2e80}'..='\u{ffef}').contains(sign)).count();
+    let spaces = columns.saturating_sub(text.chars().count() + wide);
+    format!("{text}{}", " ".repeat(spaces))
+}
+
+/// Lathe's own colours.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Paint {
     on: bool,
@@ -103,7 +120,7 @@ impl Paint {
         self.with("36", text)
     }
 
-    /// A text with its marks as colours.
+    /// The text with its styles as colours.
     pub(crate) fn show(self, text: &Styled) -> String {
         let pieces = text.pieces().map(|(style, text)| match style {
             None => text.to_owned(),
@@ -123,7 +140,7 @@ impl Paint {
 mod tests {
     use lathe_protocol::is_hidden;
 
-    use super::{Paint, Styled, clean};
+    use super::{Paint, Styled, clean, padded};
 
     #[test]
     fn of_ten_thousand_made_up_texts_no_control_gets_through() {
@@ -195,6 +212,14 @@ mod tests {
         ] {
             assert_eq!(clean(dirty), cleaned);
         }
+    }
+
+    #[test]
+    fn a_column_is_as_wide_in_chinese() {
+        assert_eq!(
+            [padded("new", 8), padded("新增", 8), padded("completed", 3)],
+            ["new     ", "新增    ", "completed"]
+        );
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! Where a run's updates go: text for people, one object, or every event as a line.
+//! The output of a run in one of three formats: text for the user, one object, or every event as a line.
 
 use std::path::Path;
 
 use lathe_host::{Host, HostError, OpenSession, RememberedFacts, RunReport};
 use lathe_protocol::{Event, SessionHandle, SessionId, Update, escape_unseen, json_text};
 use lathe_views::{
-    AsideFile, Closing, Console, FileDiff, Language, ModeSource, Say, Styled, opening, unusual_mode,
+    AsideFile, Closing, Console, FileDiff, Language, ModeSource, Say, Styled, Tell, opening, unusual_mode,
 };
 use serde_json::json;
 
@@ -31,7 +31,7 @@ impl RunOutput {
         Self { mode_from, ..self }
     }
 
-    /// Whether events are printed as they are, so that all of a session must come.
+    /// True if events are printed as they are, so that all events of a session are needed.
     pub(crate) fn is_stream(&self) -> bool {
         self.kind == OutputArg::StreamJson
     }
@@ -56,16 +56,18 @@ impl RunOutput {
         }
     }
 
-    /// Facts that reach the prompt of every session, so that none stays there unseen.
-    pub(crate) fn remembered(&self, facts: Option<&RememberedFacts>) {
+    /// Prints the number of facts that enter the prompt of every session, so that the user knows of them.
+    pub(crate) fn print_remembered_facts(&self, facts: Option<&RememberedFacts>) {
         let Some(facts) = facts.filter(|_| self.is_text()) else { return };
-        let from = facts.newest_from.as_ref().map_or_else(String::new, |folder| {
-            format!(" ({} {})", self.word(Say::NewestFrom), terminal::name(folder))
-        });
-        terminal::out(&self.dim(&format!("{}: {}{from}\n", self.word(Say::RememberedFacts), facts.count)));
+        let count = facts.count;
+        let line = match &facts.newest_from {
+            Some(folder) => Tell::RememberedFactsFrom { count, folder: &terminal::name(folder) },
+            None => Tell::RememberedFacts { count },
+        };
+        terminal::out_line(&self.dim(&line.text(self.language)));
     }
 
-    /// Shows an update of a session, wherever it is open.
+    /// Shows an update of a session, local or remote.
     pub(crate) async fn update(&mut self, update: &Update, session: &dyn SessionHandle) {
         match (self.kind, update) {
             (OutputArg::Json, _) | (OutputArg::StreamJson, Update::Frame(_)) => {}
@@ -82,7 +84,7 @@ impl RunOutput {
         }
     }
 
-    pub(crate) fn stopping(&self) {
+    pub(crate) fn print_stopping(&self) {
         terminal::err(&format!("\n{}\n", self.word(Say::Stopping)));
     }
 
@@ -93,7 +95,7 @@ impl RunOutput {
         id: &SessionId,
         report: &RunReport,
     ) -> Result<(), HostError> {
-        // Who only has the session open, as a server does, works on nothing.
+        // A process that only has the session open, as a server does, runs nothing.
         let running = report.finished.is_none() && host.archive().is_running(id);
         let aside = host.archive().set_aside(report);
         self.show(&closing((id, report, running), &host.archive().diffs(report)?, &aside, self.language));
@@ -117,7 +119,7 @@ impl RunOutput {
         Ok(())
     }
 
-    /// The whole diff, as the demo ends with it.
+    /// The whole diff, for the end of the demo.
     pub(crate) fn diff(&self, host: &Host, report: &RunReport) -> Result<String, HostError> {
         let diffs = host.archive().diffs(report)?;
         Ok(diffs.iter().map(|diff| self.paint.show(&Styled::diff(&diff.diff))).collect())
@@ -133,6 +135,11 @@ impl RunOutput {
 
     pub(crate) fn word(&self, say: Say) -> &'static str {
         say.text(self.language)
+    }
+
+    /// The text as the label of the value that follows it.
+    pub(crate) fn label(&self, say: Say) -> String {
+        say.label(self.language)
     }
 }
 
@@ -174,7 +181,7 @@ pub(crate) fn json_line(event: &Event) -> String {
 
 /// Prints a value as one line of JSON.
 pub(crate) fn print_json(value: &serde_json::Value) {
-    terminal::out(&format!("{}\n", json_text(value)));
+    terminal::out_line(&json_text(value));
 }
 
 fn closing_json(
@@ -203,7 +210,7 @@ fn closing_json(
     })
 }
 
-/// A changed file. `kept` names the entry of the quarantine, where nothing else has what was there.
+/// A changed file. `kept` names the entry of the quarantine, if only the quarantine has the old content.
 pub(crate) fn diff_json(diff: &FileDiff) -> serde_json::Value {
     let mut row =
         json!({ "path": diff.path, "added": diff.added, "removed": diff.removed, "diff": diff.diff });

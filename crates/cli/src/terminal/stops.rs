@@ -1,7 +1,7 @@
-//! The signals that ask for an end: one listener for the whole of a command, from before its first word to its last.
+//! The signals that ask for an end: one listener for the whole of a command, from before its first output to its last.
 //!
-//! A listener that is made anew for each part of a command loses what comes between two parts, and a signal that is listened
-//! for once no longer ends the process by itself. So each command makes one [`Stops`] and hands it on.
+//! A listener made for each part of a command would lose signals that come between two parts, and a signal that was
+//! listened for once no longer ends the process by itself. So each command makes one [`Stops`] and passes it on.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// A request to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// Ctrl-C: it is about what is under way. A prompt stays.
+    /// Ctrl-C: it stops the running task. A prompt stays.
     Interrupt,
-    /// SIGTERM, a closed terminal (SIGHUP), Ctrl-\ (SIGQUIT): the process is to end after what is under way is closed.
+    /// SIGTERM, a closed terminal (SIGHUP), Ctrl-\ (SIGQUIT): the process is to end after the running task is closed.
     Leave,
 }
 
@@ -37,7 +37,7 @@ impl Stops {
         Self { signals, count: 0, leaves: false }
     }
 
-    /// Begins another task of the same command: what was asked for before it does not count against it.
+    /// Begins another task of the same command: requests that came before it do not count against it.
     pub(crate) fn begin_task(&mut self) {
         self.count = 0;
     }
@@ -54,8 +54,8 @@ impl Stops {
         self.note(stop)
     }
 
-    /// Waits for a request to leave. Ctrl-C meanwhile belongs to a program that has the terminal.
-    pub(crate) async fn leave(&mut self) -> Stop {
+    /// Waits for a request to leave. Ctrl-C meanwhile belongs to another program that has the terminal.
+    pub(crate) async fn wait_to_leave(&mut self) -> Stop {
         loop {
             let [interrupt, terminate, hangup, quit] = &mut self.signals;
             tokio::select! {
@@ -80,7 +80,7 @@ impl Stops {
         stop
     }
 
-    /// How many requests came since the task began.
+    /// The number of requests since the task began.
     pub(crate) fn count(&self) -> u32 {
         self.count
     }

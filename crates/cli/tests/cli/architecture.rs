@@ -14,9 +14,9 @@ use crate::{lathe, play};
 
 /// The layers of the house from the top, each with its crates.
 const LAYERS: [(&str, &[&str]); 7] = [
-    ("edge", &["cli", "config"]),
+    ("edge", &["cli"]),
     ("surfaces", &["server"]),
-    ("host", &["plan", "workbench", "host", "views"]),
+    ("host", &["plan", "workbench", "host", "views", "config"]),
     ("agent", &["agent", "tools"]),
     (
         "engines",
@@ -261,7 +261,7 @@ fn the_map_of_the_home_names_all_that_a_run_leaves() {
     let unnamed: Vec<String> = std::fs::read_dir(lathe.home())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
-        .filter(|name| !text.contains(&format!("| `{name}` |")))
+        .filter(|name| !text.contains(&format!("`{name}`")))
         .collect();
     assert_eq!(unnamed, Vec::<String>::new());
 }
@@ -278,7 +278,11 @@ fn every_file_that_a_document_names_exists() {
         for name in text.split('`').skip(1).step_by(2) {
             let is_path = name.contains("/src/") || name.contains("/tests/") || name.starts_with("scripts/");
             let name = name.split([' ', ':']).next().unwrap();
-            if !is_path || name.contains(['*', '<', '{', 'X']) {
+            if !is_path
+                || name.contains(['*', '<', '{', 'X'])
+                || name.ends_with("NAME/")
+                || name.contains(".set-aside")
+            {
                 continue;
             }
             seen += 1;

@@ -177,7 +177,7 @@ fn a_client_that_is_told_to_end_leaves_the_run_and_a_piped_yes_answers_what_it_l
     let ran = client.wait();
     assert_eq!(ran.code, 143, "{} {}", ran.stdout, ran.stderr);
     assert!(
-        ran.stderr.contains("the run goes on. Come back to it with: lathe connect URL --session "),
+        ran.stderr.contains("the run continues. Return to it with: lathe connect URL --session "),
         "{}",
         ran.stderr
     );

@@ -35,7 +35,8 @@ fn another_folder_in_the_place_of_the_first_is_refused_and_a_fork_accepts_it() {
         let ran = again.run();
         assert_ne!(ran.code, 0, "{words:?}: {}", ran.stdout);
         assert!(
-            ran.stderr.contains("another folder than the one session") && ran.stderr.contains("lathe fork"),
+            ran.stderr.contains("a different folder from the one session")
+                && ran.stderr.contains("lathe fork"),
             "{words:?}: {} {}",
             ran.stdout,
             ran.stderr

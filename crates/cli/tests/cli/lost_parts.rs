@@ -173,7 +173,7 @@ fn what_is_kept_of_another_folder_is_not_put_back_without_its_id() {
     let restore = || taken.place.lathe().env("LATHE_HOME", run.home()).args(["quarantine", "restore"]);
     let elsewhere = restore().in_dir(beside).run();
     assert_ne!(elsewhere.code, 0);
-    assert!(elsewhere.stderr.contains("nothing is kept of this folder"), "{}", elsewhere.stderr);
+    assert!(elsewhere.stderr.contains("no entry for this folder"), "{}", elsewhere.stderr);
     assert!(!taken.place.repo().join(".git").exists());
     restore().run().expect_code(0);
     taken.is_whole();

@@ -95,7 +95,8 @@ fn what_a_program_does_not_name_is_told_before_and_after() {
     beside(&home, &repo, "sh make.sh", |at| std::fs::write(at.join("p.txt"), "mine\n").unwrap());
     for words in [&["--preview"][..], &[]] {
         let ran = undo(&home, &repo, words).expect_code(0);
-        let (_, unnamed) = ran.stdout.split_once("somebody else may have written them:").expect(&ran.stdout);
+        let (_, unnamed) =
+            ran.stdout.split_once("so another program or user may have written them:").expect(&ran.stdout);
         assert!(unnamed.contains("p.txt") && !unnamed.contains("out.txt"), "{}", ran.stdout);
     }
 }

@@ -38,10 +38,6 @@ const OVERLOADED: [&str; 21] = [
     "Request", "Shown", "Asking", "Given", "Item", "Source", "Wanted", "Job", "How",
 ];
 
-/// Names that three or more public types have, with the reason.
-const SHARED_NAMES: [(&str, &str); 1] =
-    [("Assembling", "each wire of `model` has the same parts under the same names, and each is read alone")];
-
 #[test]
 fn no_public_type_name_stands_for_three_things() {
     let mut public: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -57,16 +53,8 @@ fn no_public_type_name_stands_for_three_things() {
         }
     }
     assert!(public.len() > 900, "only {} public types were found", public.len());
-    let is_shared = |name: &str| SHARED_NAMES.iter().any(|(shared, _)| *shared == name);
-    let tripled: BTreeMap<_, _> =
-        public.iter().filter(|(name, places)| places.len() > 2 && !is_shared(name)).collect();
+    let tripled: BTreeMap<_, _> = public.iter().filter(|(_, places)| places.len() > 2).collect();
     assert!(tripled.is_empty(), "{tripled:#?}");
-    for (name, reason) in SHARED_NAMES {
-        assert!(
-            public.get(name).is_some_and(|places| places.len() > 2),
-            "{name} is no longer shared: {reason}"
-        );
-    }
     let overloaded: BTreeMap<_, _> = OVERLOADED
         .iter()
         .filter_map(|name| Some((name, all.get(*name)?)))
@@ -145,6 +133,7 @@ fn messages_for_people_are_in_the_catalogue() {
         let is_catalogue = name.starts_with("views/src/messages");
         if is_catalogue
             || name.starts_with("testkit/")
+            || name.ends_with("_tests.rs")
             || CHINESE_ELSEWHERE.iter().any(|(known, _)| *known == name)
         {
             continue;
@@ -157,35 +146,50 @@ fn messages_for_people_are_in_the_catalogue() {
     assert_eq!(odd, Vec::<String>::new(), "a message in two languages belongs into views/src/messages");
 }
 
-/// Texts that the program prints by `terminal::out` and `terminal::err`. Errors and warnings are English by design.
-#[test]
-fn the_binary_prints_no_message_outside_the_catalogue() {
-    let mut odd = Vec::new();
-    let mut calls = 0;
-    for (path, text) in sources(false) {
-        let name = path.strip_prefix(root().join("crates")).unwrap().to_string_lossy().into_owned();
-        if !name.starts_with("cli/src") {
+/// The string literals of a source file outside of comments, attributes and tests, each with the code before it.
+fn literals(text: &str) -> Vec<(String, String)> {
+    // Tests of a file stand at its end.
+    let code = text.split("#[cfg(test)]").next().unwrap();
+    let code =
+        code.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
+    let (mut found, mut before) = (Vec::new(), String::new());
+    let mut rest = code.as_str();
+    while let Some(at) = rest.find(['"', '\'']) {
+        before.push_str(&rest[..at]);
+        let is_text = rest[at..].starts_with('"');
+        rest = &rest[at + 1..];
+        if !is_text {
+            // A sign in quotes, or a lifetime.
+            let length = if rest.starts_with('\\') { rest[2..].find('\'').map(|end| end + 3) } else { None };
+            let sign = rest.chars().next().map_or(0, char::len_utf8);
+            let length = length.or_else(|| rest[sign..].starts_with('\'').then_some(sign + 1));
+            rest = &rest[length.unwrap_or(0)..];
             continue;
         }
-        for call in ["terminal::out(", "terminal::err("] {
-            for (at, _) in text.match_indices(call) {
-                calls += 1;
-                let arguments = &text[at..at + text[at..].find(';').unwrap_or(text.len() - at)];
-                for literal in arguments.split('"').skip(1).step_by(2) {
-                    let is_error = ["error", "warning", "note"].iter().any(|word| literal.starts_with(word));
-                    if !is_error && has_sentence(literal) {
-                        odd.push(format!("{name}: {literal}"));
-                    }
-                }
-            }
+        let mut end = 0;
+        while !rest[end..].starts_with('"') {
+            end += if rest[end..].starts_with('\\') {
+                2
+            } else {
+                rest[end..].chars().next().unwrap().len_utf8()
+            };
         }
+        // Help stands in attributes.
+        let is_attribute = before.rfind("#[").is_some_and(|open| {
+            let inside = &before[open + 2..];
+            inside.matches('[').count() >= inside.matches(']').count()
+        });
+        if !is_attribute {
+            found.push((before.clone(), rest[..end].to_owned()));
+        }
+        before.push('_');
+        rest = &rest[end + 1..];
     }
-    assert!(calls > 40, "only {calls} calls were found");
-    assert_eq!(odd, Vec::<String>::new(), "a message for people belongs into views/src/messages");
+    found
 }
 
-/// True for a text with two English words in a row, outside of `{…}`.
-fn has_sentence(text: &str) -> bool {
+/// The text without its `{values}` and without the commands of Lathe that it names.
+fn plain(text: &str) -> String {
     let mut plain = String::new();
     let mut depth = 0_usize;
     for sign in text.chars() {
@@ -196,7 +200,149 @@ fn has_sentence(text: &str) -> bool {
             _ => {}
         }
     }
+    plain.split("lathe ").next().unwrap().replace("\\n", " ")
+}
+
+/// The English words of a text that people would have to read.
+fn words(text: &str) -> Vec<String> {
+    let is_word = |word: &&str| word.len() > 2 && word.chars().all(|sign| sign.is_ascii_lowercase());
+    plain(text).split(|sign: char| !sign.is_alphanumeric()).filter(is_word).map(str::to_owned).collect()
+}
+
+/// True for a text with two English words in a row.
+fn has_sentence(text: &str) -> bool {
+    let plain = plain(text);
     let words: Vec<&str> = plain.split_whitespace().collect();
     let is_word = |word: &str| word.len() > 2 && word.chars().all(|sign| sign.is_ascii_lowercase());
     words.windows(2).any(|pair| is_word(pair[0]) && is_word(pair[1]))
+}
+
+fn is_error_text(text: &str) -> bool {
+    ["error", "Error", "warning", "note"].iter().any(|word| text.starts_with(word))
+}
+
+/// True for an argument of a function that prints, in whatever depth of calls.
+fn is_printed(before: &str) -> bool {
+    let Some(call) = ["terminal::out", "terminal::err"].iter().filter_map(|name| before.rfind(name)).max()
+    else {
+        return false;
+    };
+    let since = &before[call..];
+    since.matches('(').count() > since.matches(')').count()
+}
+
+/// Texts that the program prints by `terminal::out`, `terminal::err` and the like. Errors and warnings are English by
+/// design.
+#[test]
+fn the_binary_prints_no_message_outside_the_catalogue() {
+    let mut odd = Vec::new();
+    let mut calls = 0;
+    for (path, text) in sources(false) {
+        let name = path.strip_prefix(root().join("crates")).unwrap().to_string_lossy().into_owned();
+        if !name.starts_with("cli/src") {
+            continue;
+        }
+        calls += text.matches("terminal::out").count() + text.matches("terminal::err").count();
+        for (before, literal) in literals(&text) {
+            if is_printed(&before) && !is_error_text(&literal) && !words(&literal).is_empty() {
+                odd.push(format!("{name}: {literal}"));
+            }
+        }
+    }
+    assert!(calls > 100, "only {calls} calls were found");
+    assert_eq!(odd, Vec::<String>::new(), "a message for people belongs into views/src/messages");
+}
+
+/// Code that makes an error of a text.
+const MAKES_ERRORS: [&str; 9] = [
+    "Err(",
+    "map_err(",
+    "ok_or(",
+    "ok_or_else(",
+    "Exit::failed(",
+    "Exit::wrong_usage(",
+    "Exit::limits(",
+    ".unwrap_or(",
+    ".unwrap_or_else(",
+];
+
+/// Files whose sentences are errors, advice about errors, or help.
+const OF_ERRORS: [&str; 3] = ["cli/src/advice.rs", "cli/src/exit.rs", "cli/src/args/mod.rs"];
+
+/// Other sentences outside of the catalogue, with the reason.
+const NO_MESSAGES: [(&str, &str); 13] = [
+    ("the configuration cannot be used", "the detail of a check, like the others, which the host words"),
+    ("not needed", "a word of JSON"),
+    ("is neither a JSON text nor", "a part of an error"),
+    ("the configuration", "a part of an error"),
+    ("unexpected end of file", "the words of bash"),
+    ("; {} is used there", "a part of an error"),
+    ("no question can be asked here", "an error"),
+    ("give the address as", "an error"),
+    ("the server cannot be reached", "an error"),
+    ("\\n\\n[The image {name} goes", "a text for the model"),
+    ("nobody is there any more", "a reason for the model"),
+    ("exit code ", "the words of a tool"),
+    ("timed out after ", "the words of a tool"),
+];
+
+/// A text may be made in one place and printed in another: every sentence is an error, a command or a message.
+#[test]
+fn a_sentence_outside_the_catalogue_is_an_error() {
+    let mut odd = Vec::new();
+    let mut sentences = 0;
+    for (path, text) in sources(false) {
+        let name = path.strip_prefix(root().join("crates")).unwrap().to_string_lossy().into_owned();
+        let is_surface = ["cli/src", "views/src/console", "views/src/html", "server/src/page"]
+            .iter()
+            .any(|folder| name.starts_with(folder));
+        if !is_surface || OF_ERRORS.contains(&name.as_str()) {
+            continue;
+        }
+        for (before, literal) in literals(&text).into_iter().filter(|(_, literal)| has_sentence(literal)) {
+            sentences += 1;
+            let near: String = before.chars().rev().take(120).collect::<Vec<_>>().into_iter().rev().collect();
+            let statement = near.rsplit(';').next().unwrap();
+            let is_error =
+                is_error_text(&literal) || MAKES_ERRORS.iter().any(|code| statement.contains(code));
+            if !is_error && !NO_MESSAGES.iter().any(|(known, _)| literal.starts_with(known)) {
+                odd.push(format!("{name}: {literal}"));
+            }
+        }
+    }
+    assert!(sentences > 30, "only {sentences} sentences were found");
+    assert_eq!(odd, Vec::<String>::new(), "a message for people belongs into views/src/messages");
+}
+
+/// A message that nothing prints is translated for nothing.
+#[test]
+fn every_message_of_the_catalogue_is_used() {
+    let is_catalogue = |path: &Path| path.starts_with(root().join("crates/views/src/messages"));
+    let (catalogue, others): (Vec<_>, Vec<_>) =
+        sources(false).into_iter().partition(|(path, _)| is_catalogue(path) && !path.ends_with("mod.rs"));
+    let mut unused = Vec::new();
+    let mut messages = 0;
+    for (_, text) in &catalogue {
+        for line in text.lines().map(str::trim_start) {
+            let end = line.find(|sign: char| !sign.is_alphanumeric()).unwrap_or(line.len());
+            let (id, rest) = line.split_at(end);
+            let kind = match rest {
+                _ if !id.starts_with(|first: char| first.is_ascii_uppercase()) => continue,
+                rest if rest.starts_with(": ") => "Say",
+                rest if rest.starts_with(" {") => "Tell",
+                _ => continue,
+            };
+            messages += 1;
+            let name = format!("{kind}::{id}");
+            let names_it = |text: &str| {
+                text.match_indices(&name)
+                    .any(|(at, _)| !text[at + name.len()..].starts_with(|sign: char| sign.is_alphanumeric()))
+            };
+            if !others.iter().any(|(_, text)| names_it(text)) {
+                unused.push(name);
+            }
+        }
+    }
+    assert!(messages > 250, "only {messages} messages were found");
+    assert_eq!(unused, Vec::<String>::new());
 }

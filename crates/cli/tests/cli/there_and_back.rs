@@ -140,7 +140,7 @@ fn a_repository_that_is_made_whole_again_is_named_as_what_stays() {
     assert!(!place.repo.exists(".git/HEAD"));
     let undone = place.home.clone().in_dir(place.repo.path()).args(["undo"]).run().expect_code(0);
     assert!(place.repo.exists(".git/HEAD"), "{}", undone.stdout);
-    assert!(undone.stdout.contains("It leaves these as they are now"), "{}", undone.stdout);
+    assert!(undone.stdout.contains("It keeps these as they are now"), "{}", undone.stdout);
     back_as_printed(&place.home, place.repo.path(), &undone.stdout).expect_code(0);
     assert!(place.repo.exists(".git/HEAD"));
 }

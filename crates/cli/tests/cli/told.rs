@@ -51,7 +51,11 @@ fn others_changes_are_told_when_the_call_ends() {
             assert_eq!(ran.stdout.matches(told).count(), 1, "{}", ran.stdout);
             // The journal tells it once too.
             let shown = at(&home, &repo, &["show"]).expect_code(0).stdout;
-            assert_eq!(shown.to_lowercase().matches("changed by somebody else").count(), 1, "{shown}");
+            assert_eq!(
+                shown.to_lowercase().matches("changed by another program or user").count(),
+                1,
+                "{shown}"
+            );
         }
     }
 }

@@ -278,7 +278,7 @@ fn wrong_inputs_are_answered_clearly() {
     repo.write("AGENTS.md", "x\n\u{1b}]0;title\u{7}\u{202e}y\n");
     let ran = lathe.clone().args(["trust", "add"]).run().expect_code(2);
     assert!(ran.stderr.contains("    | <U+001B>]0;title<U+0007><U+202E>y\n"), "{}", ran.stderr);
-    assert!(ran.stderr.contains("nobody can be asked here: give --yes"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("no question can be asked here: give --yes"), "{}", ran.stderr);
     // A book that was damaged is not trust, and can be begun anew.
     lathe.clone().args(["trust", "add", "--yes"]).run().expect_code(0);
     let books = lathe.home().join("trust");
@@ -288,7 +288,7 @@ fn wrong_inputs_are_answered_clearly() {
         .find(|path| path.extension().is_some());
     std::fs::write(book.unwrap(), "{half").unwrap();
     let ran = lathe.clone().args(["trust", "list"]).run().expect_code(2);
-    assert!(ran.stderr.contains("`lathe trust remove` begins anew"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("`lathe trust remove` starts over"), "{}", ran.stderr);
     lathe.clone().args(["trust", "remove"]).run().expect_code(0);
     lathe.clone().args(["trust", "list"]).run().expect_code(0);
 }
@@ -348,7 +348,7 @@ fn on_a_terminal_it_is_asked_once_with_all_there_is_to_see() {
     repo.write("AGENTS.md", format!("Say aye.\u{1b}[2J\n{}last line\n", "more\n".repeat(50)));
     // Nobody answers: nothing is used, nothing is written down.
     let shown = on_a_terminal(&lathe, repo.path(), &line("shell -c 'field:db:q'"), "\u{4}");
-    assert!(shown.contains("Trust it?") && !shown.contains("rows"), "{shown}");
+    assert!(shown.contains("Trust them?") && !shown.contains("rows"), "{shown}");
     assert!(shown.contains("| Say aye.<U+001B>[2J") && !shown.contains("last line"), "{shown}");
     // Once, after a word that is none and a look at all of it.
     let shown = on_a_terminal(&lathe, repo.path(), &line("shell -c 'field:db:q'"), "maybe\ns\no\n");
@@ -359,7 +359,7 @@ fn on_a_terminal_it_is_asked_once_with_all_there_is_to_see() {
     assert!(!shown.contains("rows"), "{shown}");
     assert_eq!(states(&lathe, repo.path()), ["AGENTS.md refused", "*.txt refused", "db refused"]);
     let shown = on_a_terminal(&lathe, repo.path(), &line("shell -c 'echo there'"), "");
-    assert!(shown.contains("there") && !shown.contains("Trust it?"), "{shown}");
+    assert!(shown.contains("there") && !shown.contains("Trust them?"), "{shown}");
     repo.write("db.sh", "echo other rows\n");
     let shown = on_a_terminal(&lathe, repo.path(), &line("shell -c 'field:db:q'"), "y\n");
     assert!(shown.contains("other rows") && !shown.contains("Say aye"), "{shown}");

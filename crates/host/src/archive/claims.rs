@@ -46,16 +46,16 @@ impl Archive {
     /// Marks as foreign what other sessions changed, or may have changed, while the calls of these events ran, and
     /// what still is as another session left it afterwards. `all` is the whole journal of the session. A journal that
     /// cannot be read claims nothing.
-    pub(crate) fn leave_to_other_sessions(
+    pub(crate) fn mark_foreign_writes(
         &self,
         id: &SessionId,
         workspace: &Path,
         (all, undone): (&[Event], &BTreeSet<Seq>),
         wanted: &mut [RestoreTarget],
     ) -> Vec<Claim> {
-        let mut own = doings(all, workspace);
-        own.retain(|doing| doing.told.is_some_and(|seq| undone.contains(&seq)));
-        let Some(since) = own.iter().map(|doing| doing.from).min() else { return Vec::new() };
+        let mut own = write_spans(all, workspace);
+        own.retain(|span| span.recorded_at.is_some_and(|seq| undone.contains(&seq)));
+        let Some(since) = own.iter().map(|span| span.from).min() else { return Vec::new() };
         let (Ok(sessions), Ok(blobs), false) = (self.sessions(), self.home().blobs(), wanted.is_empty())
         else {
             return Vec::new();
@@ -76,14 +76,14 @@ impl Archive {
             let events = SessionReader::open(&self.home().sessions(), &other.id, blobs.clone())
                 .and_then(|reader| reader.all());
             let events = without_shared(events.unwrap_or_default(), all);
-            let theirs = doings(&events, Path::new(&other.workspace));
+            let theirs = write_spans(&events, Path::new(&other.workspace));
             // A folder that was made is removed only if it is empty.
             let is_made_folder = |wanted: &RestoreTarget| {
                 wanted.want.is_none() && wanted.now.as_ref().is_some_and(|now| now.mode & TYPE == FOLDER)
             };
             for wanted in wanted.iter_mut().filter(|wanted| !is_made_folder(wanted)) {
                 let is_claimed =
-                    theirs.iter().any(|doing| doing.to >= since && doing.claims(wanted, &own, &blobs));
+                    theirs.iter().any(|span| span.to >= since && span.claims(wanted, &own, &blobs));
                 if is_claimed {
                     wanted.foreign = true;
                     claims.push(Claim { path: wanted.path.clone(), session: other.id.clone() });
@@ -96,35 +96,35 @@ impl Archive {
 
 /// The files among these that were changed by a line which may write anything and does not name them: another program
 /// or session may have written them.
-pub(crate) fn unnamed(
+pub(crate) fn unnamed_changes(
     workspace: &Path,
     (all, undone): (&[Event], &BTreeSet<Seq>),
     wanted: &[RestoreTarget],
 ) -> Vec<PathBuf> {
-    let mut own = doings(all, workspace);
-    own.retain(|doing| doing.told.is_some_and(|seq| undone.contains(&seq)));
+    let mut own = write_spans(all, workspace);
+    own.retain(|span| span.recorded_at.is_some_and(|seq| undone.contains(&seq)));
     let is_folder = |wanted: &RestoreTarget| {
         let mode = |state: &Option<PathState>| state.as_ref().is_none_or(|state| state.mode & TYPE == FOLDER);
         mode(&wanted.now) && mode(&wanted.want)
     };
     let is_unnamed = |wanted: &&RestoreTarget| {
         let path = wanted.path.as_path();
-        let mut behind = own.iter().filter(|doing| doing.change(path).is_some()).peekable();
-        let is_open = |doing: &Doing| {
-            doing.line.as_ref().is_some_and(|line| !line.certain && !line.names(path) && !line.hints_at(path))
+        let mut spans = own.iter().filter(|span| span.change(path).is_some()).peekable();
+        let is_open = |span: &WriteSpan| {
+            span.line.as_ref().is_some_and(|line| !line.certain && !line.names(path) && !line.hints_at(path))
         };
-        !is_folder(wanted) && behind.peek().is_some() && behind.all(is_open)
+        !is_folder(wanted) && spans.peek().is_some() && spans.all(is_open)
     };
     wanted.iter().filter(is_unnamed).map(|wanted| wanted.path.clone()).collect()
 }
 
 /// A span of time in which a session changed files: a call, an agent command, or a rewind or undo.
-struct Doing {
+struct WriteSpan {
     from: Timestamp,
     /// The far future while it runs.
     to: Timestamp,
     /// The event that records the changes. None while it runs.
-    told: Option<Seq>,
+    recorded_at: Option<Seq>,
     /// The line, if its changes were found by a scan of the tree.
     line: Option<LineWrites>,
     changes: Vec<TreeChange>,
@@ -152,9 +152,9 @@ impl LineWrites {
                 .extend(effects.writes.iter().filter(|name| !name.starts_with('-')).map(PathBuf::from));
             if effects.opaque || !effects.programs.is_empty() || !effects.writes.is_empty() {
                 let texts = command.words.iter().skip(1);
-                line.words.extend(texts.flat_map(|text| text.split(is_between)).filter_map(name_in));
+                line.words.extend(texts.flat_map(|text| text.split(ends_name)).filter_map(path_in));
                 let script = script(&command.words, root).unwrap_or_default();
-                line.words.extend(script.split(is_between).filter_map(name_in));
+                line.words.extend(script.split(ends_name).filter_map(path_in));
             }
         }
         line
@@ -173,15 +173,15 @@ impl LineWrites {
 
     fn names(&self, path: &Path) -> bool {
         let written = |name: &PathBuf| {
-            let name = plain(name);
+            let name = normal_parts(name);
             let ends = |path: &Path| !name.as_os_str().is_empty() && path.ends_with(&name);
             // The file, the content of a folder of that name, and the folders on the way to it.
             path.ancestors().any(ends)
-                || name.ancestors().skip(1).any(|above| is_some(above) && path.ends_with(above))
+                || name.ancestors().skip(1).any(|above| is_not_empty(above) && path.ends_with(above))
         };
         self.own.iter().any(|own| own == path)
             || self.writes.iter().any(written)
-            || self.words.iter().any(|name| path.ends_with(plain(name)))
+            || self.words.iter().any(|name| path.ends_with(normal_parts(name)))
     }
 }
 
@@ -198,30 +198,30 @@ fn script(words: &[String], root: &Path) -> Option<String> {
     (found.is_file() && found.len() <= LONGEST_SCRIPT).then(|| std::fs::read_to_string(path).ok()).flatten()
 }
 
-fn is_some(path: &Path) -> bool {
+fn is_not_empty(path: &Path) -> bool {
     !path.as_os_str().is_empty()
 }
 
 /// A name without root, `.` and `..`: any path that ends with it may be meant.
-fn plain(name: &Path) -> PathBuf {
+fn normal_parts(name: &Path) -> PathBuf {
     let normal = name.components().filter(|part| matches!(part, std::path::Component::Normal(_)));
     normal.collect()
 }
 
 /// Tells whether a character ends a name in the text of a program.
-fn is_between(c: char) -> bool {
+fn ends_name(c: char) -> bool {
     !(c.is_alphanumeric() || "._-+@/".contains(c))
 }
 
-fn name_in(word: &str) -> Option<PathBuf> {
-    let name = plain(Path::new(word));
-    is_some(&name).then_some(name)
+fn path_in(word: &str) -> Option<PathBuf> {
+    let name = normal_parts(Path::new(word));
+    is_not_empty(&name).then_some(name)
 }
 
-impl Doing {
+impl WriteSpan {
     fn now(event: &Event) -> Self {
         let changes = event.fact.changes().iter().map(TreeChange::from).collect();
-        Self { from: event.at, to: event.at, told: Some(event.seq), line: None, changes }
+        Self { from: event.at, to: event.at, recorded_at: Some(event.seq), line: None, changes }
     }
 
     fn names(&self, path: &Path) -> bool {
@@ -233,10 +233,10 @@ impl Doing {
     }
 
     /// Tells whether this span of another session changed a path, or may have.
-    fn claims(&self, wanted: &RestoreTarget, own: &[Doing], blobs: &Blobs) -> bool {
+    fn claims(&self, wanted: &RestoreTarget, own: &[WriteSpan], blobs: &Blobs) -> bool {
         let path = wanted.path.as_path();
         let change = self.change(path);
-        let runs_on = self.told.is_none();
+        let runs_on = self.recorded_at.is_none();
         let may_write = match &self.line {
             Some(line) => runs_on && (!line.certain || line.names(path)),
             None => false,
@@ -244,17 +244,17 @@ impl Doing {
         if change.is_none() && !may_write {
             return false;
         }
-        let mut beside = own
+        let mut overlapping = own
             .iter()
-            .filter(|doing| doing.change(path).is_some() && doing.from <= self.to && self.from <= doing.to)
+            .filter(|span| span.change(path).is_some() && span.from <= self.to && self.from <= span.to)
             .peekable();
         let after = change.map(TreeChange::state_after);
-        if beside.peek().is_none() {
+        if overlapping.peek().is_none() {
             // It came later, and the path is still as it left it. An earlier one made the state that is restored.
-            let ended = own.iter().filter(|doing| doing.change(path).is_some()).map(|doing| doing.to).max();
+            let ended = own.iter().filter(|span| span.change(path).is_some()).map(|span| span.to).max();
             return ended.is_some_and(|ended| self.from > ended) && after == Some(wanted.now.clone());
         }
-        if self.names(path) || !beside.any(|doing| doing.names(path)) {
+        if self.names(path) || !overlapping.any(|span| span.names(path)) {
             return true;
         }
         // Only this session names it. The scan of the other one found its present state or an earlier stage of it.
@@ -297,9 +297,9 @@ fn without_shared(events: Vec<Event>, own: &[Event]) -> Vec<Event> {
 }
 
 /// Everything that a session did to files, by its journal.
-fn doings(events: &[Event], root: &Path) -> Vec<Doing> {
+fn write_spans(events: &[Event], root: &Path) -> Vec<WriteSpan> {
     type At = (RunNo, Option<StepNo>, Option<CallId>);
-    let mut open: HashMap<At, Doing> = HashMap::new();
+    let mut open: HashMap<At, WriteSpan> = HashMap::new();
     let mut lines: HashMap<At, LineWrites> = HashMap::new();
     let mut done = Vec::new();
     for event in events {
@@ -311,23 +311,23 @@ fn doings(events: &[Event], root: &Path) -> Vec<Doing> {
             Fact::CallStarted(_) => {
                 let (from, to) = (event.at, Timestamp::MAX);
                 let line = lines.remove(&at);
-                open.insert(at, Doing { from, to, told: None, line, changes: Vec::new() });
+                open.insert(at, WriteSpan { from, to, recorded_at: None, line, changes: Vec::new() });
             }
-            Fact::CommandRan(ran) if ran.between_lines => done.push(Doing::now(event)),
+            Fact::CommandRan(ran) if ran.between_lines => done.push(WriteSpan::now(event)),
             Fact::CommandRan(ran) => {
-                if let Some(line) = open.get_mut(&at).and_then(|doing| doing.line.as_mut()) {
+                if let Some(line) = open.get_mut(&at).and_then(|span| span.line.as_mut()) {
                     line.own.extend(ran.changes.iter().map(|change| TreeChange::from(change).path));
                 }
             }
             Fact::CallFinished(_) => {
                 let begun = open.remove(&at);
-                let now = Doing::now(event);
+                let now = WriteSpan::now(event);
                 done.push(match begun {
-                    Some(begun) => Doing { from: begun.from, line: begun.line, ..now },
+                    Some(begun) => WriteSpan { from: begun.from, line: begun.line, ..now },
                     None => now,
                 });
             }
-            Fact::FilesRestored(_) => done.push(Doing::now(event)),
+            Fact::FilesRestored(_) => done.push(WriteSpan::now(event)),
             _ => {}
         }
     }
@@ -343,7 +343,7 @@ mod tests {
     fn a_line_names_what_it_writes_and_what_is_in_the_text_of_programs() {
         let line = LineWrites {
             writes: vec!["out".into(), "./x/y/z".into()],
-            words: "open('made.txt', 'w'); import os".split(is_between).filter_map(name_in).collect(),
+            words: "open('made.txt', 'w'); import os".split(ends_name).filter_map(path_in).collect(),
             own: vec!["/w/own".into()],
             certain: false,
         };

@@ -11,7 +11,7 @@ use lathe_views::{CostReport, Language, SessionCost, html};
 use crate::archive::Archive;
 use crate::error::HostError;
 use crate::models::budget::prices;
-use crate::session::secrets::cleaned;
+use crate::session::secrets::redacted_content;
 
 /// The garbage that `gc` would remove, or has removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -30,8 +30,8 @@ impl Archive {
     pub fn html(&self, id: &SessionId, language: Language) -> Result<String, HostError> {
         let events = self.events(id)?;
         let blobs = self.home().blobs()?;
-        let screen = self.screen();
-        let shown = |blob: &Digest| cleaned(Some(&screen), blobs.get(blob).ok().flatten());
+        let screen = self.display_redactor();
+        let shown = |blob: &Digest| redacted_content(Some(&screen), blobs.get(blob).ok().flatten());
         Ok(screen.redact_text(&html(&events, &shown, language)).into_owned())
     }
 
@@ -65,10 +65,10 @@ impl Archive {
         Ok(session_ids(&self.home().sessions())?)
     }
 
-    /// Removes sessions, entries of the quarantine and removed files that were not touched for `older`, and code
-    /// graphs that were not queried for `older` or for a month, whichever is shorter; then every blob, baseline and
-    /// leftover that no session needs. With `really` false nothing is removed: it only reports what would be.
-    pub fn collect(&self, older: Duration, really: bool) -> Result<Garbage, HostError> {
+    /// Removes sessions, entries of the quarantine and removed files that were not touched for `older`; code graphs
+    /// that were not queried for `older`, or for a month if that is shorter; then every blob, baseline and leftover
+    /// that no session needs. With `really` false nothing is removed: it only reports what would be.
+    pub fn collect_garbage(&self, older: Duration, really: bool) -> Result<Garbage, HostError> {
         let sessions = self.home().sessions();
         let limit = SystemTime::now().checked_sub(older).unwrap_or(SystemTime::UNIX_EPOCH);
         let mut garbage = Garbage::default();
@@ -96,7 +96,7 @@ impl Archive {
         let (kept, bytes) = self.quarantine().collect(older, really);
         garbage.other += kept;
         garbage.bytes += bytes;
-        needed.extend(self.kept_blobs().iter().map(Digest::to_string));
+        needed.extend(self.quarantine_blobs().iter().map(Digest::to_string));
         for place in self.old_removals(limit) {
             garbage.other += 1;
             garbage.bytes += folder_size(&place);
@@ -105,7 +105,7 @@ impl Archive {
             }
         }
         // A removed session can be restored.
-        for folder in self.removed_folders() {
+        for folder in self.removed_session_folders() {
             for id in session_ids(&folder)? {
                 let reader = SessionReader::open(&folder, &id, self.home().blobs()?)?;
                 let named = reader.all()?.iter().flat_map(|event| blobs_of(&event.fact)).collect::<Vec<_>>();

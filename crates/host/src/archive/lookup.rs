@@ -8,7 +8,7 @@ use lathe_protocol::{Event, Seq, SessionId, SessionOptions, SessionState, Sessio
 use crate::archive::Archive;
 use crate::archive::exports::session_files;
 use crate::error::HostError;
-use crate::session::beginning;
+use crate::session::opening_and_options;
 
 impl Archive {
     /// All sessions, newest first. Updates the index for journals that it does not know or that are unfinished.
@@ -79,7 +79,7 @@ impl Archive {
     }
 
     /// The index entries of sessions whose journals can no longer be read.
-    pub fn known_of(&self, ids: &[SessionId]) -> Vec<SessionSummary> {
+    pub fn indexed_summaries(&self, ids: &[SessionId]) -> Vec<SessionSummary> {
         let known = Index::open(self.home().path()).and_then(|index| index.list(None)).unwrap_or_default();
         known.into_iter().filter(|summary| ids.contains(&summary.id)).collect()
     }
@@ -100,7 +100,7 @@ impl Archive {
                     .any(|summary| summary.id == id && !is_here(here, Path::new(&summary.workspace)))
             };
             let is_newer =
-                chosen.is_none_or(|chosen| self.written(&id).is_none_or(|at| at >= chosen.updated));
+                chosen.is_none_or(|chosen| self.last_written(&id).is_none_or(|at| at >= chosen.updated));
             if is_newer && !here.is_some_and(elsewhere) {
                 return Err(error);
             }
@@ -109,7 +109,7 @@ impl Archive {
     }
 
     /// The time at which the files of a session were last written.
-    fn written(&self, id: &SessionId) -> Option<Timestamp> {
+    fn last_written(&self, id: &SessionId) -> Option<Timestamp> {
         let times = session_files(&self.home().sessions(), id);
         let times = times.iter().filter_map(|file| file.metadata().ok()?.modified().ok());
         times.max().and_then(|at| Timestamp::try_from(at).ok())
@@ -126,8 +126,8 @@ impl Archive {
     }
 
     /// Writes a session's summary into the shared index. The index can be rebuilt, so a failure is ignored.
-    pub fn note(&self, id: &SessionId) {
-        let _one = self.noting.lock();
+    pub fn update_index(&self, id: &SessionId) {
+        let _one = self.index_lock.lock();
         if let (Some(summary), Ok(index)) = (self.summary(id), Index::open(self.home().store())) {
             let _ = index.upsert(&summary);
         }
@@ -172,7 +172,7 @@ impl Archive {
         if prefix.is_some() {
             return self.find(prefix);
         }
-        let here = standing(folder);
+        let here = current_folder(folder);
         let sessions = self.sessions()?;
         let found = sessions.iter().find(|summary| is_here(&here, Path::new(&summary.workspace)));
         self.check_newest(&sessions, found, Some(&here))?;
@@ -182,19 +182,19 @@ impl Archive {
     /// The folder a session works in.
     pub fn workspace(&self, id: &SessionId) -> Result<PathBuf, HostError> {
         let reader = SessionReader::open(&self.home().sessions(), id, self.home().blobs()?)?;
-        let (opened, _) = beginning(&reader)?;
+        let (opened, _) = opening_and_options(&reader)?;
         Ok(PathBuf::from(opened.workspace))
     }
 
     /// The current options of a session.
     pub fn options(&self, id: &SessionId) -> Result<SessionOptions, HostError> {
         let reader = SessionReader::open(&self.home().sessions(), id, self.home().blobs()?)?;
-        Ok(beginning(&reader)?.1)
+        Ok(opening_and_options(&reader)?.1)
     }
 
     /// The opening and the last run of a session.
     pub fn last_run(&self, id: &SessionId) -> Result<Vec<Event>, HostError> {
-        self.mend_left(id)?;
+        self.repair_leftovers(id)?;
         Ok(SessionReader::open(&self.home().sessions(), id, self.home().blobs()?)?.last_run()?)
     }
 
@@ -210,15 +210,15 @@ impl Archive {
 
     /// The live branch of a session, even while another process writes it.
     pub fn events(&self, id: &SessionId) -> Result<Vec<Event>, HostError> {
-        self.mend_left(id)?;
+        self.repair_leftovers(id)?;
         Ok(SessionReader::open(&self.home().sessions(), id, self.home().blobs()?)?.live()?)
     }
 }
 
 /// The folder the user works in, even if that folder no longer exists.
-pub(crate) fn standing(folder: &Path) -> PathBuf {
-    let told = || std::env::var_os("PWD").map(PathBuf::from).unwrap_or_default();
-    let folder = if folder.as_os_str().is_empty() { told() } else { folder.to_owned() };
+pub(crate) fn current_folder(folder: &Path) -> PathBuf {
+    let from_variable = || std::env::var_os("PWD").map(PathBuf::from).unwrap_or_default();
+    let folder = if folder.as_os_str().is_empty() { from_variable() } else { folder.to_owned() };
     folder.canonicalize().unwrap_or(folder)
 }
 

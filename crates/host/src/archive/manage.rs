@@ -10,7 +10,7 @@ use crate::archive::Archive;
 use crate::archive::exports::{blobs_of, session_files};
 use crate::archive::removed::{Removals, RemovedItem};
 use crate::error::HostError;
-use crate::session::{beginning, now};
+use crate::session::{now, opening_and_options};
 
 impl Archive {
     /// Gives a session that is not open anywhere a title.
@@ -20,7 +20,7 @@ impl Archive {
         let named = SessionNamed { title: title.to_owned(), command: Some(command) };
         journal.append(now(), Draft { place: EventPlace::in_run(run), fact: named.into() })?;
         journal.close()?;
-        self.note(id);
+        self.update_index(id);
         Ok(())
     }
 
@@ -32,13 +32,13 @@ impl Archive {
         let journal = Journal::open(&self.home().sessions(), id, self.home().blobs()?)?;
         journal.close()?;
         let files = session_files(&self.home().sessions(), id);
-        Removals::new(self.home()).take_session(id.as_str(), &workspace, &files)
+        Removals::new(self.home()).remove_session(id.as_str(), &workspace, &files)
     }
 
     /// Restores a removed session, by the id of its removal.
-    pub fn bring_back(&self, removal: &str) -> Result<RemovedItem, HostError> {
-        let kept = Removals::new(self.home()).return_session(removal, &self.home().sessions())?;
-        self.note(&SessionId::new(&kept.path));
+    pub fn restore_session(&self, removal: &str) -> Result<RemovedItem, HostError> {
+        let kept = Removals::new(self.home()).restore_session(removal, &self.home().sessions())?;
+        self.update_index(&SessionId::new(&kept.path));
         Ok(kept)
     }
 
@@ -46,7 +46,7 @@ impl Archive {
     pub fn removed_options(&self, removed: &RemovedItem) -> Result<SessionOptions, HostError> {
         let folder = Removals::new(self.home()).session_folder(&removed.id)?;
         let reader = SessionReader::open(&folder, &SessionId::new(&removed.path), self.home().blobs()?)?;
-        Ok(beginning(&reader)?.1)
+        Ok(opening_and_options(&reader)?.1)
     }
 
     /// Removed sessions, with the folders they worked in.
@@ -56,7 +56,7 @@ impl Archive {
     }
 
     /// The events of a session, one line of JSON each, on every branch.
-    pub fn lines(&self, id: &SessionId) -> Result<String, HostError> {
+    pub fn json_lines(&self, id: &SessionId) -> Result<String, HostError> {
         let events = SessionReader::open(&self.home().sessions(), id, self.home().blobs()?)?.all()?;
         let lines = events.iter().filter_map(|event| serde_json::to_string(event).ok());
         Ok(lines.fold(String::new(), |text, line| text + &line + "\n"))
@@ -91,7 +91,7 @@ impl Archive {
     }
 
     /// Folders of removed sessions, whose blobs are still needed.
-    pub(crate) fn removed_folders(&self) -> Vec<PathBuf> {
-        Removals::new(self.home()).sessions()
+    pub(crate) fn removed_session_folders(&self) -> Vec<PathBuf> {
+        Removals::new(self.home()).session_folders()
     }
 }

@@ -3,18 +3,18 @@
 //! It finds, reads, names, removes and forks sessions, undoes their changes, collects what no session needs any more,
 //! and reports what they cost. It needs only Lathe's folder: no models, no rules and no runtime.
 
+pub(crate) mod fork_replay;
 pub(crate) mod replica;
-pub(crate) mod travel;
 
 pub(crate) mod claims;
 pub(crate) mod exports;
 pub(crate) mod frames;
-pub(crate) mod layouts;
 pub(crate) mod lookup;
 pub(crate) mod manage;
 pub(crate) mod quarantine;
 pub(crate) mod removed;
 pub(crate) mod repair;
+pub(crate) mod repository_guard;
 pub(crate) mod restoring;
 pub(crate) mod review;
 pub(crate) mod rewind;
@@ -33,17 +33,22 @@ use crate::home::Home;
 pub struct Archive {
     home: Home,
     /// Secrets of sessions that were opened here: they are redacted in everything shown later.
-    pub(crate) met: Mutex<Vec<(String, String)>>,
+    pub(crate) known_secrets: Mutex<Vec<(String, String)>>,
     /// Held while a fork is made, so that a repeated command finds the fork that it made before.
-    pub(crate) forking: Mutex<()>,
+    pub(crate) fork_lock: Mutex<()>,
     /// Held from the reading of a journal until its summary is in the index, so that an older summary never replaces
     /// a newer one.
-    pub(crate) noting: Mutex<()>,
+    pub(crate) index_lock: Mutex<()>,
 }
 
 impl Archive {
     pub fn new(home: Home) -> Self {
-        Self { home, met: Mutex::default(), forking: Mutex::default(), noting: Mutex::default() }
+        Self {
+            home,
+            known_secrets: Mutex::default(),
+            fork_lock: Mutex::default(),
+            index_lock: Mutex::default(),
+        }
     }
 
     pub fn home(&self) -> &Home {

@@ -10,9 +10,9 @@ use lathe_protocol::{CallId, Digest, Event, Fact, Seq, SessionId};
 use serde::Serialize;
 
 use crate::archive::Archive;
-use crate::archive::lookup::{is_here, standing};
-use crate::archive::restoring::shown;
-use crate::archive::rewind::{PathAct, Undone};
+use crate::archive::lookup::{current_folder, is_here};
+use crate::archive::restoring::relative_name;
+use crate::archive::rewind::{PathAct, RewindReport};
 use crate::error::HostError;
 
 /// An entry of the quarantine: what one line removed.
@@ -57,7 +57,7 @@ impl KeptEntry {
 
 /// The result of restoring an entry of the quarantine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PutBackEntry {
+pub struct QuarantineRestore {
     pub id: String,
     pub done: Vec<String>,
     /// Paths that are left as they are, each with the reason.
@@ -66,33 +66,33 @@ pub struct PutBackEntry {
 
 impl Archive {
     /// Entries of the quarantine, oldest first.
-    pub fn kept_entries(&self) -> Vec<KeptEntry> {
-        self.kept().into_iter().map(KeptEntry).collect()
+    pub fn quarantine_list(&self) -> Vec<KeptEntry> {
+        self.quarantine_entries().into_iter().map(KeptEntry).collect()
     }
 
     /// Entries of the quarantine, oldest first. Those that a killed process left unfinished are finished first.
-    pub(crate) fn kept(&self) -> Vec<QuarantineEntry> {
+    pub(crate) fn quarantine_entries(&self) -> Vec<QuarantineEntry> {
         let quarantine = self.quarantine();
         for left in quarantine.unfinished() {
-            self.finish_kept(left);
+            self.finish_entry(left);
         }
         quarantine.entries()
     }
 
     /// Makes an entry of what a killed process kept for its line, with the changes of the line where no session has
     /// recorded them.
-    fn finish_kept(&self, left: UnfinishedLine) {
+    fn finish_entry(&self, left: UnfinishedLine) {
         let UnfinishedLine { keeping, note, scratch, aside, .. } = left;
-        self.note_aside(&note, &aside);
+        self.record_set_aside(&note, &aside);
         let scratch = scratch.map(SessionId::new);
         let recovered = scratch.as_ref().and_then(|id| {
             let options =
-                self.tracking(id, &self.home().workspace(&note.folder), Vec::new()).ok().flatten()?;
+                self.tracker_options(id, &self.home().workspace(&note.folder), Vec::new()).ok().flatten()?;
             lathe_changes::recover(options).ok().flatten()
         });
         let call = CallId::new(&note.call);
         let changes = recovered.map_or_else(Vec::new, |found| found.compared.changes);
-        let changes = lathe_tools::journal_changes(changes, &call, &self.screen());
+        let changes = lathe_tools::journal_changes(changes, &call, &self.display_redactor());
         if keeping.finish(note, changes).is_ok()
             && let Some(id) = scratch
         {
@@ -101,7 +101,7 @@ impl Archive {
     }
 
     /// Records what was set aside of a killed line, for the process that closes its call.
-    fn note_aside(&self, note: &LineOrigin, aside: &[SetAside]) {
+    fn record_set_aside(&self, note: &LineOrigin, aside: &[SetAside]) {
         let Some(session) = note.session.as_ref().filter(|_| !aside.is_empty()) else { return };
         let path = self.scratch(&SessionId::new(session)).join(ASIDE);
         let mut all = read_aside(&path);
@@ -110,22 +110,22 @@ impl Archive {
     }
 
     /// The programs that were set aside of a session's killed lines: the call, and the text about it.
-    pub(crate) fn noted_aside(&self, session: &SessionId) -> Vec<(String, String)> {
+    pub(crate) fn recorded_set_aside(&self, session: &SessionId) -> Vec<(String, String)> {
         read_aside(&self.scratch(session).join(ASIDE))
     }
 
     /// Forgets what was recorded, once a result reports it.
-    pub(crate) fn forget_aside(&self, session: &SessionId) {
+    pub(crate) fn forget_set_aside(&self, session: &SessionId) {
         let _ = std::fs::remove_file(self.scratch(session).join(ASIDE));
     }
 
     /// Restores an entry of the quarantine; without an id the newest of the folder that the user works in. The
     /// beginning of the id is enough.
-    pub fn restore_kept(&self, id: Option<&str>, folder: &Path) -> Result<PutBackEntry, HostError> {
+    pub fn restore_entry(&self, id: Option<&str>, folder: &Path) -> Result<QuarantineRestore, HostError> {
         if id.is_some_and(str::is_empty) {
             return Err(HostError::EmptyId);
         }
-        let (entries, here) = (self.kept(), standing(folder));
+        let (entries, here) = (self.quarantine_entries(), current_folder(folder));
         let is_meant = |kept: &&QuarantineEntry| match id {
             Some(id) => kept.id.starts_with(id),
             None => is_here(&here, &kept.folder),
@@ -135,11 +135,13 @@ impl Archive {
             (Some(kept), None) => kept,
             (Some(kept), Some(_)) if id.is_none_or(|id| id == kept.id) => kept,
             (Some(_), Some(_)) => {
-                return Err(HostError::Rewind("several entries begin like this; name more of it".to_owned()));
+                return Err(HostError::Rewind(
+                    "several entries begin with this id; give more of it".to_owned(),
+                ));
             }
             (None, _) if id.is_none() && !entries.is_empty() => {
                 return Err(HostError::Rewind(
-                    "nothing is kept of this folder; `lathe quarantine list` shows what is kept of others, and an id names it"
+                    "the quarantine has no entry for this folder; `lathe quarantine list` shows those for others, which are restored by id"
                         .to_owned(),
                 ));
             }
@@ -151,27 +153,27 @@ impl Archive {
             .quarantine()
             .restore(kept, &self.home().blobs()?)
             .map_err(|error| HostError::Rewind(error.to_string()))?;
-        Ok(PutBackEntry { id: kept.id.clone(), done: back.done, left: back.left })
+        Ok(QuarantineRestore { id: kept.id.clone(), done: back.done, left: back.left })
     }
 
     /// Blobs that entries need.
-    pub(crate) fn kept_blobs(&self) -> Vec<Digest> {
-        let changes = self.kept().into_iter().flat_map(|kept| kept.changes);
+    pub(crate) fn quarantine_blobs(&self) -> Vec<Digest> {
+        let changes = self.quarantine_entries().into_iter().flat_map(|kept| kept.changes);
         changes.flat_map(|change| [change.before, change.after]).flatten().collect()
     }
 
     /// Entries of a session's calls.
-    pub(crate) fn kept_of(&self, session: &SessionId, calls: &[String]) -> Vec<QuarantineEntry> {
-        self.kept_in(session).into_iter().filter(|kept| calls.contains(&kept.call)).collect()
+    pub(crate) fn entries_of_calls(&self, session: &SessionId, calls: &[String]) -> Vec<QuarantineEntry> {
+        self.entries_of(session).into_iter().filter(|kept| calls.contains(&kept.call)).collect()
     }
 
-    fn kept_in(&self, session: &SessionId) -> Vec<QuarantineEntry> {
-        let mut kept = self.kept();
+    fn entries_of(&self, session: &SessionId) -> Vec<QuarantineEntry> {
+        let mut kept = self.quarantine_entries();
         kept.retain(|kept| kept.session.as_deref() == Some(session.as_str()));
         kept
     }
 
-    fn returned_in(&self, session: &SessionId) -> Vec<RestoredEntry> {
+    fn restored_entries_of(&self, session: &SessionId) -> Vec<RestoredEntry> {
         let mut returned = self.quarantine().restored();
         returned.retain(|one| one.kept.session.as_deref() == Some(session.as_str()));
         returned
@@ -179,12 +181,13 @@ impl Archive {
 
     /// The exchange for a rewind to the state after an event: at that point the calls that ended later had removed
     /// nothing, and what earlier ones removed was where it was then. `later` are the calls that ended later.
-    pub(crate) fn exchange_back_to(&self, session: &SessionId, end: Seq, later: &[String]) -> Exchange {
+    pub(crate) fn exchange_for_rewind(&self, session: &SessionId, end: Seq, later: &[String]) -> Exchange {
         let is_out = |kept: &QuarantineEntry| {
             let acts = kept.acts.iter().filter(|act| **act < end.0).count();
             later.contains(&kept.call) || acts % 2 == 1
         };
-        let mut exchange = Exchange { back: self.kept_in(session), again: self.returned_in(session) };
+        let mut exchange =
+            Exchange { back: self.entries_of(session), again: self.restored_entries_of(session) };
         exchange.back.retain(is_out);
         exchange.again.retain(|one| !is_out(&one.kept));
         exchange
@@ -192,7 +195,7 @@ impl Archive {
 
     /// The exchange for the undo of an act: what its calls removed is restored, and what the act itself restored or
     /// removed again gets back its earlier state.
-    pub(crate) fn exchange_undoing(
+    pub(crate) fn exchange_for_undo(
         &self,
         session: &SessionId,
         events: &[Event],
@@ -201,7 +204,8 @@ impl Archive {
     ) -> Exchange {
         let is_of_act =
             |kept: &QuarantineEntry| kept.acts.last().and_then(|by| restored_after(events, *by)) == Some(act);
-        let mut exchange = Exchange { back: self.kept_in(session), again: self.returned_in(session) };
+        let mut exchange =
+            Exchange { back: self.entries_of(session), again: self.restored_entries_of(session) };
         exchange.back.retain(|kept| calls.contains(&kept.call) || is_of_act(kept));
         exchange.again.retain(|one| is_of_act(&one.kept));
         exchange
@@ -209,7 +213,7 @@ impl Archive {
 
     /// The acts of a session that exchanged something with the quarantine.
     pub(crate) fn exchanging_acts(&self, session: &SessionId, events: &[Event]) -> Vec<Seq> {
-        let (kept, returned) = (self.kept_in(session), self.returned_in(session));
+        let (kept, returned) = (self.entries_of(session), self.restored_entries_of(session));
         let acts =
             kept.iter().chain(returned.iter().map(|one| &one.kept)).filter_map(|kept| kept.acts.last());
         acts.filter_map(|by| restored_after(events, *by)).collect()
@@ -246,7 +250,12 @@ const TAKEN_AGAIN: &str = "taken away again, and kept in the quarantine";
 impl Exchange {
     /// Drops entries whose content the plan replaces by something earlier, and removes those conflicts that the
     /// quarantine resolves: files that are too large for the store.
-    pub(crate) fn fit(&mut self, quarantine: &Quarantine, plan: &[Planned], undone: &mut Undone) {
+    pub(crate) fn fit_to_plan(
+        &mut self,
+        quarantine: &Quarantine,
+        plan: &[Planned],
+        report: &mut RewindReport,
+    ) {
         let is_restored = |path: &PathBuf| {
             let is_path =
                 |planned: &&Planned| planned.wanted.path == *path && planned.step == RestoreStep::Restore;
@@ -261,8 +270,8 @@ impl Exchange {
         for planned in missing.filter(|planned| planned.wanted.now.is_none()) {
             let path = &planned.wanted.path;
             if self.back.iter().any(|kept| kept.trees.iter().any(|tree| path.starts_with(tree))) {
-                let shown = shown(Path::new(&undone.folder), path);
-                undone.conflicts.retain(|act| act.path != shown);
+                let shown = relative_name(Path::new(&report.folder), path);
+                report.conflicts.retain(|act| act.path != shown);
             }
         }
     }
@@ -274,15 +283,15 @@ impl Exchange {
     }
 
     /// Adds to the report what would be done.
-    pub(crate) fn preview(&self, undone: &mut Undone) {
+    pub(crate) fn add_preview(&self, report: &mut RewindReport) {
         for kept in self.back.iter().rev() {
             let repositories = kept.repositories.iter().map(|one| &one.path);
             let trees = repositories.chain(&kept.trees).map(|path| path.display().to_string());
             let names = kept.refs.iter().map(|kept| kept.name.clone());
-            undone.restored.extend(trees.chain(names).map(|path| act(&path, BROUGHT_BACK)));
+            report.restored.extend(trees.chain(names).map(|path| act(&path, BROUGHT_BACK)));
         }
         let again = self.again.iter().flat_map(RestoredEntry::names);
-        undone.restored.extend(again.map(|path| act(&path, TAKEN_AGAIN)));
+        report.restored.extend(again.map(|path| act(&path, TAKEN_AGAIN)));
     }
 }
 
@@ -294,7 +303,7 @@ pub(crate) struct Exchanged {
 }
 
 /// The report of an entry that could not be exchanged; the others are exchanged all the same.
-pub(crate) fn left_whole(id: &str, error: impl std::fmt::Display) -> RestoreReport {
+pub(crate) fn failed_exchange(id: &str, error: impl std::fmt::Display) -> RestoreReport {
     let mut back = RestoreReport::default();
     back.left.push((format!("the entry {id} of the quarantine"), error.to_string()));
     back
@@ -302,12 +311,12 @@ pub(crate) fn left_whole(id: &str, error: impl std::fmt::Display) -> RestoreRepo
 
 impl Exchanged {
     /// Adds to the report what was done, and what an undo of it does not remove.
-    pub(crate) fn tell(&self, undone: &mut Undone) {
+    pub(crate) fn add_to_report(&self, report: &mut RewindReport) {
         for (all, words) in [(&self.again, TAKEN_AGAIN), (&self.back, BROUGHT_BACK)] {
             for one in all {
-                undone.restored.extend(one.done.iter().map(|path| act(path, words)));
-                undone.conflicts.extend(one.left.iter().map(|(path, why)| act(path, why)));
-                undone.stays.extend(one.stays.iter().cloned());
+                report.restored.extend(one.done.iter().map(|path| act(path, words)));
+                report.conflicts.extend(one.left.iter().map(|(path, why)| act(path, why)));
+                report.stays.extend(one.stays.iter().cloned());
             }
         }
     }

@@ -17,9 +17,9 @@ const CONTENT: &str = "content";
 /// Something that was removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RemovedItem {
-    /// The name to bring it back by.
+    /// The name to restore it by.
     pub id: String,
-    /// Where it was, relative to its folder; the id of a session for a session.
+    /// Its former path, relative to its folder; for a session, the session's id.
     pub path: String,
     /// The folder it was removed from.
     pub workspace: String,
@@ -39,8 +39,8 @@ impl Removals {
     }
 
     /// Moves what is at a path of a root here.
-    pub fn take(&self, tree: &LocalTree, root: &Path, path: &Path) -> Result<RemovedItem, HostError> {
-        let (id, place) = self.make()?;
+    pub fn remove_path(&self, tree: &LocalTree, root: &Path, path: &Path) -> Result<RemovedItem, HostError> {
+        let (id, place) = self.make_folder()?;
         let kind = match tree.move_out(path, &place.join(CONTENT)) {
             Ok(kind) => kind,
             Err(error) => {
@@ -54,7 +54,7 @@ impl Removals {
             FileKind::Directory => "directory",
             FileKind::Special => "link",
         };
-        self.note(id, shown, root, kind, &place).inspect_err(|_| {
+        self.write_note(id, shown, root, kind, &place).inspect_err(|_| {
             // Without its note it could never be restored.
             if tree.move_in(&place.join(CONTENT), path).is_ok() {
                 let _ = std::fs::remove_dir_all(&place);
@@ -63,10 +63,10 @@ impl Removals {
     }
 
     /// Moves a removed item back to its place, if that place is free.
-    pub fn bring_back(&self, tree: &LocalTree, root: &Path, id: &str) -> Result<RemovedItem, HostError> {
+    pub fn restore_path(&self, tree: &LocalTree, root: &Path, id: &str) -> Result<RemovedItem, HostError> {
         let kept = self.get(id)?;
         if Path::new(&kept.workspace) != root || kept.kind == "session" {
-            return Err(none());
+            return Err(not_found());
         }
         let place = self.folder.join(id);
         tree.move_in(&place.join(CONTENT), Path::new(&kept.path))?;
@@ -75,18 +75,18 @@ impl Removals {
     }
 
     /// Moves files of a session here, under their own names.
-    pub(crate) fn take_session(
+    pub(crate) fn remove_session(
         &self,
         id: &str,
         workspace: &Path,
         files: &[PathBuf],
     ) -> Result<RemovedItem, HostError> {
-        let (name, place) = self.make()?;
+        let (name, place) = self.make_folder()?;
         for file in files.iter().filter(|file| file.exists()) {
             let to = place.join(file.file_name().unwrap_or_default());
             std::fs::rename(file, &to).map_err(|error| WorkspaceError::io(file, error))?;
         }
-        self.note(name, id.to_owned(), workspace, "session", &place).inspect_err(|_| {
+        self.write_note(name, id.to_owned(), workspace, "session", &place).inspect_err(|_| {
             for file in files {
                 let _ = std::fs::rename(place.join(file.file_name().unwrap_or_default()), file);
             }
@@ -99,14 +99,14 @@ impl Removals {
     pub(crate) fn session_folder(&self, removal: &str) -> Result<PathBuf, HostError> {
         let kept = self.get(removal)?;
         if kept.kind != "session" {
-            return Err(none());
+            return Err(not_found());
         }
         Ok(self.folder.join(removal))
     }
 
     /// Moves the files of a removed session back. The session is named by its removal, so that exactly what the
     /// caller has inspected is restored.
-    pub(crate) fn return_session(&self, removal: &str, sessions: &Path) -> Result<RemovedItem, HostError> {
+    pub(crate) fn restore_session(&self, removal: &str, sessions: &Path) -> Result<RemovedItem, HostError> {
         let place = self.session_folder(removal)?;
         let kept = self.get(removal)?;
         // The journal last: the session exists once that is there.
@@ -136,7 +136,7 @@ impl Removals {
     }
 
     /// The folders of removed sessions.
-    pub(crate) fn sessions(&self) -> Vec<PathBuf> {
+    pub(crate) fn session_folders(&self) -> Vec<PathBuf> {
         let kept = self.list(None).into_iter().filter(|kept| kept.kind == "session");
         kept.map(|kept| self.folder.join(kept.id)).collect()
     }
@@ -144,10 +144,10 @@ impl Removals {
     fn get(&self, id: &str) -> Result<RemovedItem, HostError> {
         let is_id = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         let text = is_id.then(|| std::fs::read(self.folder.join(id).join(ABOUT)).ok()).flatten();
-        text.and_then(|text| serde_json::from_slice(&text).ok()).ok_or_else(none)
+        text.and_then(|text| serde_json::from_slice(&text).ok()).ok_or_else(not_found)
     }
 
-    fn make(&self) -> Result<(String, PathBuf), HostError> {
+    fn make_folder(&self) -> Result<(String, PathBuf), HostError> {
         let mut builder = std::fs::DirBuilder::new();
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         let failed = |error| WorkspaceError::io(&self.folder, error);
@@ -165,7 +165,7 @@ impl Removals {
         Ok((id, place))
     }
 
-    fn note(
+    fn write_note(
         &self,
         id: String,
         path: String,
@@ -186,9 +186,9 @@ impl Removals {
     }
 }
 
-fn none() -> HostError {
+fn not_found() -> HostError {
     HostError::File {
         problem: FileProblem::NotFound,
-        reason: "nothing of that id was taken away from here".to_owned(),
+        reason: "nothing with that id was removed from here".to_owned(),
     }
 }

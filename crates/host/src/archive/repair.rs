@@ -1,9 +1,9 @@
-//! What a killed process left behind, written down at the next look.
+//! Repair of what a killed process left open, done when its session is next read.
 //!
-//! A call that had begun and has no result may have changed files. Before it began, how the tree was went to disk (a line:
-//! `lathe_changes::recover`; a file tool: its pledge). Whoever looks at the session next, and finds that nobody has it
-//! open, compares the tree with that and closes the call with what it changed: from then on undo, rewind, diff and show
-//! know of it like of any other change.
+//! A call that had begun and has no result may have changed files. Before it began, the state of the tree was written
+//! to disk (for a line by `lathe_changes::recover`; for a file tool as its pledge). The process that next reads the
+//! session, and finds that no process has it open, compares the tree with that state and closes the call with its
+//! changes. From then on undo, rewind, diff and show treat them like any other change.
 
 use std::path::{Path, PathBuf};
 
@@ -21,16 +21,16 @@ use lathe_workspace::{LocalTree, Workspace};
 use crate::archive::Archive;
 use crate::error::HostError;
 use crate::session::folder::same_folder;
-use crate::session::{beginning, now};
+use crate::session::{now, opening_and_options};
 
-/// Files, links and folders of a tree whose changes by shell lines can be taken back.
+/// Files, links and folders of a tree whose changes by shell lines can be undone.
 const TRACKED_FILES: usize = 200_000;
 
-/// Paths that the result of an interrupted call names.
+/// Number of paths that the result of an interrupted call names.
 const NAMED: usize = 20;
 
 impl Archive {
-    /// Where the file tools of a session write down what they are about to change.
+    /// The pledges of a session: the records of what its file tools are about to change.
     pub(crate) fn pledges(&self, id: &SessionId) -> Pledges {
         Pledges::of(&self.scratch(id))
     }
@@ -39,9 +39,10 @@ impl Archive {
         self.home().baselines().join(id.as_str())
     }
 
-    /// Knows what shell lines change. A root that is the whole machine, or holds Lathe's own folder, is too much to watch; one
-    /// that is not of this machine cannot be looked at.
-    pub(crate) fn tracking(
+    /// The options with which changes by shell lines are tracked. None for a root that is the whole machine, which is
+    /// too much to watch, and for one that is not on this machine, which cannot be read. Lathe's own folder is
+    /// excluded.
+    pub(crate) fn tracker_options(
         &self,
         id: &SessionId,
         workspace: &Workspace,
@@ -63,26 +64,29 @@ impl Archive {
         }))
     }
 
-    /// Closes what a killed process left open in a session, if nobody has it open now. A session that cannot be mended
-    /// is read as it is: whoever goes on with it is told why.
-    pub(crate) fn mend_left(&self, id: &SessionId) -> Result<(), HostError> {
+    /// Closes what a killed process left open in a session, if no process has it open now. A session that cannot be
+    /// repaired is read as it is; resuming it reports the reason.
+    pub(crate) fn repair_leftovers(&self, id: &SessionId) -> Result<(), HostError> {
         let reader = SessionReader::open(&self.home().sessions(), id, self.home().blobs()?)?;
         let has_left = read_background_note(&self.scratch(id)).is_some();
-        if !self.is_restoring(id) && !has_left && !reader.dangling()?.iter().any(|call| call.started) {
+        if !self.has_unfinished_restore(id)
+            && !has_left
+            && !reader.dangling()?.iter().any(|call| call.started)
+        {
             return Ok(());
         }
         drop(reader);
         match Journal::open(&self.home().sessions(), id, self.home().blobs()?) {
             Ok(mut journal) => {
-                let mended = self.mend(&mut journal);
+                let repaired = self.repair(&mut journal);
                 journal.close()?;
-                match mended {
-                    // The folder is gone or another one: what the call changed in it cannot be looked at.
+                match repaired {
+                    // The folder is gone, or a different one: what the call changed in it cannot be found out.
                     Err(HostError::Folder { .. }) => Ok(()),
-                    mended => mended,
+                    repaired => repaired,
                 }
             }
-            // It runs, or cannot be written just now.
+            // It runs, or cannot be written at the moment.
             Err(JournalError::Held { .. } | JournalError::Denied { .. } | JournalError::Busy { .. }) => {
                 Ok(())
             }
@@ -90,30 +94,30 @@ impl Archive {
         }
     }
 
-    /// The same for whoever holds the session.
-    pub(crate) fn mend(&self, journal: &mut Journal) -> Result<(), HostError> {
+    /// The same repair for the process that holds the session.
+    pub(crate) fn repair(&self, journal: &mut Journal) -> Result<(), HostError> {
         self.finish_restoring(journal)?;
         let calls = journal.dangling()?;
         let begun: Vec<&Dangling> = calls.iter().filter(|call| call.started).collect();
         let id = journal.id().clone();
         let left = read_background_note(&self.scratch(&id));
         if !begun.is_empty() || left.is_some() {
-            let (opened, _) = beginning(&journal.reader()?)?;
+            let (opened, _) = opening_and_options(&journal.reader()?)?;
             let root = same_folder(&opened)?;
-            // A file that was written half, and a folder made for it, are gone before the tree is looked at.
+            // Half-written files, and folders made for them, are removed before the tree is inspected.
             let workspace = self.home().recovered(self.home().workspace(&root))?;
             // Before git is started there.
-            let kept = self.kept();
-            let aside = self.noted_aside(&id);
-            let line = self.changed_by_line(&id, &workspace);
-            let found = self.changed_by(&id, &root, &begun, &line);
+            let kept = self.quarantine_entries();
+            let aside = self.recorded_set_aside(&id);
+            let line = self.line_changes(&id, &workspace);
+            let found = self.call_changes(&id, &root, &begun, &line);
             let kept: Vec<QuarantineEntry> =
                 kept.into_iter().filter(|kept| kept.session.as_deref() == Some(id.as_str())).collect();
             journal.repair_with(now(), |call| {
                 let compared = found.iter().find(|(known, _)| *known == call.call.as_str());
                 let kept: Vec<&QuarantineEntry> =
                     kept.iter().filter(|kept| kept.call == call.call.as_str()).collect();
-                let mut closed = self.closed(call, compared.map(|(_, compared)| compared), &kept);
+                let mut closed = self.closing_result(call, compared.map(|(_, compared)| compared), &kept);
                 for (_, words) in aside.iter().filter(|(by, _)| by == call.call.as_str()) {
                     closed.text.push_str(&format!("\n[{words}]"));
                     closed.broken.push(words.clone());
@@ -126,15 +130,16 @@ impl Archive {
             {
                 self.record_background(journal, &root, left, found.compared)?;
             }
-            self.forget_aside(&id);
-            self.note(&id);
+            self.forget_set_aside(&id);
+            self.update_index(&id);
         }
         lathe_changes::discard(&self.scratch(&id));
         remove_background_note(&self.scratch(&id));
         Ok(())
     }
 
-    /// Records what processes of a line changed after its end, until they were killed with the process that ran them.
+    /// Records what processes of a line changed after its end, until they were killed together with the process that
+    /// ran them.
     fn record_background(
         &self,
         journal: &mut Journal,
@@ -147,16 +152,16 @@ impl Archive {
         let place =
             events.iter().rev().map(|event| &event.place).find(|place| place.call.as_ref() == Some(&call));
         let place = place.cloned().unwrap_or_else(|| EventPlace::in_run(RunNo(0)).at_call(call.clone()));
-        let changes = journal_changes(found.changes, &call, &self.screen());
+        let changes = journal_changes(found.changes, &call, &self.display_redactor());
         let ran = background_event(left.line, root.display().to_string(), changes);
         journal.append(now(), Draft { place: EventPlace { cause: None, ..place }, fact: ran.into() })?;
         Ok(())
     }
 
     /// The changes of the tree since the last line of a killed process began.
-    fn changed_by_line(&self, id: &SessionId, workspace: &Workspace) -> Result<Option<Recovered>, String> {
-        self.keep_outputs(id, workspace.root(), &[])
-            .and_then(|outputs| self.tracking(id, workspace, outputs))
+    fn line_changes(&self, id: &SessionId, workspace: &Workspace) -> Result<Option<Recovered>, String> {
+        self.record_outputs(id, workspace.root(), &[])
+            .and_then(|outputs| self.tracker_options(id, workspace, outputs))
             .map_err(|error| error.to_string())
             .and_then(|options| {
                 options.map_or(Ok(None), |options| {
@@ -165,8 +170,8 @@ impl Archive {
             })
     }
 
-    /// The changes of each of these calls, or the reason why they cannot be told.
-    fn changed_by<'c>(
+    /// The changes of each of these calls, or the reason why they are unknown.
+    fn call_changes<'c>(
         &self,
         id: &SessionId,
         root: &Path,
@@ -181,7 +186,9 @@ impl Archive {
                 .map_err(Clone::clone)
                 .and_then(|blobs| pledges.recover(name, root, blobs).map_err(|error| error.to_string()));
             let found = match (line, edits) {
-                (Ok(Some(line)), edits) if line.line == name => Ok(joined(&line.compared, edits.ok())),
+                (Ok(Some(line)), edits) if line.line == name => {
+                    Ok(merged_changes(&line.compared, edits.ok()))
+                }
                 (Err(error), _) => Err(error.clone()),
                 (Ok(_), edits) => edits,
             };
@@ -191,7 +198,7 @@ impl Archive {
     }
 
     /// The result of a call that was interrupted.
-    fn closed(
+    fn closing_result(
         &self,
         call: &Dangling,
         found: Option<&Result<Compared, String>>,
@@ -206,7 +213,7 @@ impl Archive {
                 more.push_str(" What it changed could not be found out.");
             }
             Some(Ok(compared)) => {
-                let screen = self.screen();
+                let screen = self.display_redactor();
                 finished.changes = journal_changes(compared.changes.clone(), &call.call, &screen);
                 let held = |path: &Path| {
                     let repositories = kept.iter().flat_map(|kept| &kept.repositories).map(|one| &one.path);
@@ -216,7 +223,7 @@ impl Archive {
                 let lost = compared.not_undoable.iter().filter(|lost| !held(&lost.path)).take(NAMED);
                 finished.not_undoable =
                     lost.map(|lost| format!("{}: {}", lost.path.display(), lost.why)).collect();
-                more.push_str(&told(&finished, kept));
+                more.push_str(&changes_text(&finished, kept));
             }
         }
         finished.text.push_str(&more);
@@ -227,26 +234,26 @@ impl Archive {
     }
 }
 
-/// What a line changed by the look at the tree, and what its commands say beside.
-fn joined(line: &Compared, edits: Option<Compared>) -> Compared {
+/// The changes of a line: those that the scan of the tree found, and those that its commands recorded in addition.
+fn merged_changes(line: &Compared, edits: Option<Compared>) -> Compared {
     let mut all = line.clone();
     let is_known = |path: &Path| {
         line.changes.iter().any(|change| change.path == path)
             || line.not_undoable.iter().any(|lost| lost.path == path)
     };
     let edits: Vec<TreeChange> = edits.map(|edits| edits.changes).unwrap_or_default();
-    // What the look found to be as it was is no change, whatever a command did and undid.
+    // A path that the scan found unchanged did not change, whatever a command did to it and undid.
     all.changes
         .extend(edits.into_iter().filter(|change| !is_known(&change.path) && line_skips(line, change)));
     all
 }
 
-/// Whether the look at the tree does not go where this change is.
+/// Tells whether the scan of the tree leaves out the place of this change.
 fn line_skips(line: &Compared, change: &TreeChange) -> bool {
     line.not_undoable.iter().any(|lost| change.path.starts_with(&lost.path))
 }
 
-fn told(finished: &CallFinished, kept: &[&QuarantineEntry]) -> String {
+fn changes_text(finished: &CallFinished, kept: &[&QuarantineEntry]) -> String {
     let trees = kept.iter().flat_map(|kept| &kept.trees);
     let held = trees.chain(kept.iter().flat_map(|kept| &kept.repositories).map(|one| &one.path));
     let held = held.map(|path| path.display().to_string());

@@ -1,4 +1,4 @@
-//! What a run came to: its steps, tokens, time and changes, as a pure function of its events.
+//! The report of a run: its steps, tokens, time and changes, as a pure function of its events.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use crate::archive::Archive;
 use crate::error::HostError;
-use crate::session::secrets::cleaned;
+use crate::session::secrets::redacted_content;
 
 pub struct RunReport {
     pub run: RunNo,
@@ -26,24 +26,24 @@ pub struct RunReport {
     pub calls: u32,
     /// Calls, and commands of lines, that the gate denied.
     pub denials: Vec<Denial>,
-    /// Those of them that another mode would have let through.
+    /// The number of those that another mode would have allowed.
     pub denied_by_mode: u32,
-    /// Questions a person answered with no.
+    /// Approval requests that the user answered with no.
     pub refused: u32,
     pub usage: Usage,
     pub began: Option<Timestamp>,
-    /// Milliseconds of the parts before it was gone on with.
+    /// Milliseconds of the parts before the run was resumed.
     earlier_ms: i64,
-    /// The beginning of the part that it is in, and the last that it did.
+    /// The beginning of the current part, and its last event so far.
     part: Option<(Timestamp, Timestamp)>,
     pub finished: Option<TaskFinished>,
-    /// Net changes by path, first content and last.
+    /// Net changes by path: the first content and the last.
     changes: BTreeMap<String, (Option<Digest>, Option<Digest>)>,
     pub(crate) workspace: String,
     mode: Option<Mode>,
-    /// What the calls said that they set aside.
-    pub(crate) told_aside: Vec<AsideNote>,
-    /// Paths that somebody else changed while calls ran.
+    /// The notes about files set aside, in the results of calls.
+    pub(crate) aside_notes: Vec<AsideNote>,
+    /// Paths that were changed by other programs or sessions while calls ran.
     pub others: Vec<String>,
     /// Repositories that calls left broken, with what can be done.
     pub broken: Vec<String>,
@@ -51,7 +51,7 @@ pub struct RunReport {
     ended_calls: Vec<String>,
 }
 
-/// Something that the gate denied, and why.
+/// A call or command that the gate denied, with the reason.
 #[derive(Debug, Clone, Serialize)]
 pub struct Denial {
     pub step: Option<StepNo>,
@@ -61,13 +61,13 @@ pub struct Denial {
     pub reason: String,
 }
 
-/// The last run of a session, or the given one.
+/// The report of a session's last run, or of the given one.
 pub fn run_report(events: &[Event], run: Option<RunNo>) -> RunReport {
     run_report_since(events, run, Seq(0))
 }
 
-/// The same for a command that went on with the run after an event: only what was denied and refused since then is told,
-/// because the person may have answered the earlier denials by another mode.
+/// The same for a command that resumed the run after an event. Only denials and refusals since then are reported,
+/// because the user may have answered the earlier denials by choosing another mode.
 pub fn run_report_since(events: &[Event], run: Option<RunNo>, since: Seq) -> RunReport {
     let run = run.or_else(|| events.iter().map(|event| event.place.run).max()).unwrap_or_default();
     let mut report = RunReport {
@@ -86,7 +86,7 @@ pub fn run_report_since(events: &[Event], run: Option<RunNo>, since: Seq) -> Run
         changes: BTreeMap::new(),
         workspace: String::new(),
         mode: None,
-        told_aside: Vec::new(),
+        aside_notes: Vec::new(),
         others: Vec::new(),
         broken: Vec::new(),
         session: None,
@@ -105,7 +105,7 @@ pub fn run_report_since(events: &[Event], run: Option<RunNo>, since: Seq) -> Run
             report.take(event, event.seq > since);
         }
     }
-    // The advice never names the mode that is set.
+    // The advice never names the mode that is already set.
     if report.mode == Some(Mode::FullAuto) {
         report.denied_by_mode = 0;
     }
@@ -114,8 +114,8 @@ pub fn run_report_since(events: &[Event], run: Option<RunNo>, since: Seq) -> Run
 
 impl RunReport {
     fn take(&mut self, event: &Event, is_new: bool) {
-        self.time(event);
-        event.fact.changes().iter().for_each(|change| self.change(change));
+        self.count_time(event);
+        event.fact.changes().iter().for_each(|change| self.add_change(change));
         match &event.fact {
             Fact::TaskGiven(given) => {
                 self.task.clone_from(&given.text);
@@ -130,12 +130,12 @@ impl RunReport {
                 self.denials.clear();
                 (self.denied_by_mode, self.refused, self.finished) = (0, 0, None);
             }
-            Fact::CallDecided(decided) if is_new => self.deny(event, &decided.about, &decided.decision),
-            Fact::CommandRan(ran) if is_new => self.deny(event, &ran.argv.join(" "), &ran.decision),
+            Fact::CallDecided(decided) if is_new => self.add_denial(event, &decided.about, &decided.decision),
+            Fact::CommandRan(ran) if is_new => self.add_denial(event, &ran.argv.join(" "), &ran.decision),
             Fact::ApprovalGiven(given) if is_new && given.answer == ApprovalAnswer::No => self.refused += 1,
             Fact::CallFinished(finished) => {
                 self.calls += 1;
-                self.told_aside.extend(aside_notes(&finished.text));
+                self.aside_notes.extend(aside_notes(&finished.text));
                 self.others.extend(finished.others.iter().cloned());
                 self.broken.extend(finished.broken.iter().cloned());
                 self.ended_calls.extend(event.place.call.as_ref().map(|call| call.as_str().to_owned()));
@@ -145,7 +145,7 @@ impl RunReport {
         }
     }
 
-    fn deny(&mut self, event: &Event, about: &str, decision: &Decision) {
+    fn add_denial(&mut self, event: &Event, about: &str, decision: &Decision) {
         if decision.verdict != Verdict::Deny {
             return;
         }
@@ -160,7 +160,7 @@ impl RunReport {
         });
     }
 
-    fn change(&mut self, change: &Change) {
+    fn add_change(&mut self, change: &Change) {
         if change.is_folder() {
             return;
         }
@@ -168,15 +168,15 @@ impl RunReport {
         known.or_insert_with(|| (change.before.clone(), None)).1.clone_from(&change.after);
     }
 
-    /// Counts the time of the run itself: what a person does with the session afterwards takes none of it.
-    fn time(&mut self, event: &Event) {
+    /// Counts the time of the run itself; what the user does with the session afterwards is not counted.
+    fn count_time(&mut self, event: &Event) {
         match &event.fact {
             Fact::TaskGiven(_) => self.part = Some((event.at, event.at)),
             Fact::RunResumed(_) => {
                 self.earlier_ms += self.part_ms();
                 self.part = Some((event.at, event.at));
             }
-            // Written down by whoever looked next.
+            // Written by the repair at the next reading of the session.
             Fact::CallFinished(finished)
                 if finished.error.as_ref().is_some_and(|error| error.kind == ToolErrorKind::Interrupted) => {}
             Fact::ModelAsked(_)
@@ -213,28 +213,29 @@ impl RunReport {
 }
 
 impl Archive {
-    /// The changes of a run as diffs to be shown, by path. What is secret in them is a placeholder.
+    /// The changes of a run as diffs to be shown, by path. Secrets in them are redacted.
     pub fn diffs(&self, report: &RunReport) -> Result<Vec<FileDiff>, HostError> {
-        let screen = self.screen();
+        let screen = self.display_redactor();
         let blobs = self.home().blobs()?;
         let mut diffs: Vec<FileDiff> = report
             .changes
             .iter()
             .filter(|(_, (before, after))| before != after)
             .map(|(path, (before, after))| {
-                let shown = below(&report.workspace, path);
+                let shown = name_below(&report.workspace, path);
                 let shown = screen.redact_text(shown);
                 let sides = content(&blobs, before.as_ref())
                     .and_then(|before| Ok((before, content(&blobs, after.as_ref())?)));
                 let (before, after) = match sides {
                     Ok(sides) => sides,
-                    Err(Lost) => {
+                    Err(LostContent) => {
                         let diff = lost_diff(&shown);
                         return FileDiff { path: shown.into_owned(), diff, added: 0, removed: 0, kept: None };
                     }
                 };
                 let stat = diff_stat(before.as_deref(), after.as_deref());
-                let (before, after) = (cleaned(Some(&screen), before), cleaned(Some(&screen), after));
+                let (before, after) =
+                    (redacted_content(Some(&screen), before), redacted_content(Some(&screen), after));
                 FileDiff {
                     diff: unified_diff(before.as_deref(), after.as_deref(), &shown),
                     path: shown.into_owned(),
@@ -249,14 +250,15 @@ impl Archive {
         Ok(diffs)
     }
 
-    /// Paths that calls took away and that only the quarantine has.
+    /// Paths that calls removed and that only the quarantine holds.
     fn kept_diffs(&self, report: &RunReport) -> Vec<FileDiff> {
-        let (Some(session), screen) = (&report.session, self.screen()) else { return Vec::new() };
+        let (Some(session), screen) = (&report.session, self.display_redactor()) else { return Vec::new() };
         let quarantine = self.quarantine();
         let mut diffs = Vec::new();
-        for kept in self.kept_of(session, &report.ended_calls) {
+        for kept in self.entries_of_calls(session, &report.ended_calls) {
             for path in quarantine.missing_paths(&kept) {
-                let path = screen.redact_text(below(&report.workspace, &path.to_string_lossy())).into_owned();
+                let path =
+                    screen.redact_text(name_below(&report.workspace, &path.to_string_lossy())).into_owned();
                 let way = format!("`lathe undo`, or `lathe quarantine restore {}`, brings it back", kept.id);
                 let diff = format!("{path}: taken away, and kept in the quarantine: {way}\n");
                 diffs.push(FileDiff { path, diff, added: 0, removed: 0, kept: Some(kept.id.clone()) });
@@ -265,9 +267,9 @@ impl Archive {
         diffs
     }
 
-    /// What a session changed from its beginning to now, on whatever branch of its conversation.
+    /// The changes of a session from its beginning to now, on every branch of its conversation.
     pub fn session_diffs(&self, id: &SessionId) -> Result<Vec<FileDiff>, HostError> {
-        self.mend_left(id)?;
+        self.repair_leftovers(id)?;
         let reader = SessionReader::open(&self.home().sessions(), id, self.home().blobs()?)?;
         let (mut report, mut changes) = (run_report(&[], None), Vec::new());
         for event in reader.all()? {
@@ -278,7 +280,7 @@ impl Archive {
             if matches!(event.fact, Fact::CallFinished(_)) {
                 report.ended_calls.extend(event.place.call.as_ref().map(|call| call.as_str().to_owned()));
             }
-            event.fact.changes().iter().for_each(|change| report.change(change));
+            event.fact.changes().iter().for_each(|change| report.add_change(change));
             changes.extend(event.fact.changes().iter().map(TreeChange::from));
         }
         let mut diffs = self.diffs(&report)?;
@@ -287,15 +289,16 @@ impl Archive {
         Ok(diffs)
     }
 
-    /// The paths of which nothing but the mode is another one, in git's words.
+    /// The paths of which only the mode changed, in git's notation.
     fn mode_diffs(&self, workspace: &str, changes: &[TreeChange]) -> Vec<FileDiff> {
-        let screen = self.screen();
+        let screen = self.display_redactor();
         let other_mode = |wanted: RestoreTarget| {
             let (now, before) = (wanted.now?, wanted.want?);
             if now.digest != before.digest || now.mode == before.mode {
                 return None;
             }
-            let path = screen.redact_text(below(workspace, &wanted.path.display().to_string())).into_owned();
+            let path =
+                screen.redact_text(name_below(workspace, &wanted.path.display().to_string())).into_owned();
             let (old, new) = (before.mode, now.mode);
             let diff = format!("diff --git a/{path} b/{path}\nold mode {old:06o}\nnew mode {new:06o}\n");
             Some(FileDiff { path, diff, added: 0, removed: 0, kept: None })
@@ -303,22 +306,23 @@ impl Archive {
         net(changes).into_iter().filter_map(other_mode).collect()
     }
 
-    /// What a finished call of a session in this folder changed, from the journal alone.
+    /// The changes of a finished call of a session in this folder, from the journal alone.
     pub fn recorded_diff(&self, event: &Event, workspace: &str) -> Result<String, HostError> {
         if changes_of(event).next().is_none() {
             return Ok(String::new());
         }
         let blobs = self.home().blobs()?;
-        Ok(event_diff(event, workspace, &self.screen(), |id| blobs.get(id).ok().flatten()))
+        Ok(event_diff(event, workspace, &self.display_redactor(), |id| blobs.get(id).ok().flatten()))
     }
 }
 
 fn shown_diff(screen: &Redactor, before: Option<Vec<u8>>, after: Option<Vec<u8>>, path: &str) -> String {
-    let (before, after) = (cleaned(Some(screen), before), cleaned(Some(screen), after));
+    let (before, after) = (redacted_content(Some(screen), before), redacted_content(Some(screen), after));
     unified_diff(before.as_deref(), after.as_deref(), &screen.redact_text(path))
 }
 
-/// The changes of a finished call as one diff to be shown; empty for any other event. `content` reads what was recorded.
+/// The changes of a finished call as one diff to be shown; empty for any other event. `content` reads recorded
+/// content.
 pub(crate) fn event_diff(
     event: &Event,
     workspace: &str,
@@ -328,20 +332,20 @@ pub(crate) fn event_diff(
     let side = |id: Option<&Digest>| match id.map(&content) {
         None => Ok(None),
         Some(Some(content)) => Ok(Some(content)),
-        Some(None) => Err(Lost),
+        Some(None) => Err(LostContent),
     };
     let diffs = changes_of(event).map(|change| {
-        let path = below(workspace, &change.path);
+        let path = name_below(workspace, &change.path);
         match (side(change.before.as_ref()), side(change.after.as_ref())) {
             (Ok(before), Ok(after)) => shown_diff(screen, before, after, path),
-            (Err(Lost), _) | (_, Err(Lost)) => lost_diff(&screen.redact_text(path)),
+            (Err(LostContent), _) | (_, Err(LostContent)) => lost_diff(&screen.redact_text(path)),
         }
     });
     diffs.collect()
 }
 
-/// A path as the one who works in the folder would name it.
-pub(crate) fn below<'a>(workspace: &str, path: &'a str) -> &'a str {
+/// A path as named by a user who works in the folder.
+pub(crate) fn name_below<'a>(workspace: &str, path: &'a str) -> &'a str {
     path.strip_prefix(workspace)
         .and_then(|rest| if workspace.ends_with('/') { Some(rest) } else { rest.strip_prefix('/') })
         .filter(|rest| !rest.is_empty())
@@ -359,18 +363,18 @@ fn changes_of(event: &Event) -> impl Iterator<Item = &Change> {
     changes.iter().filter(|change| !change.is_folder()).take(SHOWN)
 }
 
-/// A recorded content that is damaged or no longer stored.
-struct Lost;
+/// Marks a recorded content that is damaged or no longer stored.
+struct LostContent;
 
-fn content(blobs: &Blobs, id: Option<&Digest>) -> Result<Option<Vec<u8>>, Lost> {
+fn content(blobs: &Blobs, id: Option<&Digest>) -> Result<Option<Vec<u8>>, LostContent> {
     match id.map(|id| blobs.get(id)) {
         None => Ok(None),
         Some(Ok(Some(content))) => Ok(Some(content)),
-        Some(Ok(None) | Err(_)) => Err(Lost),
+        Some(Ok(None) | Err(_)) => Err(LostContent),
     }
 }
 
-/// The words in the place of a diff that cannot be made.
+/// The text in place of a diff that cannot be made.
 pub(crate) fn lost_diff(path: &str) -> String {
     format!(
         "{path}: it changed, but the recorded content is damaged or missing, so the change cannot be shown\n"

@@ -1,7 +1,8 @@
-//! The trajectory file, written beside a run by a task of its own.
+//! The trajectory file, written during a run by a task of its own.
 //!
-//! It follows the session like any other watcher, so the step's path does not know of it. While the run goes on it writes at
-//! most once a second, and never spends more than a twentieth of the time on it; at the end, and on a cancel, it always writes.
+//! The task follows the session like any other subscriber, so the code that runs a step does not know it. During a
+//! run it writes at most once a second, and never spends more than a twentieth of the time on it; at the end of a run
+//! and on a cancel it always writes.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -15,43 +16,45 @@ use crate::session::{OpenSession, now};
 
 const BETWEEN: Duration = Duration::from_secs(1);
 
-/// The share of the time that writing may take is one in this many.
+/// Writing may take at most one part in this many of the time.
 const SHARE: u32 = 20;
 
-/// A trajectory that is being written.
+/// A trajectory file that is being written.
 pub struct TrajectoryFile {
     task: JoinHandle<std::io::Result<PathBuf>>,
 }
 
 impl TrajectoryFile {
-    /// Waits for the last writing, after the session was closed. Gives the file of the last run.
+    /// Waits for the last write, after the session was closed. Returns the file of the last run.
     pub async fn finish(self) -> std::io::Result<PathBuf> {
         self.task.await.unwrap_or_else(|error| Err(std::io::Error::other(error)))
     }
 }
 
-/// The folder in which Trae keeps the trajectories of runs for which no file is named, below the folder it was started in.
+/// The folder for trajectories of runs that name no file, as in Trae; it lies below the folder that Lathe was started
+/// in.
 const FOLDER: &str = "trajectories";
 
-/// The file of a run that begins now, as Trae names it.
+/// The file of a run that begins now, named as Trae names it.
 pub fn trae_trajectory(folder: &Path) -> PathBuf {
     let name = now().to_zoned(jiff::tz::TimeZone::system()).strftime("trajectory_%Y%m%d_%H%M%S.json");
     unused(&folder.join(FOLDER).join(name.to_string()))
 }
 
-/// The path, or the next number of it that is free: runs of one second have the same name.
+/// The path, or its first variant with a number that is free: runs that begin in the same second have the same name.
 fn unused(path: &Path) -> PathBuf {
     let names = (0..TASKS).map(|later| numbered(path, later));
     names.into_iter().find(|path| path.symlink_metadata().is_err()).unwrap_or_else(|| path.to_owned())
 }
 
-/// The files of earlier runs there.
+/// The trajectory files of earlier runs in that folder.
 pub fn trae_trajectories(folder: &Path) -> Vec<PathBuf> {
     let found = std::fs::read_dir(folder.join(FOLDER)).into_iter().flatten().flatten();
     found.map(|entry| entry.path()).filter(|path| is_trajectory(path)).collect()
 }
 
-/// Tells whether a name is of Trae's form: `trajectory_YYYYMMDD_HHMMSS.json`, perhaps with the number of a later task.
+/// Tells whether a name is of Trae's form: `trajectory_YYYYMMDD_HHMMSS.json`, perhaps with the number of a later
+/// task.
 fn is_trajectory(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let time = name.strip_prefix("trajectory_").and_then(|name| name.strip_suffix(".json"));
@@ -62,7 +65,7 @@ fn is_trajectory(path: &Path) -> bool {
     is_number(date, 8) && is_number(time, 6)
 }
 
-/// Tasks of one conversation whose trajectories are known by name before they are written.
+/// Number of tasks of one conversation whose trajectory files are known by name before they are written.
 const TASKS: u32 = 256;
 
 /// The files of the tasks of one conversation: the first is `path`, a later one has its number in the name.
@@ -79,7 +82,7 @@ impl OpenSession {
     }
 }
 
-/// Trae's times are local, without a zone.
+/// A builder with Trae's times: local, without a zone.
 pub(crate) fn builder(run: Option<RunNo>) -> TrajectoryBuilder {
     TrajectoryBuilder::for_run(run).with_time(|at: Timestamp| {
         at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%dT%H:%M:%S%.6f").to_string()
@@ -124,7 +127,7 @@ fn numbered(path: &Path, later: u32) -> PathBuf {
     path.with_file_name(format!("{stem}-{}{ending}", later + 1))
 }
 
-/// The whole file under another name, then renamed: a reader never meets half of one.
+/// Writes the whole file under another name and then renames it, so that a reader never sees half of one.
 async fn write(builder: &TrajectoryBuilder, path: &Path, workspace: &Path) -> std::io::Result<()> {
     let mut bytes = Vec::new();
     builder.write_json(&mut bytes);

@@ -1,7 +1,8 @@
-//! Lakeview as a service: who is asked, which steps, and where the answer is kept.
+//! Lakeview as a service: the model that summarises, the steps, and the place where a summary is stored.
 //!
-//! A session that is open is told by a command, like everything else. One that is not gets the event through a writer of its
-//! own, as a rewind does; whoever watches its journal sees the step again. A model that fails changes nothing.
+//! An open session gets a summary by a command, like everything else. For a session that is not open the event is
+//! written by a journal writer of its own, as for a rewind; a client that watches the journal sees the step again. A
+//! failure of the model changes nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -22,20 +23,21 @@ use crate::blocking::blocking;
 use crate::error::HostError;
 use crate::session::folder::same_folder;
 use crate::session::{
-    Host, ModelSearch, ModelSource, OpenSession, Overrides, Ready, beginning, now, ready, variables_of,
+    Host, ModelSearch, ModelSource, OpenSession, Overrides, ReadyModel, now, opening_and_options,
+    ready_model, variables_of,
 };
 
-/// Tokens the summaries of one session may take, if nothing else is said.
+/// Tokens that the summaries of one session may take, unless configured otherwise.
 const MAX_TOKENS: u64 = 200_000;
 
-/// How steps are summed up.
+/// Settings for summaries of steps.
 #[derive(Debug, Clone)]
 pub struct LakeviewPlan {
-    /// Who is asked; the model of the session if left out.
+    /// The model; that of the session if left out.
     pub source: Option<ModelSource>,
-    /// Tokens for one session.
+    /// Token limit for one session.
     pub max_tokens: u64,
-    /// Whether each step is summed up by itself when it has ended.
+    /// True if each step is summarised automatically when it has ended.
     pub each_step: bool,
 }
 
@@ -45,52 +47,53 @@ impl Default for LakeviewPlan {
     }
 }
 
-/// A model that says what steps of a session were about.
+/// A model that summarises steps of a session.
 #[derive(Clone)]
 pub struct Summariser(pub(crate) Arc<Lakeview>);
 
-/// Where a summary is kept.
+/// The place where a summary is stored.
 #[derive(Clone, Copy)]
-pub enum Keep<'a> {
-    /// The session is open here.
+pub enum SummaryDestination<'a> {
+    /// The session is open in this process.
     Session(&'a dyn SessionHandle),
-    /// Nobody has it open.
+    /// The session is not open anywhere.
     Journal,
     Nowhere,
 }
 
-/// The task that sums up the steps of a session. It ends with the session.
-pub(crate) struct Summing {
+/// The task that summarises the steps of a session. It ends with the session.
+pub(crate) struct SummaryTask {
     task: JoinHandle<()>,
-    progress: SummingProgress,
+    progress: SummaryProgress,
 }
 
-/// How far the steps of a session were summed up.
+/// The progress of the summaries of a session.
 #[derive(Debug, Clone)]
-pub struct SummingProgress {
-    /// The last event that was dealt with.
+pub struct SummaryProgress {
+    /// The last event that was processed.
     seen: watch::Receiver<Seq>,
 }
 
-impl SummingProgress {
-    /// Waits until every step that ended up to an event was summed up, or could not be.
+impl SummaryProgress {
+    /// Waits until every step that ended up to an event was summarised, or could not be.
     pub async fn reach(&self, seq: Seq) {
         let mut seen = self.seen.clone();
-        // A task that is gone sums up nothing any more.
+        // If the task has ended, no more summaries will come.
         let _ = seen.wait_for(|seen| *seen >= seq).await;
     }
 }
 
-impl Drop for Summing {
+impl Drop for SummaryTask {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
 impl OpenSession {
-    /// Waits for the summaries of all steps that ended up to an event. Returns whether steps are summed up at all.
-    pub async fn summed_up(&self, seq: Seq) -> bool {
-        match &self.summing {
+    /// Waits for the summaries of all steps that ended up to an event. Returns false if steps are not summarised at
+    /// all.
+    pub async fn wait_for_summaries(&self, seq: Seq) -> bool {
+        match &self.summary_task {
             Some(summing) => {
                 summing.progress.reach(seq).await;
                 true
@@ -99,14 +102,14 @@ impl OpenSession {
         }
     }
 
-    /// How far its steps were summed up; none if they are not.
-    pub fn summing(&self) -> Option<SummingProgress> {
-        self.summing.as_ref().map(|summing| summing.progress.clone())
+    /// The progress of the summaries; none if steps are not summarised.
+    pub fn summary_progress(&self) -> Option<SummaryProgress> {
+        self.summary_task.as_ref().map(|summing| summing.progress.clone())
     }
 }
 
 impl Archive {
-    /// The steps of the last run of a session that have ended.
+    /// The numbers of the steps that have ended in the last run of a session.
     pub fn finished_steps(&self, id: &SessionId) -> Result<Vec<u32>, HostError> {
         let steps = self.step_texts(id)?.steps;
         Ok(steps.iter().filter(|step| step.is_finished()).map(|step| step.number).collect())
@@ -121,17 +124,17 @@ impl Archive {
 }
 
 impl Host {
-    /// Who sums up the steps of a session that is not open here.
-    pub fn lakeview_for(&self, id: &SessionId, overrides: &Overrides) -> Result<Summariser, HostError> {
+    /// The summariser for the steps of a session that is not open in this process.
+    pub fn summariser_for(&self, id: &SessionId, overrides: &Overrides) -> Result<Summariser, HostError> {
         let reader = SessionReader::open(&self.home().sessions(), id, self.home().blobs()?)?;
-        let (opened, before) = beginning(&reader)?;
+        let (opened, before) = opening_and_options(&reader)?;
         let root = same_folder(&opened)?;
         let variables = Arc::new(variables_of(&opened, &root));
         let stored = self.models().stored_keys()?;
         let mut known = overrides.extras.secrets(self.home().path())?;
-        known.extend(crate::session::secrets::found(&root));
+        known.extend(crate::session::secrets::project_secrets(&root));
         let marks = self.models().marks();
-        let asking = ModelSearch {
+        let search = ModelSearch {
             variables: &variables,
             stored: &stored,
             marks: &marks,
@@ -140,26 +143,26 @@ impl Host {
         };
         let plan = &overrides.extras.lakeview;
         let source = plan.source.as_ref().unwrap_or(&overrides.source);
-        let Ready { client, choice, .. } =
-            ready(source, Some(before.toolset), None, &asking, Some(&before.model))?;
+        let ReadyModel { client, choice, .. } =
+            ready_model(source, Some(before.toolset), None, &search, Some(&before.model))?;
         let aside = Aside::new(client, choice.model, variables);
-        Ok(Summariser(Arc::new(Lakeview::new(aside, plan.max_tokens, self.unkept(id)))))
+        Ok(Summariser(Arc::new(Lakeview::new(aside, plan.max_tokens, self.unrecorded_tokens(id)))))
     }
 
-    /// Tokens that were spent on summaries of a session and are in no event of it, by all of this process.
-    pub(crate) fn unkept(&self, id: &SessionId) -> Arc<AtomicU64> {
-        let mut unkept = self.unkept.lock();
+    /// Tokens spent by this whole process on summaries of a session that no event of it records.
+    pub(crate) fn unrecorded_tokens(&self, id: &SessionId) -> Arc<AtomicU64> {
+        let mut unkept = self.unrecorded_tokens.lock();
         Arc::clone(unkept.entry(id.clone()).or_default())
     }
 
-    /// Sums up one step of the last run. What was said before is given back as it is, unless it is wanted `anew`.
+    /// Summarises one step of the last run. An existing summary is returned as it is, unless `anew` is true.
     pub async fn summarise_step(
         &self,
         id: &SessionId,
         Summariser(lakeview): &Summariser,
         number: u32,
         anew: bool,
-        keep: Keep<'_>,
+        keep: SummaryDestination<'_>,
         cancel: &CancellationToken,
     ) -> Result<StepSummarised, String> {
         let steps = blocking(|| self.archive().step_texts(id)).map_err(|error| error.to_string())?;
@@ -170,16 +173,16 @@ impl Host {
         if let Some(known) = step.summary.clone().filter(|_| !anew) {
             return Ok(known);
         }
-        // Nothing is paid for what could not be kept.
-        if matches!(keep, Keep::Journal) && self.archive().is_running(id) {
+        // No tokens are spent on a summary that could not be stored.
+        if matches!(keep, SummaryDestination::Journal) && self.archive().is_running(id) {
             return Err("another process works on this session; ask again when it has ended".to_owned());
         }
         let summary = lakeview.summarise(&steps, at, cancel).await?;
         match keep {
-            // No event will tell of it, but it was paid for.
-            Keep::Nowhere => lakeview.charge(&summary.usage),
-            Keep::Session(handle) => submit(handle, step, &summary).await?,
-            Keep::Journal => {
+            // No event records it, but it was paid for.
+            SummaryDestination::Nowhere => lakeview.charge(&summary.usage),
+            SummaryDestination::Session(handle) => submit(handle, step, &summary).await?,
+            SummaryDestination::Journal => {
                 blocking(|| self.write_summary(id, step, &summary)).map_err(|error| error.to_string())?
             }
         }
@@ -209,12 +212,16 @@ async fn submit(handle: &dyn SessionHandle, step: &StepText, summary: &StepSumma
     }
 }
 
-/// Sums up each step that ends after event `from`, one after the other, for as long as the session is open.
-pub(crate) fn each_step(handle: Arc<dyn SessionHandle>, lakeview: Arc<Lakeview>, from: Seq) -> Summing {
+/// Summarises each step that ends after event `from`, one at a time, for as long as the session is open.
+pub(crate) fn summarise_each_step(
+    handle: Arc<dyn SessionHandle>,
+    lakeview: Arc<Lakeview>,
+    from: Seq,
+) -> SummaryTask {
     let updates = handle.subscribe(Seq(0));
     let (done, seen) = watch::channel(Seq(0));
     let task = tokio::spawn(follow(updates, handle, lakeview, from, done));
-    Summing { task, progress: SummingProgress { seen } }
+    SummaryTask { task, progress: SummaryProgress { seen } }
 }
 
 async fn follow(
@@ -231,7 +238,7 @@ async fn follow(
         let was = steps.steps.last().is_some_and(StepText::is_finished).then_some(steps.steps.len());
         steps.take(&event);
         let ended = steps.steps.last().is_some_and(StepText::is_finished).then_some(steps.steps.len());
-        // What cannot be summed up is left as it is.
+        // A step that cannot be summarised is left without a summary.
         if let Some(last) = ended.filter(|_| ended != was && event.seq > from)
             && let Ok(summary) = lakeview.summarise(&steps, last - 1, &cancel).await
             && let Some(step) = steps.steps.get(last - 1)

@@ -1,4 +1,4 @@
-//! Who is asked beside the conversation: for summaries of steps, and for reviews of edits.
+//! Questions to a model outside the conversation: for summaries of steps, and for reviews of edits.
 
 pub(crate) mod lakeview;
 
@@ -13,14 +13,14 @@ use lathe_tools::Reviewer;
 
 use crate::aside::lakeview::LakeviewPlan;
 use crate::error::HostError;
-use crate::session::{Host, ModelSearch, ModelSource, Ready, ready};
+use crate::session::{Host, ModelSearch, ModelSource, ReadyModel, ready_model};
 
-/// How edits of a session are judged.
+/// Settings for the review of edits by a model.
 #[derive(Debug, Clone, Default)]
 pub struct ReviewPlan {
-    /// Nothing is judged without rules.
+    /// The rules; without them no edit is reviewed.
     pub rule: Option<ReviewRule>,
-    /// Who judges; the model of the session if left out.
+    /// The judge; the model of the session if left out.
     pub source: Option<ModelSource>,
 }
 
@@ -29,7 +29,7 @@ impl Host {
     fn aside(
         &self,
         source: Option<&ModelSource>,
-        own: &Ready,
+        own: &ReadyModel,
         variables: &Arc<Variables>,
         root: &Path,
     ) -> Result<Aside, HostError> {
@@ -38,30 +38,30 @@ impl Host {
         };
         let stored = self.models().stored_keys()?;
         let marks = self.models().marks();
-        let asking =
+        let search =
             ModelSearch { variables, stored: &stored, marks: &marks, workspace: root, known: &own.known };
-        let named = ready(source, Some(own.toolset), None, &asking, Some(&own.choice))?;
+        let named = ready_model(source, Some(own.toolset), None, &search, Some(&own.choice))?;
         Ok(Aside::new(named.client, named.choice.model, Arc::clone(variables)))
     }
 
-    /// Who sums up the steps of a session.
+    /// The summariser for the steps of a session.
     pub(crate) fn lakeview(
         &self,
         plan: &LakeviewPlan,
-        own: &Ready,
+        own: &ReadyModel,
         variables: &Arc<Variables>,
         (id, root): (&SessionId, &Path),
     ) -> Result<Arc<Lakeview>, HostError> {
         let aside = self.aside(plan.source.as_ref(), own, variables, root)?;
-        Ok(Arc::new(Lakeview::new(aside, plan.max_tokens, self.unkept(id))))
+        Ok(Arc::new(Lakeview::new(aside, plan.max_tokens, self.unrecorded_tokens(id))))
     }
 
-    /// Who judges the edits of a session that has rules for it.
+    /// The judge of a session's edits; none if the session has no rules for it.
     pub(crate) fn reviewer(
         &self,
         rule: Option<&ReviewRule>,
         source: Option<&ModelSource>,
-        own: &Ready,
+        own: &ReadyModel,
         (variables, root): (&Arc<Variables>, &Path),
         journal: &Journal,
     ) -> Result<Option<Arc<dyn Reviewer>>, HostError> {

@@ -14,7 +14,7 @@ use crate::rules::Rules;
 
 impl Rules {
     /// The text of an ordinary file below one of these roots; a relative path begins at the first. Places of keys and
-    /// Lathe's own folder are refused, wherever they lie and whatever link leads there.
+    /// Lathe's own folder are refused, even below a root or through a link.
     pub fn named_text(&self, roots: &[PathBuf], path: &Path, most: u64) -> Result<String, HostError> {
         let first = roots.first().map(PathBuf::as_path).unwrap_or(Path::new("/"));
         let path = first.join(path);
@@ -27,16 +27,18 @@ impl Rules {
         self.checked_text(roots, &path, file, most)
     }
 
-    /// The text of an ordinary file that an admin names, wherever it lies. Places of keys and Lathe's own folder are refused,
-    /// whatever link leads there.
+    /// The text of an ordinary file anywhere, named by an admin. Places of keys and Lathe's own folder are refused,
+    /// even through a link.
     pub fn named_config(&self, roots: &[PathBuf], path: &Path, most: u64) -> Result<String, HostError> {
-        // What is refused by its name alone is not even opened, so the answer does not tell whether it is there.
+        // A file that is refused by its name alone is not even opened, so the reply does not reveal whether it
+        // exists.
         let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         self.check_names(roots, &[path, &real])?;
         self.checked_text(roots, path, open_regular(path).map_err(bad)?, most)
     }
 
-    /// The text of an open file. Everything is asked of the open file itself: its name may lead elsewhere by now.
+    /// The text of an open file. Every check is made on the open file itself, because its name may lead elsewhere by
+    /// now.
     fn checked_text(
         &self,
         roots: &[PathBuf],
@@ -47,7 +49,7 @@ impl Rules {
         let real = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).map_err(bad)?;
         self.check_names(roots, &[path, &real])?;
         let (open, there) = (file.metadata().map_err(bad)?, real.symlink_metadata().map_err(bad)?);
-        // A file that was moved or removed has a place that says nothing about it.
+        // The path reported for a moved or removed file says nothing about it.
         if (open.dev(), open.ino()) != (there.dev(), there.ino()) {
             return Err(refused(FileProblem::Bad, "it was moved while it was opened: try again"));
         }
@@ -58,7 +60,7 @@ impl Rules {
         String::from_utf8(bytes).map_err(|_| refused(FileProblem::Bad, "it is not UTF-8 text"))
     }
 
-    /// Refuses names of places of keys and of Lathe's own folder. A root that lies in such a place itself was chosen by the
+    /// Refuses names of places of keys and of Lathe's own folder. A root that lies in such a place was chosen by the
     /// owner.
     fn check_names(&self, roots: &[PathBuf], names: &[&Path]) -> Result<(), HostError> {
         let named = names.iter().find_map(|name| roots.iter().find(|root| name.starts_with(root)));

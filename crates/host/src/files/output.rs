@@ -1,7 +1,8 @@
 //! Files that a user asked for: a patch, a trajectory, a recording.
 //!
-//! The name often lies in the workspace, whose links are not the user's. So the content is written beside under a private
-//! name and then renamed, which replaces a link of that name; and a link that leads out of the workspace is not followed.
+//! Such a file often lies in the workspace, whose links are not the user's. So the content is written next to it
+//! under a private name and then renamed, which replaces a link of that name. A link that leads out of the workspace
+//! is not followed.
 
 use std::io::{self, Write as _};
 use std::os::fd::AsRawFd as _;
@@ -10,7 +11,7 @@ use std::path::{Component, Path, PathBuf};
 
 use lathe_workspace::open_exact;
 
-/// Writes an output file: whole or not at all, readable by its owner only.
+/// Writes an output file, whole or not at all, readable by its owner only.
 pub(crate) fn write_output(path: &Path, workspace: &Path, bytes: &[u8]) -> io::Result<()> {
     let name = path.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
     let folder = output_folder(path, workspace)?;
@@ -20,7 +21,7 @@ pub(crate) fn write_output(path: &Path, workspace: &Path, bytes: &[u8]) -> io::R
         return std::fs::write(folder.join(name), bytes);
     }
     std::fs::create_dir_all(&folder)?;
-    // Held open: whatever is put in its place meanwhile, this folder is written to.
+    // The folder is held open, so that the file is written to this one even if another is put in its place meanwhile.
     let held = open_exact(&folder)?;
     let by_handle = PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd()));
     let folder = if by_handle.is_dir() { by_handle } else { folder };
@@ -33,13 +34,13 @@ pub(crate) fn write_output(path: &Path, workspace: &Path, bytes: &[u8]) -> io::R
     file.persist(folder.join(name)).map(drop).map_err(|error| error.error)
 }
 
-/// The real path that a new output file gets.
+/// The real path of a new output file.
 pub(crate) fn output_path(path: &Path, workspace: &Path) -> io::Result<PathBuf> {
     Ok(output_folder(path, workspace)?.join(path.file_name().unwrap_or_default()))
 }
 
-/// The real folder of an output file. A link that leads from the workspace to a folder outside of it is refused: the user who
-/// means that folder names it.
+/// The real folder of an output file. A link that leads from the workspace to a folder outside of it is refused: a
+/// user who wants that folder names it.
 fn output_folder(path: &Path, workspace: &Path) -> io::Result<PathBuf> {
     let whole = std::path::absolute(path)?;
     let folder = whole.parent().unwrap_or(Path::new("/"));
@@ -62,7 +63,7 @@ fn output_folder(path: &Path, workspace: &Path) -> io::Result<PathBuf> {
                 }
                 Ok(found) => real = found,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    // A link that leads nowhere would be followed when the folder is made.
+                    // A dangling link would be followed when the folder is made.
                     if real.join(name).is_symlink() {
                         return Err(error);
                     }

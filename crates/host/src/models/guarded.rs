@@ -1,5 +1,5 @@
-//! A model whose words pass the redactor: text enters here as it does from tools, and a key the provider or the model
-//! repeats must reach neither screen, journal nor cassette.
+//! A model client whose texts pass the redactor. Text enters here as it does from tools, and a key that the provider
+//! or the model repeats must reach neither screen, journal nor cassette.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -25,9 +25,9 @@ impl GuardedClient {
         self.redactor.redact_text(&text).into_owned()
     }
 
-    /// An error repeats what a server said, and servers repeat keys.
+    /// Redacts an error: it repeats a server's text, and servers repeat keys.
     fn error(&self, error: ModelError) -> ModelError {
-        let clean = |text: String| told(&self.redactor, &text);
+        let clean = |text: String| redacted_excerpt(&self.redactor, &text);
         match error {
             ModelError::Refused(text) => ModelError::Refused(clean(text)),
             ModelError::TooLong(text) => ModelError::TooLong(clean(text)),
@@ -38,8 +38,8 @@ impl GuardedClient {
         }
     }
 
-    /// What a provider signed stays as it is unless it holds a secret. Escapes of JSON hide none: each text is looked at
-    /// as it means.
+    /// Redacts signed data. It stays unchanged unless it holds a secret. JSON escapes hide no secret, because the
+    /// decoded texts are checked.
     fn raw(&self, raw: Option<Raw>) -> Option<Raw> {
         let raw = raw?;
         let Ok(mut value) = serde_json::from_str::<Value>(raw.get()) else {
@@ -48,7 +48,7 @@ impl GuardedClient {
         if self.clean(&mut value) { Raw::from_serialize(&value).ok() } else { Some(raw) }
     }
 
-    /// Whether something was replaced.
+    /// Redacts a value in place. Returns whether something was replaced.
     fn clean(&self, value: &mut Value) -> bool {
         match value {
             Value::String(text) => {
@@ -102,19 +102,19 @@ impl GuardedClient {
     }
 }
 
-/// Characters of a server's words that are told.
-const TOLD: usize = 2000;
+/// Characters of a server's text that are shown.
+const LONGEST_TEXT: usize = 2000;
 
-/// The words of a server without secrets, and only then cut.
-pub(crate) fn told(redactor: &Redactor, words: &str) -> String {
+/// The text of a server: redacted first, then cut.
+pub(crate) fn redacted_excerpt(redactor: &Redactor, words: &str) -> String {
     let clean = redactor.redact_text(words);
-    match clean.char_indices().nth(TOLD) {
+    match clean.char_indices().nth(LONGEST_TEXT) {
         Some((at, _)) => format!("{}…", clean.get(..at).unwrap_or_default()),
         None => clean.into_owned(),
     }
 }
 
-/// Words on their way to a screen.
+/// Redacts text on its way to a screen.
 struct StreamRedactor<'a> {
     redactor: &'a Redactor,
     text: Stream<'a>,
@@ -135,13 +135,13 @@ impl<'a> StreamRedactor<'a> {
             Delta::Thinking(text) => words(self.thinking.push(text.as_bytes())).map(Delta::Thinking),
             Delta::CallForming(name) => Some(Delta::CallForming(name)),
             Delta::Retry { attempt, wait_ms, reason } => {
-                Some(Delta::Retry { attempt, wait_ms, reason: told(self.redactor, &reason) })
+                Some(Delta::Retry { attempt, wait_ms, reason: redacted_excerpt(self.redactor, &reason) })
             }
             Delta::Lost(usage) => Some(Delta::Lost(usage)),
         }
     }
 
-    /// What was held back, thinking first, as a model does it.
+    /// The text that was held back, thinking first, as a model sends it.
     fn finish(self) -> impl Iterator<Item = Delta> {
         let rest = |bytes: Vec<u8>| {
             Some(String::from_utf8_lossy(&bytes).into_owned()).filter(|text| !text.is_empty())
@@ -197,7 +197,7 @@ mod tests {
 
     const KEY: &str = "sk-planted-0123456789";
 
-    /// Shows some words and fails.
+    /// A client that sends some text and fails.
     struct Failing(fn(String) -> ModelError);
 
     impl ModelClient for Failing {
@@ -215,8 +215,8 @@ mod tests {
                 let half = KEY.get(..12).unwrap_or_default().to_owned();
                 let _ = deltas.send(Delta::Thinking(half.clone())).await;
                 let _ = deltas.send(Delta::Text(half)).await;
-                // The key stands where the words are cut.
-                Err(self.0(format!("{}{KEY} is not my key", "x".repeat(TOLD - 9))))
+                // The key stands where the text is cut.
+                Err(self.0(format!("{}{KEY} is not my key", "x".repeat(LONGEST_TEXT - 9))))
             })
         }
     }

@@ -1,4 +1,4 @@
-//! Which key goes to which address: one function, [`join`], with one table of rules.
+//! The choice of a key for an address: one function, [`join`], with one table of rules.
 //!
 //! | the address comes from | a key that came with it | a key of the environment or of `auth` |
 //! |---|---|---|
@@ -6,12 +6,12 @@
 //! | the owner: configuration, flags, environment; the provider is named | sent | sent |
 //! | the owner, and no provider is named | sent | sent if the address is the default of the key's provider |
 //! | a flag of `resume` that names no provider | sent | sent if the address is the default of the key's provider |
-//! | a request over the wire, or a model kept by the server | sent | not sent |
+//! | a request over the wire, or a model stored by the server | sent | not sent |
 //! | a Trae file of the project that is trusted and not named | sent | not sent |
 //! | the journal of a session | sent if it was sent there before | sent if it was sent there before |
 //!
-//! "Sent there before" is known by a mark that the session keeps: a keyed hash of address and key. Its key is a file of
-//! Lathe's folder, so a journal that somebody else wrote has no mark that fits, whatever address it names.
+//! "Sent there before" is known by a mark that the session stores: a keyed hash of address and key. The key of that
+//! hash is a file in Lathe's folder, so a journal from elsewhere has no mark that fits, whatever address it names.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -22,7 +22,7 @@ use lathe_protocol::{Digest, KeyMark, ModelChoice};
 use crate::models::auth::Stored;
 use crate::models::providers::{CUSTOM_PROVIDER, PROVIDERS, Provider, variable};
 
-/// Who sent a client to an address.
+/// The source that named an address.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum AddressFrom {
     /// The user's configuration, flags or environment.
@@ -30,73 +30,73 @@ pub enum AddressFrom {
     Owner,
     /// A flag of a resumed session, whose provider only the journal names.
     Unnamed,
-    /// A request to the server, or a model that a request made it keep.
+    /// A request to the server, or a model that the server stored at the request of a client.
     Wire,
-    /// A Trae file of the project that the user trusts and did not name.
+    /// A Trae file of the project that the user trusts but did not name.
     Project,
-    /// The journal of a session, with what the session remembers of its key.
+    /// The journal of a session, with the mark that the session stores of its key.
     Session(Option<KeyMark>),
 }
 
 /// Reads a variable of the environment.
 pub(crate) type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Where keys are looked for.
+/// The places in which to search for keys.
 pub(crate) struct KeyRing<'a> {
     pub(crate) env: Env<'a>,
     pub(crate) stored: &'a Stored,
     pub(crate) marks: &'a Marks,
 }
 
-/// An address that a client is to ask, and who named it.
-pub(crate) struct Endpoint<'a> {
+/// An address that a client will contact, and the source that named it.
+pub(crate) struct ModelEndpoint<'a> {
     pub(crate) address: &'a str,
     pub(crate) from: &'a AddressFrom,
 }
 
-/// A key and the place it was found in.
+/// A key and its source.
 pub(crate) struct Key {
     pub(crate) value: String,
     pub(crate) source: String,
 }
 
-/// The address is the journal's and none of the keys here was sent to it before.
+/// The error that the address comes from the journal and none of the present keys was sent to it before.
 pub(crate) struct NotTheSameKey;
 
-/// What the key of a request is called that came with its address.
+/// The source of a key that came with its address.
 pub(crate) const GIVEN: &str = "configuration or flag";
-/// The beginning of the name of a key's place.
+/// The prefixes of other sources.
 pub(crate) const FROM_VARIABLE: &str = "environment ";
 pub(crate) const FROM_STORE: &str = "stored ";
 pub(crate) const FROM_ENTRY: &str = "model of the server ";
 
-/// The name under which a server kept the model of a session, where the session's key was that model's.
-pub fn kept_as(choice: &ModelChoice) -> Option<&str> {
+/// The name under which a server stored the model of a session, if the session's key was that model's.
+pub fn server_model_name(choice: &ModelChoice) -> Option<&str> {
     choice.key.as_ref()?.source.strip_prefix(FROM_ENTRY)
 }
 
-/// The variable of a key for whatever provider is chosen.
+/// The variable of a key for any provider.
 const OWN_VARIABLE: &str = "LATHE_API_KEY";
 
 /// The keys that a request brings along.
 pub(crate) struct OfferedKeys<'a> {
     /// The key that came with the address.
     pub(crate) given: Option<&'a str>,
-    /// Keys that are sent only where `recorded` says that they were sent before.
+    /// Keys that are sent only where `recorded` shows that they were sent before.
     pub(crate) others: &'a [String],
     pub(crate) recorded: Option<&'a KeyMark>,
 }
 
-/// The key for an address, if there is one for it.
-pub(crate) fn join(
-    endpoint: &Endpoint<'_>,
+/// The key for an address, if there is one.
+pub(crate) fn key_for(
+    endpoint: &ModelEndpoint<'_>,
     provider: &Provider,
     name: &str,
     offered: &OfferedKeys<'_>,
     ring: &KeyRing<'_>,
 ) -> Result<Option<Key>, NotTheSameKey> {
-    let given = offered.given.map(|value| ring.placed(value, provider, name));
-    let others = || offered.others.iter().map(|value| ring.placed(value, provider, name));
+    let given = offered.given.map(|value| ring.with_source(value, provider, name));
+    let others = || offered.others.iter().map(|value| ring.with_source(value, provider, name));
     let usual = |given: Option<Key>| {
         let was_sent = |key: &Key| {
             let mark = ring.marks.of(endpoint.address, Some(&key.value));
@@ -133,8 +133,8 @@ pub(crate) fn join(
 }
 
 impl KeyRing<'_> {
-    /// A key with the name of its place: the configuration takes keys from variables too.
-    fn placed(&self, value: &str, provider: &Provider, name: &str) -> Key {
+    /// A key with its source: the configuration takes keys from variables too.
+    fn with_source(&self, value: &str, provider: &Provider, name: &str) -> Key {
         let known = || self.find(provider, name).into_iter().find(|key| key.value == value);
         let source = match (self.env)(OWN_VARIABLE).is_some_and(|own| own == value) {
             true => format!("{FROM_VARIABLE}{OWN_VARIABLE}"),
@@ -143,8 +143,8 @@ impl KeyRing<'_> {
         Key { value: value.to_owned(), source }
     }
 
-    /// The keys of a provider, the first to be tried first. A provider that Lathe does not know has no variable:
-    /// `STRIPE_API_KEY` belongs to another program. It may have a key that the user stored under its name.
+    /// The keys of a provider, in the order in which to try them. A provider that Lathe does not know has no
+    /// variable: `STRIPE_API_KEY` belongs to another program. It may have a key that the user stored under its name.
     pub(crate) fn find(&self, provider: &Provider, name: &str) -> Vec<Key> {
         let is_known = crate::models::providers::provider(name).is_some();
         let own = variable(name, "API_KEY");
@@ -171,19 +171,19 @@ impl KeyRing<'_> {
     }
 }
 
-/// The beginning of the names under which the server keeps keys of its models: no provider has such a name.
+/// The prefix of the names under which the server stores keys of its models: no provider has such a name.
 const KEPT_BY_SERVER: &str = "SERVER_MODEL_";
 
-/// Whether two addresses are the same but for how they are written.
+/// Tells whether two addresses are the same apart from their spelling.
 pub fn same_address(one: &str, other: &str) -> bool {
-    match (parts(one), parts(other)) {
+    match (address_parts(one), address_parts(other)) {
         (Some(one), Some(other)) => one == other,
         _ => false,
     }
 }
 
-/// Scheme, host, port and path. None for an address that holds anything else: it is nobody's but its own.
-fn parts(address: &str) -> Option<(String, String, u16, String)> {
+/// Scheme, host, port and path. None for an address that holds anything else: it equals no other address.
+fn address_parts(address: &str) -> Option<(String, String, u16, String)> {
     let (scheme, rest) = address.split_once("://")?;
     let scheme = scheme.to_ascii_lowercase();
     let (authority, path) = match rest.find(['/', '?', '#', '\\']) {
@@ -202,27 +202,27 @@ fn parts(address: &str) -> Option<(String, String, u16, String)> {
     (!host.is_empty()).then(|| (scheme, host, port, path.trim_end_matches('/').to_owned()))
 }
 
-/// Makes marks of keys. They tell whether a key is the same and nothing about what it is.
+/// Makes marks of keys. A mark shows whether a key is the same and reveals nothing about it.
 pub(crate) struct Marks(Option<[u8; 32]>);
 
 impl Marks {
-    /// By the file of this Lathe's folder, which is made if there is none.
-    pub(crate) fn load(home: &Path) -> Self {
-        Self(secret(&home.join("marks.key")).ok())
+    /// Loads the hash key from its file in Lathe's folder, or creates the file.
+    pub(crate) fn load(file: &Path) -> Self {
+        Self(load_or_create(file).ok())
     }
 
-    /// For what asks no session's address.
+    /// Marks for code that contacts no address of a session.
     pub(crate) fn none() -> Self {
         Self(None)
     }
 
-    /// The mark of a key at an address, or of the address alone. Without the file there is none.
+    /// The mark of a key at an address, or of the address alone. None without the file.
     fn of(&self, address: &str, key: Option<&str>) -> Option<String> {
         let secret = self.0.as_ref()?;
         let mut message = address.as_bytes().to_vec();
         message.push(0);
         message.extend(key.map(str::as_bytes).unwrap_or_default());
-        // HMAC by its definition.
+        // HMAC, by its definition.
         let padded =
             |byte: u8| -> Vec<u8> { (0..64).map(|at| secret.get(at).copied().unwrap_or(0) ^ byte).collect() };
         let inner = Digest::of(&[padded(0x36), message].concat());
@@ -230,21 +230,21 @@ impl Marks {
         Some(outer.as_str().to_owned())
     }
 
-    /// The same, as a session keeps it.
+    /// The mark with the source of the key, as a session stores it.
     pub(crate) fn mark(&self, address: &str, key: Option<&Key>) -> Option<KeyMark> {
         let mark = self.of(address, key.map(|key| key.value.as_str()))?;
         Some(KeyMark { source: key.map_or("none", |key| &key.source).to_owned(), mark })
     }
 }
 
-fn secret(path: &Path) -> std::io::Result<[u8; 32]> {
+fn load_or_create(path: &Path) -> std::io::Result<[u8; 32]> {
     let mut bytes = [0; 32];
     if !path.exists() {
         std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
         let folder = path.parent().unwrap_or(Path::new("."));
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
         file.write_all(&bytes)?;
-        // Who comes second takes what the first has made.
+        // If another process made the file first, its content is used.
         if file.persist_noclobber(path).is_ok() {
             return Ok(bytes);
         }
@@ -279,7 +279,7 @@ mod tests {
         let ring = KeyRing { env: &env, stored: &stored, marks };
         let known = provider(name).unwrap_or(&CUSTOM);
         let offered = OfferedKeys { given, others: &[], recorded: None };
-        match join(&Endpoint { address, from }, known, name, &offered, &ring) {
+        match key_for(&ModelEndpoint { address, from }, known, name, &offered, &ring) {
             Ok(key) => Ok(key.map(|key| key.value)),
             Err(NotTheSameKey) => Err("not the same key"),
         }
@@ -332,7 +332,7 @@ mod tests {
     #[test]
     fn another_key_of_the_user_goes_only_where_it_went_before() {
         let home = tempfile::tempdir().unwrap();
-        let marks = Marks::load(home.path());
+        let marks = Marks::load(&home.path().join("marks.key"));
         let key = Key { value: "other".to_owned(), source: String::new() };
         let recorded = marks.mark("https://api.groq.com/openai/v1", Some(&key));
         let (stored, env) = (Stored::new(), |_: &str| None);
@@ -340,8 +340,8 @@ mod tests {
         let others = ["first".to_owned(), "other".to_owned()];
         let joined = |address: &str, recorded: Option<&KeyMark>| {
             let offered = OfferedKeys { given: None, others: &others, recorded };
-            let endpoint = Endpoint { address, from: &AddressFrom::Owner };
-            join(&endpoint, provider("groq").unwrap(), "groq", &offered, &ring)
+            let endpoint = ModelEndpoint { address, from: &AddressFrom::Owner };
+            key_for(&endpoint, provider("groq").unwrap(), "groq", &offered, &ring)
                 .ok()
                 .flatten()
                 .map(|key| key.value)
@@ -354,7 +354,7 @@ mod tests {
     #[test]
     fn a_session_gets_the_key_it_had_at_the_address_it_had_it_for() {
         let home = tempfile::tempdir().unwrap();
-        let marks = Marks::load(home.path());
+        let marks = Marks::load(&home.path().join("marks.key"));
         let key = |value: &str| Key { value: value.to_owned(), source: "x".to_owned() };
         let session = |marks: &Marks, address: &str, value: &str| {
             AddressFrom::Session(marks.mark(address, Some(&key(value))))
@@ -370,12 +370,12 @@ mod tests {
         );
         let none = AddressFrom::Session(marks.mark("http://mine", None));
         assert_eq!(joined(("http://mine", &none), "openai", None, &marks), Ok(None));
-        // Another Lathe's marks fit nothing here, and the file is made once.
+        // Marks of another home fit nothing here, and the file is made only once.
         let other = tempfile::tempdir().unwrap();
-        let foreign = session(&Marks::load(other.path()), "http://evil", "of-openai");
+        let foreign = session(&Marks::load(&other.path().join("marks.key")), "http://evil", "of-openai");
         assert_eq!(joined(("http://evil", &foreign), "openai", None, &marks), Err("not the same key"));
-        assert_eq!(Marks::load(home.path()).of("a", None), marks.of("a", None));
-        // Without the file nothing fits, not even a mark that is empty.
+        assert_eq!(Marks::load(&home.path().join("marks.key")).of("a", None), marks.of("a", None));
+        // Without the file nothing fits, not even an empty mark.
         let empty = AddressFrom::Session(Some(KeyMark { source: String::new(), mark: String::new() }));
         assert_eq!(joined(("http://evil", &empty), "openai", None, &Marks::none()), Err("not the same key"));
     }

@@ -1,6 +1,6 @@
-//! Servers on this machine: a quick look whether one answers, and what it offers.
+//! Model servers on this machine: a quick check whether one answers, and the models that it offers.
 //!
-//! Plain sockets, because making the HTTP client costs more than asking all of them.
+//! It uses plain sockets, because creating the HTTP client costs more than asking all servers.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -10,8 +10,8 @@ const QUICK: Duration = Duration::from_millis(300);
 /// Bytes of a list that are read.
 const LIST_LIMIT: u64 = 1 << 20;
 
-/// The models a server on loopback offers; nothing if none answers there.
-pub(crate) fn offered(base_url: &str) -> Vec<String> {
+/// The models that a server on loopback offers; none if no server answers there.
+pub(crate) fn offered_models(base_url: &str) -> Vec<String> {
     ask(base_url).unwrap_or_default()
 }
 
@@ -27,11 +27,11 @@ fn ask(base_url: &str) -> Option<Vec<String>> {
     let mut stream = TcpStream::connect_timeout(&address, QUICK).ok()?;
     stream.set_read_timeout(Some(QUICK)).ok()?;
     stream.set_write_timeout(Some(QUICK)).ok()?;
-    // Version 1.0, so that the answer comes in one piece and ends with the connection.
+    // Version 1.0, so that the reply comes in one piece and ends with the connection.
     let request = format!("GET /{path}/models HTTP/1.0\r\nhost: {host}\r\naccept: application/json\r\n\r\n");
     stream.write_all(request.as_bytes()).ok()?;
     let mut answer = Vec::new();
-    // What came before a server fell silent may be the whole list.
+    // The bytes that came before a server fell silent may be the whole list.
     let _ = stream.take(LIST_LIMIT).read_to_end(&mut answer);
     let text = String::from_utf8_lossy(&answer);
     let (head, body) = text.split_once("\r\n\r\n")?;

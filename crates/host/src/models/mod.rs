@@ -1,4 +1,4 @@
-//! The models: providers and their keys, the one that a request means, and the guard around its client.
+//! Models: providers and their keys, the model that a request means, and the guard around its client.
 
 pub(crate) mod auth;
 pub(crate) mod budget;
@@ -11,7 +11,7 @@ pub(crate) mod request;
 
 use crate::home::Home;
 
-/// Keys and prices of one home, and who is asked with them.
+/// The keys and prices of one home, and requests for a model made with them.
 pub struct Models {
     home: Home,
 }

@@ -1,4 +1,4 @@
-//! One small question to the model, for `doctor`: how quickly it answers, whether it streams, calls and caches.
+//! One small question to the model, for `doctor`: how quickly it answers, and whether it streams, calls and caches.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,18 +11,18 @@ use tokio_util::sync::CancellationToken;
 use crate::blocking::on_pool;
 use crate::doctor::{Check, CheckState};
 use crate::models::Models;
-use crate::models::guarded::told;
+use crate::models::guarded::redacted_excerpt;
 use crate::models::keys::{KeyRing, Marks};
 use crate::models::request::{self, ModelRequest};
 use crate::session::environment;
-use crate::session::secrets::{configured, redactor};
+use crate::session::secrets::{configured_secrets, redactor};
 
-/// The question costs a few tokens, and may take this long.
+/// Time limit of the question, which costs a few tokens.
 const PATIENCE: Duration = Duration::from_secs(60);
 const TOKENS: u32 = 64;
 
 impl Models {
-    /// Asks the model that would be used. None if none is named.
+    /// Asks the model that would be used. None if no model is named.
     pub async fn probe(&self, request: &ModelRequest) -> Option<Check> {
         request.model.as_ref()?;
         let params = Params { max_tokens: Some(TOKENS), thinking_tokens: None, ..request.params.clone() };
@@ -32,30 +32,33 @@ impl Models {
             Ok(stored) => stored,
             Err(error) => return Some(check(CheckState::Broken, error.to_string())),
         };
-        let found =
-            request::find(&request, &KeyRing { env: &environment, stored: &stored, marks: &Marks::none() });
+        let found = request::find_model(
+            &request,
+            &KeyRing { env: &environment, stored: &stored, marks: &Marks::none() },
+        );
         let found = match found {
             Ok(found) => found,
             Err(error) => return Some(check(CheckState::Broken, error.to_string())),
         };
         let key = found.client.auth.key().map(str::to_owned);
         let name = format!("{} ({})", found.choice.model, found.choice.provider);
-        let asked = tokio::time::timeout(PATIENCE, ask(HttpClient::new(found.client), &found.choice.model));
-        let words = match asked.await {
-            Ok(Ok(seen)) => return Some(check(CheckState::Good, format!("{name} {}", seen.words()))),
+        let reply = tokio::time::timeout(PATIENCE, ask(HttpClient::new(found.client), &found.choice.model));
+        let words = match reply.await {
+            Ok(Ok(seen)) => return Some(check(CheckState::Good, format!("{name} {}", seen.description()))),
             Ok(Err(words)) => words,
             Err(_) => format!("did not answer in {} seconds", PATIENCE.as_secs()),
         };
-        // What a server repeats of the key is not shown.
+        // A server may repeat the key in its text, so the text is redacted.
         let home = self.home().path().to_owned();
-        let told = on_pool(move || Ok(told(&redactor(key, &configured(&home)), &words))).await;
-        let words = told.unwrap_or_else(|error| error.to_string());
+        let redacted =
+            on_pool(move || Ok(redacted_excerpt(&redactor(key, &configured_secrets(&home)), &words))).await;
+        let words = redacted.unwrap_or_else(|error| error.to_string());
         Some(check(CheckState::Broken, format!("{name}: {words}")))
     }
 }
 
 impl Models {
-    /// Whether a model answers, with words about it.
+    /// Tells whether a model answers, with a description of the result.
     pub async fn test_model(&self, request: &ModelRequest) -> (bool, String) {
         match self.probe(request).await {
             Some(check) => (check.state == CheckState::Good, check.detail),
@@ -105,7 +108,7 @@ async fn ask(client: HttpClient, model: &str) -> Result<ProbeTimes, String> {
 }
 
 impl ProbeTimes {
-    fn words(&self) -> String {
+    fn description(&self) -> String {
         let ms = |duration: Duration| format!("{} ms", duration.as_millis());
         let first = self
             .first
@@ -118,7 +121,7 @@ impl ProbeTimes {
         };
         let usage = &self.answer.usage;
         let cache = match usage.cache_read_input_tokens.saturating_add(usage.cache_creation_input_tokens) {
-            0 => "no cache told for so short a prompt",
+            0 => "no caching reported for so short a prompt",
             _ => "caches",
         };
         format!("answered in {}: {first}, {streams}, {calls}, {cache}", ms(self.whole))

@@ -1,24 +1,24 @@
-//! The providers Lathe knows, as data: a wire, an address, where the key is and how it is sent.
+//! The providers that Lathe knows, as data: a wire, an address, the variables of the key and the way it is sent.
 
 use lathe_model::{Auth, Quirks, Wire};
 
-/// Who serves models.
+/// A provider of models.
 #[derive(Debug, Clone, Copy)]
 pub struct Provider {
     pub name: &'static str,
     pub wire: Wire,
-    /// Empty where everybody has an address of their own.
+    /// Empty for a provider whose users have addresses of their own.
     pub base_url: &'static str,
     pub needs_key: bool,
-    /// Variables beside `<NAME>_API_KEY` that hold its key.
+    /// Variables in addition to `<NAME>_API_KEY` that hold its key.
     pub keys: &'static [&'static str],
-    /// Variables beside `<NAME>_BASE_URL` that hold its address.
+    /// Variables in addition to `<NAME>_BASE_URL` that hold its address.
     pub urls: &'static [&'static str],
     pub sent: KeySent,
     pub quirks: Quirks,
 }
 
-/// How a key is sent.
+/// The way a key is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeySent {
     Bearer,
@@ -39,7 +39,7 @@ impl Provider {
         }
     }
 
-    /// A server on this machine; no key is needed.
+    /// A server on this machine; it needs no key.
     const fn local(name: &'static str, wire: Wire, base_url: &'static str) -> Self {
         Self { needs_key: false, ..Self::new(name, wire, base_url) }
     }
@@ -68,16 +68,16 @@ impl Provider {
     }
 }
 
-/// The name of the provider where an address was given and no provider.
+/// The name of the provider if an address was given and no provider.
 pub const CUSTOM_PROVIDER: &str = "custom";
 
-/// Any server that speaks Chat Completions, at an address that was given. No variable holds its key: a provider's key goes
+/// Any server of Chat Completions, at an address that was given. No variable holds its key: a provider's key is sent
 /// to another address only if the user names the provider.
 pub(crate) const CUSTOM: Provider = Provider::local(CUSTOM_PROVIDER, Wire::Chat, "");
 
 const THINKS_ALOUD: Quirks = Quirks { reasoning_back: true, ..Quirks::USUAL };
 
-/// In the order in which keys are looked for.
+/// All known providers, in the order in which to search for keys.
 pub const PROVIDERS: [Provider; 18] = [
     Provider::new("openai", Wire::Responses, "https://api.openai.com/v1"),
     Provider {
@@ -120,7 +120,7 @@ pub const PROVIDERS: [Provider; 18] = [
         keys: &["ZAI_API_KEY"],
         ..Provider::new("zhipu", Wire::Chat, "https://open.bigmodel.cn/api/paas/v4")
     },
-    // It counts without being asked, and refuses the question.
+    // Mistral counts tokens without being asked, and refuses the request to do so.
     Provider {
         quirks: Quirks { stream_usage: false, ..Quirks::USUAL },
         ..Provider::new("mistral", Wire::Chat, "https://api.mistral.ai/v1")
@@ -137,7 +137,7 @@ pub const PROVIDERS: [Provider; 18] = [
     Provider::local("llamacpp", Wire::Chat, "http://127.0.0.1:8080/v1"),
 ];
 
-/// What people call some of them, and their names.
+/// Common names of some providers, and the names they stand for.
 const ALIASES: [(&str, &str); 3] = [("gemini", "google"), ("kimi", "moonshot"), ("claude", "anthropic")];
 
 /// Every name of a provider that Lathe knows.
@@ -151,7 +151,8 @@ pub(crate) fn provider(name: &str) -> Option<&'static Provider> {
     PROVIDERS.iter().find(|provider| provider.name == name)
 }
 
-/// The keys of known providers in the text of a `.env`, each with the name of its provider. Nothing else in it counts.
+/// The keys of known providers in the text of a `.env`, each with the name of its provider. Everything else in it is
+/// ignored.
 pub(crate) fn dotenv_keys(text: &str) -> Vec<(String, String)> {
     let lines: Vec<(&str, String)> = text.lines().filter_map(dotenv_line).collect();
     let mut keys = Vec::new();
@@ -166,7 +167,7 @@ pub(crate) fn dotenv_keys(text: &str) -> Vec<(String, String)> {
     keys
 }
 
-/// `NAME=value`, perhaps after `export`, the value perhaps in quotes.
+/// Parses `NAME=value`, perhaps after `export`, the value perhaps in quotes.
 fn dotenv_line(line: &str) -> Option<(&str, String)> {
     let line = line.trim();
     let (name, value) = line.strip_prefix("export ").unwrap_or(line).split_once('=')?;

@@ -1,24 +1,24 @@
-//! Which model to ask: flags and configuration, then keys in the environment, then servers on this machine. Which key goes
-//! to which address is decided in `keys.rs`.
+//! The choice of the model: flags and configuration first, then keys in the environment, then servers on this
+//! machine. `keys.rs` decides which key goes to which address.
 
 use lathe_model::{Address, ClientOptions, Form, Outage, Params, Patience, ToolForm, takes_text_only};
 use lathe_protocol::{KeyMark, ModelChoice, NetworkReach, plain_address};
 
 use crate::error::{HostError, KeySource};
 use crate::models::keys::{
-    AddressFrom, Endpoint, Env, FROM_ENTRY, FROM_STORE, FROM_VARIABLE, GIVEN, KeyRing, NotTheSameKey,
-    OfferedKeys, join,
+    AddressFrom, Env, FROM_ENTRY, FROM_STORE, FROM_VARIABLE, GIVEN, KeyRing, ModelEndpoint, NotTheSameKey,
+    OfferedKeys, key_for,
 };
 use crate::models::local;
 use crate::models::providers::{CUSTOM, PROVIDERS, Provider, provider, variable};
 
-/// The version of Azure's interface, where nobody names one.
+/// The version of Azure's interface, unless one is named.
 const AZURE_VERSION: &str = "2024-10-21";
 
 /// The provider of a session that was answered from a cassette.
 pub(crate) const RECORDED: &str = "cassette";
 
-/// The reason why a server of this address cannot be asked with such a reach; none if it can.
+/// The reason why a server at this address may not be contacted with such a reach; none if it may.
 pub fn address_refusal(reach: NetworkReach, base_url: &str) -> Option<String> {
     lathe_model::address_refusal(reach, base_url)
 }
@@ -28,28 +28,28 @@ pub fn is_recorded_model(choice: &ModelChoice) -> bool {
     choice.provider == RECORDED
 }
 
-/// What the user said about the model.
+/// The user's settings for the model.
 #[derive(Clone, Default)]
 pub struct ModelRequest {
     pub provider: Option<String>,
     pub model: Option<String>,
     pub base_url: Option<String>,
-    /// Who named that address.
+    /// The source that named the address.
     pub address_from: AddressFrom,
     /// The key that came with the address.
     pub api_key: Option<String>,
     /// Other keys of the user. A resumed session gets one of them if it was sent to its address before.
     pub other_keys: Vec<String>,
-    /// The origin of its key that a resumed session remembers.
+    /// The source of its key that a resumed session has recorded.
     pub recorded_key: Option<KeyMark>,
-    /// The name under which a server keeps this model. A session remembers it in the place of its key's origin.
-    pub kept_as: Option<String>,
+    /// The name under which a server stores this model. A session records it in place of its key's source.
+    pub server_model: Option<String>,
     pub patience: Patience,
     /// The version of the interface (Azure).
     pub api_version: Option<String>,
     pub params: Params,
     pub outage: Outage,
-    /// Where the server may be.
+    /// The networks that the server may be on.
     pub reach: NetworkReach,
 }
 
@@ -66,16 +66,16 @@ impl std::fmt::Debug for ModelRequest {
 }
 
 impl ModelRequest {
-    /// The same request as an earlier session's, where nothing else is said now.
-    pub(crate) fn or(self, choice: &ModelChoice) -> Self {
-        // A recorded model is nobody who could be asked again.
+    /// The request completed with an earlier session's choice where it says nothing itself.
+    pub(crate) fn completed_with(self, choice: &ModelChoice) -> Self {
+        // A recorded model cannot be asked again.
         if is_recorded_model(choice) {
             return self;
         }
         let recorded = choice.base_url.clone().filter(|_| self.provider.is_none() && self.base_url.is_none());
         let address_from = match &recorded {
             Some(_) => AddressFrom::Session(choice.key.clone()),
-            // The address is new and the provider is the journal's: nobody sends its key there.
+            // The address is new and the provider comes from the journal: the provider's key is not sent there.
             None if self.provider.is_none() && self.base_url.is_some() => AddressFrom::Unnamed,
             None => self.address_from,
         };
@@ -98,17 +98,17 @@ pub(crate) struct FoundModel {
     pub(crate) client: ClientOptions,
 }
 
-/// A provider, under the name the user gave it.
-struct Chosen {
+/// A provider, under the name that the user gave it.
+struct ChosenProvider {
     name: String,
     provider: &'static Provider,
-    /// A model the server offers, where it was asked.
+    /// A model that the server offers, if it was asked.
     offers: Option<String>,
 }
 
-pub(crate) fn find(request: &ModelRequest, ring: &KeyRing<'_>) -> Result<FoundModel, HostError> {
+pub(crate) fn find_model(request: &ModelRequest, ring: &KeyRing<'_>) -> Result<FoundModel, HostError> {
     let env = ring.env;
-    let Chosen { name, provider, offers } = choose(request, ring)?;
+    let ChosenProvider { name, provider, offers } = choose_provider(request, ring)?;
     let (base_url, from) = match &request.base_url {
         Some(url) => (Some(url.clone()), &request.address_from),
         None => (url_of(provider, &name, env), &AddressFrom::Owner),
@@ -121,17 +121,17 @@ pub(crate) fn find(request: &ModelRequest, ring: &KeyRing<'_>) -> Result<FoundMo
         None if provider.base_url.is_empty() => return Err(HostError::UnknownProvider(name)),
         None => provider.base_url.to_owned(),
     };
-    let endpoint = Endpoint { address: &url, from };
+    let endpoint = ModelEndpoint { address: &url, from };
     let offered = OfferedKeys {
         given: request.api_key.as_deref(),
         others: &request.other_keys,
         recorded: request.recorded_key.as_ref(),
     };
-    let key = join(&endpoint, provider, &name, &offered, ring).map_err(|NotTheSameKey| {
+    let key = key_for(&endpoint, provider, &name, &offered, ring).map_err(|NotTheSameKey| {
         let source_of_key = source_of_key(from, &name);
         HostError::OtherAddress { address: plain_address(&url), provider: name.clone(), source_of_key }
     })?;
-    // A server of one's own often wants no key.
+    // A user's own server often needs no key.
     if key.is_none() && base_url.is_none() && provider.needs_key {
         return Err(HostError::NoKey { variable: variable(&name, "API_KEY"), provider: name });
     }
@@ -148,7 +148,7 @@ pub(crate) fn find(request: &ModelRequest, ring: &KeyRing<'_>) -> Result<FoundMo
     };
     let images = request.params.images.or_else(|| takes_text_only(&model).then_some(false));
     let params = Params { quirks: provider.quirks, images, ..request.params.clone() };
-    let mark = ring.marks.mark(&url, key.as_ref()).map(|mark| match &request.kept_as {
+    let mark = ring.marks.mark(&url, key.as_ref()).map(|mark| match &request.server_model {
         Some(name) => KeyMark { source: format!("{FROM_ENTRY}{name}"), ..mark },
         None => mark,
     });
@@ -165,12 +165,12 @@ pub(crate) fn find(request: &ModelRequest, ring: &KeyRing<'_>) -> Result<FoundMo
         reach: request.reach,
     };
     client.check().map_err(HostError::BadModel)?;
-    // What may hold a password is not kept with the session.
+    // An address may hold a password, which is not stored with the session.
     let base_url = base_url.as_deref().map(plain_address);
     Ok(FoundModel { choice: ModelChoice { provider: name, model, base_url, key: mark }, client })
 }
 
-/// The place of a session's key, by what the session remembers of it.
+/// The source of a session's key, from what the session has recorded.
 fn source_of_key(from: &AddressFrom, provider: &str) -> KeySource {
     let mark = match from {
         AddressFrom::Session(mark) => mark.as_ref(),
@@ -187,7 +187,7 @@ fn source_of_key(from: &AddressFrom, provider: &str) -> KeySource {
     }
 }
 
-/// What to do about a key.
+/// The advice about a missing or wrong key.
 fn key_hint(name: &str, known: &Provider, from: &AddressFrom) -> String {
     if name == CUSTOM.name {
         return "give --api-key or set LATHE_API_KEY; a provider's own key is sent to another address only with \
@@ -215,36 +215,36 @@ fn key_hint(name: &str, known: &Provider, from: &AddressFrom) -> String {
     }
 }
 
-fn choose(request: &ModelRequest, ring: &KeyRing<'_>) -> Result<Chosen, HostError> {
+fn choose_provider(request: &ModelRequest, ring: &KeyRing<'_>) -> Result<ChosenProvider, HostError> {
     if let Some(name) = &request.provider {
         let name = name.to_lowercase();
         let known = provider(&name).unwrap_or(&CUSTOM);
-        return Ok(Chosen { name, provider: known, offers: None });
+        return Ok(ChosenProvider { name, provider: known, offers: None });
     }
     if request.base_url.is_some() {
-        return Ok(Chosen { name: CUSTOM.name.to_owned(), provider: &CUSTOM, offers: None });
+        return Ok(ChosenProvider { name: CUSTOM.name.to_owned(), provider: &CUSTOM, offers: None });
     }
     let has_key = |provider: &&Provider| !ring.find(provider, provider.name).is_empty();
     if let Some(provider) = PROVIDERS.iter().find(has_key) {
-        return Ok(Chosen { name: provider.name.to_owned(), provider, offers: None });
+        return Ok(ChosenProvider { name: provider.name.to_owned(), provider, offers: None });
     }
     let local = PROVIDERS.iter().filter(|provider| provider.is_local()).find_map(|provider| {
         let url = url_of(provider, provider.name, ring.env).unwrap_or_else(|| provider.base_url.to_owned());
-        local::offered(&url).into_iter().next().map(|model| (provider, model))
+        local::offered_models(&url).into_iter().next().map(|model| (provider, model))
     });
     let (provider, model) = local.ok_or(HostError::NoModel)?;
-    Ok(Chosen { name: provider.name.to_owned(), provider, offers: Some(model) })
+    Ok(ChosenProvider { name: provider.name.to_owned(), provider, offers: Some(model) })
 }
 
 fn url_of(provider: &Provider, name: &str, env: Env<'_>) -> Option<String> {
     let mut names = vec![variable(name, "BASE_URL")];
     names.extend(provider.url_variables());
     let url = names.iter().find_map(|name| env(name))?;
-    // Ollama's own variable leaves the scheme out.
+    // Ollama's own variable leaves out the scheme.
     Some(if url.contains("://") { url } else { format!("http://{url}") })
 }
 
-/// What OpenRouter wants to know of those who ask.
+/// The headers by which OpenRouter identifies its clients.
 fn headers(provider: &str, env: Env<'_>) -> Vec<(String, String)> {
     if provider != "openrouter" {
         return Vec::new();
@@ -257,7 +257,7 @@ fn headers(provider: &str, env: Env<'_>) -> Vec<(String, String)> {
 }
 
 impl ModelRequest {
-    /// For models that cannot call tools: these are described in words.
+    /// Describes the tools in the prompt, for models that cannot call tools.
     pub fn describe_tools(&mut self) {
         self.params.tools = ToolForm::Described;
     }
@@ -275,7 +275,8 @@ mod tests {
         let env =
             |name: &str| env.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
         let (stored, marks) = (Stored::new(), Marks::none());
-        find(&request, &KeyRing { env: &env, stored: &stored, marks: &marks }).map_err(|error| error.code())
+        find_model(&request, &KeyRing { env: &env, stored: &stored, marks: &marks })
+            .map_err(|error| error.code())
     }
 
     fn seen(

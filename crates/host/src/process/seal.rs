@@ -1,17 +1,17 @@
-//! What other programs of the same user, and so the session's own shell, may see of this process.
+//! Protection of this process from other programs of the same user, which include the session's own shell.
 //!
-//! The kernel shows the command line and the first environment of a process in `/proc`. Keys stand in both. Here they are
-//! moved: the environment to memory of its own, where this program still finds it, and the places the kernel shows are
-//! overwritten. Then the process is made unreadable, so that its memory is not one more such place. Root may read memory all
-//! the same; that is what the rules about `/proc` are for.
+//! The kernel shows the command line and the initial environment of a process in `/proc`, and keys may stand in both.
+//! So they are moved: the environment to memory of its own, where this program still finds it, and the places that
+//! the kernel shows are overwritten. Then the process is made unreadable, so that its memory is not another such
+//! place. Root can read memory all the same; the rules about `/proc` are for that.
 //!
-//! Core files are covered too: the kernel writes none for a process that is not dumpable. A limit would be inherited by
-//! every program of the session, which may want core files of its own.
+//! Core files are covered too: the kernel writes none for a process that is not dumpable. A limit on core files would
+//! be inherited by every program of the session, which may want core files of its own.
 
-/// Hides keys of this process from `/proc`: its whole environment, and the parts of its command line that `is_secret` finds
-/// in a word, given the word before it.
+/// Hides keys of this process from `/proc`: its whole environment, and the parts of its command line that `is_secret`
+/// finds in a word, given the word before it.
 ///
-/// It must be called before the first thread is started. Where `/proc` is not there, there is nothing to hide.
+/// It must be called before the first thread is started. Without `/proc` it does nothing: there is nothing to hide.
 pub fn seal_process(is_secret: impl Fn(&[u8], &[u8]) -> Option<usize>) {
     #[cfg(target_os = "linux")]
     linux::seal(is_secret);
@@ -25,14 +25,14 @@ mod linux {
     use std::io::{Seek as _, SeekFrom, Write as _};
     use std::os::unix::ffi::OsStrExt as _;
 
-    /// Where the kernel looks for the command line and the environment.
+    /// The places from which the kernel reads the command line and the environment.
     struct KernelView {
         arguments: (u64, u64),
         environment: (u64, u64),
     }
 
     pub(super) fn seal(is_secret: impl Fn(&[u8], &[u8]) -> Option<usize>) {
-        if let Some(shown) = shown() {
+        if let Some(shown) = kernel_view() {
             move_environment();
             let (begin, end) = shown.environment;
             overwrite(begin, &vec![0; usize::try_from(end.saturating_sub(begin)).unwrap_or(0)]);
@@ -41,7 +41,7 @@ mod linux {
         let _ = nix::sys::prctl::set_dumpable(false);
     }
 
-    fn shown() -> Option<KernelView> {
+    fn kernel_view() -> Option<KernelView> {
         let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
         // The name of the program, in parentheses, may hold anything; the third field follows it.
         let (_, rest) = stat.rsplit_once(')')?;
@@ -54,7 +54,7 @@ mod linux {
     /// Gives every variable memory of its own.
     fn move_environment() {
         for (name, value) in std::env::vars_os() {
-            // Nothing can be set whose name is not one.
+            // A variable with an impossible name cannot be set.
             if name.is_empty() || name.as_bytes().contains(&b'=') {
                 continue;
             }
@@ -67,7 +67,7 @@ mod linux {
     fn hide_arguments((begin, end): (u64, u64), is_secret: impl Fn(&[u8], &[u8]) -> Option<usize>) {
         let words: Vec<_> = std::env::args_os().collect();
         let length: usize = words.iter().map(|word| word.len() + 1).sum();
-        // Something else stands there: nothing is overwritten that is not known.
+        // A different length means that other text stands there; unknown text is not overwritten.
         if u64::try_from(length).ok() != end.checked_sub(begin) {
             return;
         }
@@ -84,7 +84,7 @@ mod linux {
         }
     }
 
-    /// Writes into this process. The kernel gave the place: it holds strings that nothing refers to any more.
+    /// Writes into this process. The kernel gave the place; it holds strings that nothing refers to any more.
     fn overwrite(at: u64, bytes: &[u8]) {
         let Ok(mut memory) = OpenOptions::new().write(true).open("/proc/self/mem") else { return };
         if memory.seek(SeekFrom::Start(at)).is_ok() {

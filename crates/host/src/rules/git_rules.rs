@@ -1,9 +1,9 @@
-//! A repository in which a harmless git command would not come back.
+//! A rule for a repository in which a harmless git command would hang.
 //!
-//! The rules allow `git status` and its like because they only read. Where a pipe stands in the place of a file that git
-//! reads, it waits for ever. A rule of the project's tier then asks about every git command; it is made here, and like all of
-//! that tier it can only tighten. Programs that a repository's configuration names are looked for when a line is decided
-//! about (`tools/src/line/git_runs.rs`).
+//! The rules allow `git status` and similar commands because they only read. If a pipe stands in place of a file that
+//! git reads, git waits endlessly. Then a rule of the project's tier asks about every git command. It is made here,
+//! and like all rules of that tier it can only tighten. Programs that a repository's configuration names are found
+//! when a line is decided about (`tools/src/line/git_runs.rs`).
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What the gate would say about a line.
+//! Rule files that apply in a folder, and decisions of the gate about a line by them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use lathe_workspace::{LocalTree, Workspace, content_of, dangling_link_error, is_
 
 use crate::archive::replica::Replica;
 use crate::error::HostError;
-use crate::files::own::needed_text;
+use crate::files::own::required_text;
 use crate::rules::Rules;
 use crate::rules::git_rules;
 use crate::rules::trust::text_of;
@@ -24,25 +24,25 @@ const PROJECT_RULES: &str = ".lathe/policy.toml";
 pub struct PolicyCheck {
     gate: Gate,
     rules: Arc<Rulebook>,
-    /// The commands of the agent, where lines are judged as in a session.
+    /// The commands of the agent, if lines are decided about as in a session.
     commands: Option<CommandCheck>,
 }
 
 /// The decision about a line, with that about each command that can run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LineChecked {
+pub struct LineCheckResult {
     pub decision: Decision,
     pub commands: Vec<CommandDecided>,
 }
 
 impl Rules {
-    /// The rules of a file alone, or those that hold here: the built-in ones and the user's (`policy/*.toml`).
-    /// Lines are judged for a shell that has the commands of the agent.
+    /// The rules of a file alone, or those that apply here: the built-in ones and the user's (`policy/*.toml`). Lines
+    /// are decided about as for a shell that has the commands of the agent.
     pub fn policy_check(&self, rules: Option<&Path>, extras: &Extras) -> Result<PolicyCheck, HostError> {
         let workspace = self.home().workspace(&std::env::current_dir().unwrap_or_default());
         let gate = Gate { headless: false, ..self.gate(&workspace) };
         Ok(match rules {
-            // A file is tried for no folder in particular: a relative name in a line means no place then.
+            // A file is tried for no particular folder: a relative name in a line means no place then.
             Some(file) => PolicyCheck {
                 gate: Gate { here: None, user_home: None, disk: OnDisk::default(), ..gate },
                 rules: Arc::new(with_file(
@@ -53,7 +53,7 @@ impl Rules {
                 commands: None,
             },
             None => {
-                let fields = extras.declared(&workspace, self.home().path())?;
+                let fields = extras.declared_tools(&workspace, self.home().path())?;
                 let rules =
                     self.rulebook(&workspace, extras)?.with_own_commands(lathe_tools::built_in_commands());
                 let rules = rules.with_own_commands(fields.iter().map(OutsideTool::own_command));
@@ -64,18 +64,18 @@ impl Rules {
         })
     }
 
-    /// Reads every rule file that holds in a folder, so that a mistake is told before anything runs.
+    /// Reads every rule file that applies in a folder, so that a mistake is reported before anything runs.
     pub fn check_rules(&self, root: &Path, extras: &Extras) -> Result<(), HostError> {
         self.rulebook(&self.home().workspace(root), extras).map(drop)
     }
 
-    /// Looks at the rules and at all else that stops every session in a folder, without starting a program.
+    /// Checks the rules and everything else that would stop every session in a folder, without starting a program.
     pub fn check_session(&self, root: &Path, extras: &Extras) -> Result<(), HostError> {
         self.check_rules(root, extras)?;
         extras.check(&self.home().workspace(root), self.home().path())
     }
 
-    /// The files in the folder of the user's rules that are not read, so that whoever put a rule there hears of it.
+    /// The files in the folder of the user's rules that are not read, so that a surface can warn about rules in them.
     pub fn unread_rules(&self) -> Vec<PathBuf> {
         self.rule_files().map(|(_, unread)| unread).unwrap_or_default()
     }
@@ -100,8 +100,8 @@ impl Rules {
         Ok(files.into_iter().partition(is_rules))
     }
 
-    /// Decides about what a person does without a model: limited by the guard only, unless a mode is named.
-    pub(crate) fn judge(
+    /// The gate for what a user does without a model: limited by the guard only, unless a mode is named.
+    pub(crate) fn call_gate(
         &self,
         workspace: &Workspace,
         mode: Option<Mode>,
@@ -118,10 +118,10 @@ impl Rules {
         })
     }
 
-    /// The rules that hold in a folder: the built-in ones, the user's, and the project's, which only tighten.
+    /// The rules that apply in a folder: the built-in ones, the user's, and the project's, which only tighten.
     pub(crate) fn rulebook(&self, workspace: &Workspace, extras: &Extras) -> Result<Rulebook, HostError> {
-        let rules = self.rules_without_answers(workspace, extras)?;
-        match self.answers().rules() {
+        let rules = self.rules_without_approvals(workspace, extras)?;
+        match self.approvals().rules() {
             Ok((name, text)) => rules
                 .with_file(Tier::User, &name, &text)
                 .map_err(|error| HostError::Policy(error.to_string())),
@@ -129,8 +129,8 @@ impl Rules {
         }
     }
 
-    /// The same without what was allowed for ever, which may change while a session runs.
-    pub(crate) fn rules_without_answers(
+    /// The same without the standing approvals, which may change while a session runs.
+    pub(crate) fn rules_without_approvals(
         &self,
         workspace: &Workspace,
         extras: &Extras,
@@ -148,8 +148,8 @@ impl Rules {
         let own = [
             ("git", git_rules::rules(root)),
             ("own folder", self.home().linked_rules()),
-            ("protected names", behind_protected_rules(root)),
-            ("replay", replica.map(Replica::denial)),
+            ("protected names", protected_target_rules(root)),
+            ("replay", replica.map(Replica::denial_rule)),
         ];
         let own = own.into_iter().filter_map(|(name, text)| Some((name, text?)));
         let rules = own.into_iter().try_fold(rules, |rules, (name, text)| {
@@ -160,7 +160,7 @@ impl Rules {
         folders.into_iter().try_fold(rules, |rules, folder| {
             match text_of(&LocalTree::at(folder.to_owned(), None), Path::new(PROJECT_RULES)).map_err(wrong)? {
                 Some(text) => rules
-                    .with_file(Tier::Project, PROJECT_RULES, &for_copy(text, replica))
+                    .with_file(Tier::Project, PROJECT_RULES, &adapted_rules(text, replica))
                     .map_err(|error| HostError::Policy(error.to_string())),
                 None => Ok(rules),
             }
@@ -168,9 +168,9 @@ impl Rules {
     }
 }
 
-/// Denials of changes to what protected names lead to where they are links, and to what git's configuration names, as rules.
-/// None if there is nothing of that.
-fn behind_protected_rules(root: &Path) -> Option<String> {
+/// Rules that deny changes to the targets of protected names that are links, and to the paths that git's
+/// configuration names. None if there are none.
+fn protected_target_rules(root: &Path) -> Option<String> {
     let places = path_patterns(&lathe_workspace::protected_targets(root, lathe_git::configured_paths));
     (!places.is_empty()).then(|| {
         format!(
@@ -181,7 +181,7 @@ fn behind_protected_rules(root: &Path) -> Option<String> {
     })
 }
 
-/// Real places as patterns of rules, quoted. What a pattern would read as a sign stands for any character.
+/// Real places as patterns of rules, quoted. A character that has a meaning in a pattern is replaced by `*`.
 pub(crate) fn path_patterns(places: &[PathBuf]) -> Vec<String> {
     let pattern = |place: &PathBuf| {
         let plain = |c: char| if "*?[]{}!\\\"".contains(c) || c.is_control() { '*' } else { c };
@@ -191,24 +191,24 @@ pub(crate) fn path_patterns(places: &[PathBuf]) -> Vec<String> {
     places.iter().map(pattern).collect()
 }
 
-/// The sentence about a `.latheignore` in a folder that cannot be used. None: it can, or there is none.
+/// A sentence about a `.latheignore` in a folder that cannot be used. None if it can be used, or if there is none.
 pub fn unread_ignore_file(folder: &Path) -> Option<String> {
     lathe_search::unread_own_file(folder).map(|reason| lathe_search::unread_sentence(folder, folder, &reason))
 }
 
-/// The rules of the machine's administrator; nobody else may have a hand in them.
+/// The rules of the machine's administrator; no other user may be able to write them.
 const ADMIN: &str = "/etc/lathe/policy.toml";
 
-/// Bytes that the administrator's rules may have.
+/// Largest size of the administrator's rules, in bytes.
 const ADMIN_LARGEST: u64 = 1 << 20;
 
-/// Adds the administrator's rules, if there are some. A file that others could have written is refused, not left out:
-/// whoever wrote it may have taken rules away.
+/// Adds the administrator's rules, if there are any. A file that other users could have written is refused, not left
+/// out: they may have removed rules from it.
 fn with_admin(rules: Rulebook, file: &Path, replica: Option<&Replica>) -> Result<Rulebook, HostError> {
     use std::os::unix::fs::MetadataExt as _;
     let refused = |reason: String| HostError::Policy(format!("{}: {reason}", file.display()));
     let wrong = |error: std::io::Error| refused(error.to_string());
-    // The owner is asked of the file that is read, which its name may not lead to any more.
+    // The owner is taken from the file that is read, because its name may lead elsewhere by now.
     let opened = match open_regular(file) {
         Ok(opened) => opened,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(rules),
@@ -225,12 +225,12 @@ fn with_admin(rules: Rulebook, file: &Path, replica: Option<&Replica>) -> Result
     let text = String::from_utf8(text).map_err(|_| refused("it is not UTF-8 text".to_owned()))?;
     let name = file.display().to_string();
     rules
-        .with_file(Tier::Admin, &name, &for_copy(text, replica))
+        .with_file(Tier::Admin, &name, &adapted_rules(text, replica))
         .map_err(|error| HostError::Policy(error.to_string()))
 }
 
-/// Rules as they hold for the copy of a workspace, if it is one that is worked in.
-fn for_copy(text: String, replica: Option<&Replica>) -> String {
+/// Rules adapted to the copy of a workspace, if the session works in one.
+fn adapted_rules(text: String, replica: Option<&Replica>) -> String {
     match replica {
         Some(replica) => replica.rules(&text),
         None => text,
@@ -243,19 +243,19 @@ pub(crate) fn with_file(
     replica: Option<&Replica>,
 ) -> Result<Rulebook, HostError> {
     let name = file.display().to_string();
-    let text = needed_text(file).map_err(|error| HostError::Policy(format!("{name}: {error}")))?;
-    let text = for_copy(text, replica);
+    let text = required_text(file).map_err(|error| HostError::Policy(format!("{name}: {error}")))?;
+    let text = adapted_rules(text, replica);
     rules.with_file(Tier::User, &name, &text).map_err(|error| HostError::Policy(error.to_string()))
 }
 
 impl PolicyCheck {
     /// Decides about a line, and about each command of the agent in it as when it runs.
-    pub fn line(&self, mode: Mode, line: &str) -> LineChecked {
+    pub fn decide_line(&self, mode: Mode, line: &str) -> LineCheckResult {
         let mut decided = self.gate.decide_line(&self.rules, Actor::Model, mode, line);
         if let Some(commands) = &self.commands {
             let (gate, rules) = (self.gate.clone(), Arc::clone(&self.rules));
-            let judge = CallGate { gate, rules, actor: Actor::Model, mode, fresh: None };
-            commands.decide(&judge, &mut decided);
+            let call_gate = CallGate { gate, rules, actor: Actor::Model, mode, fresh: None };
+            commands.decide(&call_gate, &mut decided);
         }
         let each = decided.commands.into_iter();
         let commands = each.map(|CommandDecision { words, decision, effects, .. }| CommandDecided {
@@ -263,7 +263,7 @@ impl PolicyCheck {
             decision,
             effects,
         });
-        LineChecked { decision: decided.decision, commands: commands.collect() }
+        LineCheckResult { decision: decided.decision, commands: commands.collect() }
     }
 }
 

@@ -1,9 +1,9 @@
-//! The rules: what the user's files, the answers for ever and the projects that are trusted allow and deny.
+//! Rules: what the user's files, the standing approvals and the trusted projects allow and deny.
 
 pub(crate) mod git_rules;
 pub(crate) mod line_check;
 pub(crate) mod policy_replay;
-pub(crate) mod standing;
+pub(crate) mod standing_approvals;
 pub(crate) mod trust;
 
 use lathe_policy::{Gate, OnDisk};
@@ -12,7 +12,7 @@ use lathe_workspace::Workspace;
 
 use crate::home::Home;
 
-/// Rules, answers and trust of one home.
+/// The rules, standing approvals and trust of one home.
 pub struct Rules {
     home: Home,
 }
@@ -26,8 +26,8 @@ impl Rules {
         &self.home
     }
 
-    /// The gate of a place where nobody can be asked. What links and patterns mean is only known on a disk of this machine;
-    /// for a workspace elsewhere the gate has no disk, and takes each name as it is spelled.
+    /// The gate of a workspace without a user to ask. The meaning of links and patterns is only known on a disk of
+    /// this machine; for a workspace elsewhere the gate has no disk, and takes each name as it is spelled.
     pub(crate) fn gate(&self, workspace: &Workspace) -> Gate {
         let root = workspace.root();
         Gate {

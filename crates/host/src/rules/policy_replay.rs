@@ -1,4 +1,4 @@
-//! What a rule file would have decided about the calls of past sessions.
+//! The decisions that a rule file would have made about the calls of past sessions.
 
 use std::path::Path;
 
@@ -15,12 +15,12 @@ use crate::session::extras::Extras;
 /// The tool whose calls are shell lines.
 const SHELL: &str = "bash";
 
-/// What came of trying a file.
+/// The result of trying a rule file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct PolicyReplay {
     pub sessions: usize,
     pub calls: usize,
-    /// Calls that would be decided otherwise, in the order they were made.
+    /// Calls that would be decided differently, in the order in which they were made.
     pub changed: Vec<ChangedDecision>,
 }
 
@@ -30,7 +30,7 @@ pub struct ChangedDecision {
     pub step: u32,
     pub call: String,
     pub tool: String,
-    /// The line, or what the call is about.
+    /// The line, or the subject of the call.
     pub about: String,
     pub was: Verdict,
     pub was_by: String,
@@ -39,7 +39,8 @@ pub struct ChangedDecision {
 }
 
 impl Rules {
-    /// Decides every recorded call again, with the rules that hold here and this file. All sessions if none is named.
+    /// Decides every recorded call again, with the rules that apply here and this file. All sessions if none is
+    /// named.
     pub fn policy_replay(
         &self,
         file: &Path,
@@ -80,7 +81,7 @@ impl Rules {
                 Fact::OptionsChanged(changed) => mode = changed.options.mode,
                 Fact::CallDecided(decided) => {
                     replay.calls += 1;
-                    // Whether somebody could be asked is told by the decision itself.
+                    // The decision itself shows whether a user could be asked.
                     let headless = decided.decision.rule == "headless";
                     let gate = Gate { headless, ..self.gate(&self.home().workspace(&root)) };
                     let again = decide(&gate, rules, mode, decided);
@@ -107,7 +108,7 @@ impl Rules {
 
 fn decide(gate: &Gate, rules: &Rulebook, mode: Mode, decided: &CallDecided) -> lathe_protocol::Decision {
     if decided.tool == SHELL && !decided.each.is_empty() {
-        // Commands of the agent were known by their decision.
+        // The agent's commands are recognised by their decisions.
         let own = decided.each.iter().filter(|each| each.decision.rule == "builtin.agent");
         let names: Vec<String> = own.filter_map(|each| each.words.first().cloned()).collect();
         let known = lathe_tools::built_in_commands().into_iter().filter(|own| names.contains(&own.name));
@@ -120,13 +121,13 @@ fn decide(gate: &Gate, rules: &Rulebook, mode: Mode, decided: &CallDecided) -> l
         kind: kind(&decided.effects),
         kinds: &[],
         effects: &decided.effects,
-        // Of a decision they are not written down.
+        // The journal does not record them with a decision.
         arguments: &[],
     };
     gate.decide_call(rules, Actor::Model, mode, &call)
 }
 
-/// The kind is not written down; what a call does tells it.
+/// The kind of a call, derived from its effects: the journal does not record it.
 fn kind(effects: &Effects) -> ToolKind {
     match effects {
         Effects { opaque: true, .. } => ToolKind::Execute,

@@ -1,4 +1,5 @@
-//! What configuration adds to a session: checks of changed files, tools of a program, a project's words to the model.
+//! Additions of the configuration to a session: checks of changed files, tools of a program, a project's
+//! instructions.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,51 +18,51 @@ use crate::aside::ReviewPlan;
 use crate::aside::lakeview::LakeviewPlan;
 use crate::documents::OnlinePlan;
 use crate::error::HostError;
-use crate::files::own::needed_text;
+use crate::files::own::required_text;
 use crate::rules::trust::ProjectText;
 use crate::session::folder::shell_env;
 
-/// What the user's own files name, and what the user trusts of a project's.
+/// The additions that the user's own files name, and those of a project's that the user trusts.
 #[derive(Debug, Clone, Default)]
 pub struct Extras {
-    /// Commands that look at changed files.
+    /// Commands that check changed files.
     pub checks: Vec<CheckRule>,
     pub check_seconds: u32,
-    pub discovery: Option<Discovery>,
+    pub discovery: Option<ToolDiscovery>,
     pub fields: Vec<FieldDomain>,
     /// Domains that the project's file names, trusted or not: rules may name their tools.
     pub project_fields: Vec<String>,
-    /// The workspace that the folder worked in is a copy of: its rules hold, and nothing leads back into it.
+    /// The workspace that the current folder is a copy of: its rules apply, and nothing leads back into it.
     pub replica: Option<Replica>,
-    /// Tools and commands that are taken away, from a session that was begun before too.
+    /// Tools and commands that are removed, from a resumed session too.
     pub exclude: Vec<String>,
-    /// If not empty: the only tools that a session which is opened again has of those it was begun with.
+    /// If not empty: the only tools that a resumed session keeps of those it was begun with.
     pub core: Vec<String>,
     /// Tools and commands that are allowed without a question.
     pub allowed: Vec<String>,
-    /// Sentences about the tools that were found.
+    /// Messages about the tools that were found.
     pub notices: Notices,
     pub instructions: Vec<ProjectText>,
-    /// Files that are written for the user while a session works: they are no change of the model's.
+    /// Files that are written for the user while a session works: they are not changes of the model's.
     pub outputs: Vec<PathBuf>,
     /// Variables whose values are secrets, and files of such values.
     pub secret_variables: Vec<String>,
     pub secret_files: Vec<PathBuf>,
-    /// Keys of the configuration, whichever file they stand in, each with its name.
+    /// Keys of the configuration, from any file of it, each with its name.
     pub keys: Vec<(String, String)>,
     /// Variables that programs get although they are secrets.
     pub passed_variables: Vec<String>,
-    /// How steps are summed up.
+    /// Settings for summaries of steps.
     pub lakeview: LakeviewPlan,
-    /// How edits are judged.
+    /// Settings for the review of edits.
     pub review: ReviewPlan,
-    /// Who the agent is told to be.
+    /// The persona of the agent.
     pub persona: Option<Persona>,
-    /// Whether there are documents, and where.
+    /// Documents: switched on or off, and their place.
     pub online: OnlinePlan,
 }
 
-/// Sentences for whoever started a session; shared, because they are found when its tools are.
+/// Messages for the user who started a session; shared, because they arise when its tools are found.
 #[derive(Debug, Clone, Default)]
 pub struct Notices(Arc<Mutex<Vec<String>>>);
 
@@ -70,7 +71,7 @@ impl Notices {
         self.0.lock().extend(words);
     }
 
-    /// Takes what was not told yet.
+    /// Takes the messages that were not shown yet.
     pub fn take(&self) -> Vec<String> {
         std::mem::take(&mut *self.0.lock())
     }
@@ -83,39 +84,39 @@ pub struct FieldDomain {
     pub about: String,
     /// The file of their schemas; a relative path begins at Lathe's folder.
     pub tools: PathBuf,
-    /// What was in that file when it was trusted, for one of a project's.
+    /// For a project's domain: the content of that file when it was trusted.
     pub schemas: Option<String>,
     pub command: String,
-    /// The files that its command named when it was trusted, for one of a project's.
+    /// For a project's domain: the files that its command named when it was trusted.
     pub pins: Vec<Pin>,
     pub seconds: u32,
 }
 
 /// A program that offers tools.
 #[derive(Debug, Clone)]
-pub struct Discovery {
+pub struct ToolDiscovery {
     pub discovery_command: String,
     pub call_command: Option<String>,
     pub call_seconds: u32,
 }
 
 impl Extras {
-    /// Why a rule of `[check]` cannot be used, if it cannot.
-    pub fn wrong_check(glob: &str, command: &str) -> Option<String> {
+    /// The reason why a rule of `[check]` cannot be used; none if it can.
+    pub fn check_error(glob: &str, command: &str) -> Option<String> {
         let rule = CheckRule { glob: glob.to_owned(), command: command.to_owned(), pins: Vec::new() };
         Checks::new(vec![rule], Duration::ZERO).err()
     }
 
-    /// The secrets that the user named and those of the configuration, each with its name. A file that cannot be read is
-    /// an error: what is in it would not be hidden.
+    /// The secrets that the user named and those of the configuration, each with its name. A file that cannot be read
+    /// is an error: its content would not be hidden.
     pub(crate) fn secrets(&self, home: &Path) -> Result<Vec<(String, String)>, HostError> {
         let set = |name: &String| Some((name.clone(), std::env::var(name).ok()?));
         let mut secrets: Vec<(String, String)> = self.secret_variables.iter().filter_map(set).collect();
-        secrets.extend(crate::session::secrets::configured(home));
+        secrets.extend(crate::session::secrets::configured_secrets(home));
         secrets.extend(self.keys.iter().cloned());
         for file in &self.secret_files {
             let path = home.join(file);
-            let text = needed_text(&path)
+            let text = required_text(&path)
                 .map_err(|error| HostError::Secrets { path: path.clone(), reason: error.to_string() })?;
             let named = file
                 .file_stem()
@@ -135,17 +136,17 @@ impl Extras {
         Ok(secrets)
     }
 
-    /// Looks at what every session of these needs, without starting a program: a mistake in it stops each of them. Checks
-    /// are told apart, with their lines.
+    /// Checks what every session with these additions needs, without starting a program: a mistake in it would stop
+    /// each of them. Mistakes in checks are reported separately, with their lines.
     pub(crate) fn check(&self, workspace: &Workspace, home: &Path) -> Result<(), HostError> {
         self.secrets(home)?;
-        self.declared(workspace, home)?;
-        self.discovery.as_ref().map_or(Ok(()), |discovery| discovery.needed_call().map(drop))
+        self.declared_tools(workspace, home)?;
+        self.discovery.as_ref().map_or(Ok(()), |discovery| discovery.required_call_command().map(drop))
     }
 
-    /// The tools that a session of these has now. What it was begun with counts, not what it had the last time: what is left
-    /// out no more comes back.
-    pub(crate) fn narrowed(&self, begun: ToolChoice) -> ToolChoice {
+    /// The tools of a resumed session. They are computed from the tools it was begun with, not from those it had
+    /// last: a tool that is no longer excluded is available again.
+    pub(crate) fn narrowed_tools(&self, begun: ToolChoice) -> ToolChoice {
         lathe_tools::narrow_choice(
             begun,
             &ToolChoice { core: self.core.clone(), exclude: self.exclude.clone() },
@@ -162,52 +163,60 @@ impl Extras {
         self.fields.iter().map(|field| field.name.clone()).chain(self.project_fields.iter().cloned())
     }
 
-    /// Takes all secrets that are known in a folder out of what a program prints.
-    fn clean(&self, root: &Path, home: &Path) -> Result<RedactText, HostError> {
+    /// A function that redacts all secrets known in a folder from the output of a program.
+    fn redact_output(&self, root: &Path, home: &Path) -> Result<RedactText, HostError> {
         let mut known = self.secrets(home)?;
-        known.extend(crate::session::secrets::found(root));
+        known.extend(crate::session::secrets::project_secrets(root));
         let redactor = crate::session::secrets::redactor(None, &known);
         Ok(Arc::new(move |text| redactor.redact_text(text).into_owned()))
     }
 
     /// All tools that are not Lathe's own.
-    pub(crate) async fn outside(
+    pub(crate) async fn outside_tools(
         &self,
         workspace: &Workspace,
         home: &Path,
     ) -> Result<Vec<OutsideTool>, HostError> {
-        let mut tools = self.discovered(workspace, home).await?;
-        tools.extend(self.declared(workspace, home)?);
-        self.notices.add(taken_names(&tools));
+        let mut tools = self.discovered_tools(workspace, home).await?;
+        tools.extend(self.declared_tools(workspace, home)?);
+        self.notices.add(duplicate_names(&tools));
         Ok(tools)
     }
 
-    /// What is declared in files: nobody's program is started for it.
-    pub(crate) fn declared(&self, workspace: &Workspace, home: &Path) -> Result<Vec<OutsideTool>, HostError> {
+    /// The tools that files declare. No program is started for them.
+    pub(crate) fn declared_tools(
+        &self,
+        workspace: &Workspace,
+        home: &Path,
+    ) -> Result<Vec<OutsideTool>, HostError> {
         let mut tools = Vec::new();
         for field in &self.fields {
-            tools.extend(field.read(workspace, home, self.clean(workspace.root(), home)?)?);
+            tools.extend(field.read(workspace, home, self.redact_output(workspace.root(), home)?)?);
         }
         Ok(tools)
     }
 
-    /// Starts the program, if there is one, and asks it what it offers.
-    async fn discovered(&self, workspace: &Workspace, home: &Path) -> Result<Vec<OutsideTool>, HostError> {
+    /// Starts the discovery program, if there is one, and asks it for its tools.
+    async fn discovered_tools(
+        &self,
+        workspace: &Workspace,
+        home: &Path,
+    ) -> Result<Vec<OutsideTool>, HostError> {
         let Some(discovery) = &self.discovery else { return Ok(Vec::new()) };
         let wrong = |reason: String| HostError::Discovery(reason);
         let program = Program {
             discovery_command: discovery.discovery_command.clone(),
-            call_command: discovery.needed_call()?.to_owned(),
+            call_command: discovery.required_call_command()?.to_owned(),
             call_time: Duration::from_secs(discovery.call_seconds.into()),
             workspace: workspace.clone(),
             env: shell_env(),
             pins: Vec::new(),
-            redact: self.clean(workspace.root(), home)?,
+            redact: self.redact_output(workspace.root(), home)?,
         };
         let found = program.discover(&CancellationToken::new()).await;
         let found = found.map_err(|error| wrong(error.to_string()))?;
         self.notices.add(found.warnings());
-        let provider: Arc<dyn ToolProvider> = Arc::new(Discovered(program));
+        let provider: Arc<dyn ToolProvider> = Arc::new(ProgramTools(program));
         let tool = |found: lathe_extend::DiscoveredTool| OutsideTool {
             name: found.model_name(),
             original: found.name,
@@ -222,8 +231,9 @@ impl Extras {
     }
 }
 
-/// Names that more than one tool has. The first keeps it, so that no program takes the place of another.
-fn taken_names(tools: &[OutsideTool]) -> Vec<String> {
+/// Messages about names that more than one tool has. The first tool keeps the name, so that no program takes the
+/// place of another.
+fn duplicate_names(tools: &[OutsideTool]) -> Vec<String> {
     let mut known: BTreeSet<String> = lathe_tools::every_tool_name().map(str::to_owned).collect();
     let taken = tools.iter().filter(|tool| !known.insert(tool.name.clone()));
     let words = |tool: &OutsideTool| {
@@ -235,9 +245,9 @@ fn taken_names(tools: &[OutsideTool]) -> Vec<String> {
     taken.map(words).collect()
 }
 
-impl Discovery {
-    /// The command that runs the tools: without it they could be found and not called.
-    fn needed_call(&self) -> Result<&str, HostError> {
+impl ToolDiscovery {
+    /// The command that runs the tools: without it they could be found but not called.
+    fn required_call_command(&self) -> Result<&str, HostError> {
         let missing =
             || HostError::Discovery("`tools.discovery_command` needs `tools.call_command`".to_owned());
         self.call_command.as_deref().ok_or_else(missing)
@@ -266,9 +276,8 @@ impl FieldDomain {
         let path = home.join(&self.tools);
         let text = match &self.schemas {
             Some(schemas) => schemas.clone(),
-            None => {
-                needed_text(&path).map_err(|error| wrong(format!("`tools`: {}: {error}", path.display())))?
-            }
+            None => required_text(&path)
+                .map_err(|error| wrong(format!("`tools`: {}: {error}", path.display())))?,
         };
         let declared = lathe_extend::parse_declarations(&text)
             .map_err(|reason| wrong(format!("`tools`: {}: {reason}", path.display())))?;
@@ -281,7 +290,7 @@ impl FieldDomain {
             pins: self.pins.clone(),
             redact: clean,
         };
-        let provider: Arc<dyn ToolProvider> = Arc::new(Discovered(program));
+        let provider: Arc<dyn ToolProvider> = Arc::new(ProgramTools(program));
         let tool = |declared: lathe_extend::DiscoveredTool| OutsideTool {
             name: format!("{name}_{}", declared.name).replace('.', "_"),
             original: declared.name,
@@ -296,10 +305,10 @@ impl FieldDomain {
     }
 }
 
-/// The program, as the toolbox calls it.
-struct Discovered(Program);
+/// The program as a provider of tools.
+struct ProgramTools(Program);
 
-impl ToolProvider for Discovered {
+impl ToolProvider for ProgramTools {
     fn call<'a>(
         &'a self,
         name: &'a str,

@@ -1,7 +1,7 @@
 //! The first request of a run, shown instead of sent.
 //!
-//! It is made by what makes it in a session: the same model, the same redaction, the same history. Only the key may be
-//! missing: the body does not hold it.
+//! It is made by the code that makes it in a session: the same model, the same redaction, the same history. Only the
+//! key may be missing, because the body does not contain it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,23 +13,23 @@ use lathe_tools::Toolbox;
 
 use crate::error::HostError;
 use crate::models::keys::Marks;
-use crate::session::facts::{facts, surroundings};
 use crate::session::folder::working_folder;
 use crate::session::images::{ReadImages, TaskImage};
-use crate::session::secrets::{found as found_secrets, project_texts, redactor as secrets};
-use crate::session::{Attended, Host, ModelSearch, ModelSource, SessionPlan, ShownRequest, ready};
+use crate::session::machine::{prompt_facts, surroundings};
+use crate::session::secrets::{project_secrets as found_secrets, project_texts, redactor as secrets};
+use crate::session::{Attended, Host, ModelSearch, ModelSource, SessionPlan, ShownRequest, ready_model};
 
 /// Stands for the key of a request that is not sent.
 const NO_KEY: &str = "no key";
-/// Stands for a model that nobody named.
+/// Stands for a model if none is named.
 const NO_MODEL: &str = "MODEL";
 
-/// The occasion that a request is written for.
-struct Written {
+/// The properties of a request that is shown.
+struct RequestShape {
     form: Form,
     model: String,
     toolset: Toolset,
-    /// Secrets that are taken out of it.
+    /// Secrets that are redacted in it.
     known: Vec<(String, String)>,
 }
 
@@ -46,20 +46,20 @@ impl Host {
         let mut known = plan.extras.secrets(self.home().path())?;
         known.extend(found_secrets(&root));
         let (stored, marks) = (self.models().stored_keys()?, Marks::none());
-        let asking = ModelSearch {
+        let search = ModelSearch {
             variables: &variables,
             stored: &stored,
             marks: &marks,
             workspace: &root,
             known: &known,
         };
-        let Written { form, model, toolset, known } = written(plan, &asking)?;
+        let RequestShape { form, model, toolset, known } = request_shape(plan, &search)?;
         let redactor = secrets(None, &known);
         let workspace = self.home().workspace(&root);
-        let facts = facts(&workspace, Path::new("/bin/bash"), &self.home().memory(), &redactor);
+        let facts = prompt_facts(&workspace, Path::new("/bin/bash"), &self.home().memory(), &redactor);
         let project = project_texts(&plan.extras.instructions, &redactor);
         let persona = plan.extras.persona.clone();
-        let outside = plan.extras.outside(&workspace, self.home().path()).await?;
+        let outside = plan.extras.outside_tools(&workspace, self.home().path()).await?;
         let listed = Toolbox::about_session(toolset, plan.tools.clone(), outside);
         let tools: Vec<ToolSpec> = listed.into_iter().map(|tool| tool.spec).collect();
         let limits = SessionLimits {
@@ -86,15 +86,16 @@ impl Host {
     }
 }
 
-/// Finds the model of a plan. Where none is set up, or its key is missing, the request is shown as it would be with one.
-fn written(plan: &SessionPlan, asking: &ModelSearch<'_>) -> Result<Written, HostError> {
-    let missing = match ready(&plan.source, plan.toolset, None, asking, None) {
+/// Finds the model of a plan. If no model is configured, or its key is missing, the request is shown as it would be
+/// with one.
+fn request_shape(plan: &SessionPlan, search: &ModelSearch<'_>) -> Result<RequestShape, HostError> {
+    let missing = match ready_model(&plan.source, plan.toolset, None, search, None) {
         Ok(ready) => {
-            let mut known = asking.known.to_vec();
+            let mut known = search.known.to_vec();
             known.extend(ready.key.clone().map(|key| ("API_KEY".to_owned(), key)));
             known.extend(ready.known.iter().cloned());
             let (form, toolset) = (ready.client.form(), ready.toolset);
-            return Ok(Written { form, model: ready.choice.model, toolset, known });
+            return Ok(RequestShape { form, model: ready.choice.model, toolset, known });
         }
         Err(error) => error,
     };
@@ -104,9 +105,9 @@ fn written(plan: &SessionPlan, asking: &ModelSearch<'_>) -> Result<Written, Host
     let model = request.model.get_or_insert_with(|| NO_MODEL.to_owned()).clone();
     request.api_key.get_or_insert_with(|| NO_KEY.to_owned());
     let form = match missing {
-        HostError::NoKey { .. } | HostError::NoModelName => asking.find(&request)?.client.form,
+        HostError::NoKey { .. } | HostError::NoModelName => search.find(&request)?.client.form,
         HostError::NoModel => Wire::Chat.into(),
         other => return Err(other),
     };
-    Ok(Written { form, model, toolset, known: asking.known.to_vec() })
+    Ok(RequestShape { form, model, toolset, known: search.known.to_vec() })
 }

@@ -1,4 +1,4 @@
-//! Where a session works: its folder, the environment of its shell, and its name.
+//! The folder of a session, the environment of its shell, and its id.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -12,7 +12,8 @@ use lathe_workspace::{absolute_path, open_exact};
 use crate::error::HostError;
 use crate::session::extras::Extras;
 
-/// The environment of the session's shell: the user's, without what is a secret, and such that nothing waits for a person.
+/// The environment of the session's shell: the user's without its secrets, and set so that no program waits for a
+/// user.
 pub(crate) fn shell_env() -> Vec<(OsString, OsString)> {
     let held_back = |(name, value): &(OsString, OsString)| {
         let name = name.to_string_lossy();
@@ -25,9 +26,9 @@ pub(crate) fn shell_env() -> Vec<(OsString, OsString)> {
         ("PAGER", "cat"),
         ("GIT_PAGER", "cat"),
         ("GIT_TERMINAL_PROMPT", "0"),
-        // A status must not write the index, which would run a hook.
+        // A status must not write the index, because that would run a hook.
         ("GIT_OPTIONAL_LOCKS", "0"),
-        // An object that is missing is not fetched by the way: what fetches is a program that the repository names.
+        // Git must not fetch a missing object on the way: the program that fetches is named by the repository.
         ("GIT_NO_LAZY_FETCH", "1"),
         ("GIT_EDITOR", "true"),
         ("TERM", "dumb"),
@@ -35,7 +36,7 @@ pub(crate) fn shell_env() -> Vec<(OsString, OsString)> {
         env.retain(|(known, _)| known != name);
         env.push((name.into(), value.into()));
     }
-    // What `ls` means must not depend on the folder that is worked in.
+    // The meaning of `ls` must not depend on the current folder.
     for (_, value) in env.iter_mut().filter(|(name, _)| name == "PATH") {
         *value = absolute_path(value);
     }
@@ -43,16 +44,17 @@ pub(crate) fn shell_env() -> Vec<(OsString, OsString)> {
     env
 }
 
-/// Scripts that were written for Gemini CLI ask for its variable.
-pub(crate) fn name_toolset(env: &mut Vec<(OsString, OsString)>, toolset: Toolset) {
+/// Sets the variable that scripts written for Gemini CLI check.
+pub(crate) fn set_toolset_variable(env: &mut Vec<(OsString, OsString)>, toolset: Toolset) {
     if toolset == Toolset::Gemini {
         env.retain(|(known, _)| known != "GEMINI_CLI");
         env.push(("GEMINI_CLI".into(), "1".into()));
     }
 }
 
-/// What the user calls a secret is not for programs of the session either, unless the user passes it on.
-pub(crate) fn fit_env(env: &mut Vec<(OsString, OsString)>, extras: &Extras) {
+/// Removes the variables that the user declared secret from the environment of the session's programs, except those
+/// that the user passes on.
+pub(crate) fn filter_env(env: &mut Vec<(OsString, OsString)>, extras: &Extras) {
     let is_in = |names: &[String], name: &OsString| names.iter().any(|known| name == known.as_str());
     env.retain(|(name, _)| !is_in(&extras.secret_variables, name));
     let passed = std::env::vars_os().filter(|(name, _)| is_in(&extras.passed_variables, name));
@@ -65,8 +67,9 @@ pub(crate) fn fit_env(env: &mut Vec<(OsString, OsString)>, extras: &Extras) {
     }
 }
 
-/// Settings that go before those of a repository: nothing that it names is run by what only reads, and a folder that looks
-/// like a repository is none. A driver or a filter cannot be switched off like this; the gate asks about those.
+/// Git settings that take precedence over those of a repository: commands that only read run nothing that the
+/// repository names, and a folder that only looks like a repository is not one. A driver or a filter cannot be
+/// switched off like this; the gate asks about those.
 fn harden_git(env: &mut Vec<(OsString, OsString)>) {
     let count = |env: &[(OsString, OsString)]| {
         let found = env.iter().find(|(name, _)| name == "GIT_CONFIG_COUNT")?;
@@ -103,7 +106,7 @@ pub fn identity(folder: &Path) -> Option<FolderIdentity> {
     Some(FolderIdentity { device: found.dev(), inode: found.ino() })
 }
 
-/// The identity of a root, which has no links in it. One that has by now is not the folder that was chosen.
+/// The identity of a root whose path has no links. If it has one by now, it is not the folder that was chosen.
 pub(crate) fn exact_identity(root: &Path) -> Result<FolderIdentity, HostError> {
     identity(root).ok_or_else(|| HostError::Folder {
         path: root.to_owned(),
@@ -112,8 +115,9 @@ pub(crate) fn exact_identity(root: &Path) -> Result<FolderIdentity, HostError> {
     })
 }
 
-/// The folder that a session worked in before, which was recorded without links. One that is behind a link by now is another
-/// one, and so is one that was put in its place. The number of a device alone says nothing: after a restart it may differ.
+/// The folder that a session worked in, which was recorded without links. One that is reached through a link by now
+/// is a different folder, and so is one that was put in its place. The number of the device alone proves nothing: it
+/// may differ after a restart.
 pub(crate) fn same_folder(opened: &SessionOpened) -> Result<PathBuf, HostError> {
     let recorded = Path::new(&opened.workspace);
     let root = working_folder(recorded)?;
@@ -126,15 +130,15 @@ pub(crate) fn same_folder(opened: &SessionOpened) -> Result<PathBuf, HostError> 
     }
     match (opened.folder, identity(&root)) {
         (Some(before), Some(now)) if before.inode != now.inode => wrong(format!(
-            "this is another folder than the one session {0} worked in: that one was moved, or removed and made anew. Put it back in its place, or work in this one with `lathe fork {0}`",
+            "this is a different folder from the one session {0} worked in: that one was moved, or removed and made again. Put it back in its place, or work in this one with `lathe fork {0}`",
             opened.session
         )),
         _ => Ok(root),
     }
 }
 
-/// The same for going back, which makes a folder again that is gone.
-pub(crate) fn folder_or_gone(opened: &SessionOpened) -> Result<PathBuf, HostError> {
+/// The same for a rewind or undo, which makes a missing folder again.
+pub(crate) fn same_or_missing_folder(opened: &SessionOpened) -> Result<PathBuf, HostError> {
     let recorded = Path::new(&opened.workspace);
     match recorded.symlink_metadata() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(recorded.to_owned()),
@@ -142,8 +146,8 @@ pub(crate) fn folder_or_gone(opened: &SessionOpened) -> Result<PathBuf, HostErro
     }
 }
 
-/// How a session was opened, with the identity that its folder has since.
-pub(crate) fn opened_in(events: &[Event]) -> Result<SessionOpened, HostError> {
+/// The opening of a session, with the present identity of its folder.
+pub(crate) fn current_opening(events: &[Event]) -> Result<SessionOpened, HostError> {
     let Some(Fact::SessionOpened(opened)) = events.first().map(|event| &event.fact) else {
         return Err(lathe_agent::AgentError::NoBeginning.into());
     };
@@ -154,7 +158,7 @@ pub(crate) fn opened_in(events: &[Event]) -> Result<SessionOpened, HostError> {
     Ok(SessionOpened { folder: remade.or(opened.folder), ..opened.clone() })
 }
 
-/// Sorted by time when sorted by name, short enough to type the beginning of.
+/// A session id: sorts by time, and its beginning is short enough to type.
 pub(crate) fn new_id() -> SessionId {
     let now = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
     SessionId::new(format!("{now}-{:06x}", random_number() & 0xff_ffff))

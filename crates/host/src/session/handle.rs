@@ -8,14 +8,14 @@ use lathe_redact::Redactor;
 
 use crate::archive::run_report::event_diff;
 
-/// The actor's handle, with what is needed to show changes.
+/// The actor's handle, with the parts needed to show changes.
 #[derive(Clone)]
 pub(crate) struct OpenHandle {
     pub(super) actor: LocalHandle,
     /// The folder worked in.
     pub(super) workspace: Arc<str>,
-    /// Takes out of what is shown what nobody is to see.
-    pub(super) screen: Arc<Redactor>,
+    /// Redacts the secrets in what is shown.
+    pub(super) display_redactor: Arc<Redactor>,
 }
 
 impl SessionHandle for OpenHandle {
@@ -28,6 +28,8 @@ impl SessionHandle for OpenHandle {
     }
 
     fn diff<'a>(&'a self, event: &'a Event) -> BoxFuture<'a, String> {
-        Box::pin(async move { event_diff(event, &self.workspace, &self.screen, |id| self.actor.blob(id)) })
+        Box::pin(async move {
+            event_diff(event, &self.workspace, &self.display_redactor, |id| self.actor.blob(id))
+        })
     }
 }

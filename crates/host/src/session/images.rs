@@ -17,14 +17,14 @@ pub struct TaskImage {
     bytes: Vec<u8>,
 }
 
-/// Tells whether a file is an image by how it begins.
+/// Tells whether a file is an image by its first bytes.
 pub fn is_image(path: &Path) -> bool {
     let mut head = Vec::new();
     let read = File::open(path).and_then(|file| file.take(64).read_to_end(&mut head));
     read.is_ok() && image_type(&head).is_some()
 }
 
-/// Reads images for a task, or says which file is none and why.
+/// Reads images for a task. The error names the file that is not an image, and the reason.
 pub fn read_images(paths: &[PathBuf]) -> Result<Vec<TaskImage>, String> {
     let read = |path: &PathBuf| {
         let shown = path.display();
@@ -43,7 +43,7 @@ pub fn read_images(paths: &[PathBuf]) -> Result<Vec<TaskImage>, String> {
 }
 
 impl Archive {
-    /// Keeps the images of a task where the session finds them.
+    /// Stores the images of a task where the session finds them.
     pub fn store_images(&self, images: Vec<TaskImage>) -> Result<Vec<Attachment>, HostError> {
         if images.is_empty() {
             return Ok(Vec::new());
@@ -51,13 +51,13 @@ impl Archive {
         let blobs = self.home().blobs()?;
         let keep = |TaskImage { attachment, bytes }| match blobs.put(&bytes) {
             Ok(blob) => Ok(Attachment { blob, ..attachment }),
-            Err(error) => Err(HostError::of_blob(&error, |reason| self.home().broken(reason))),
+            Err(error) => Err(HostError::of_blob(&error, |reason| self.home().unusable(reason))),
         };
         images.into_iter().map(keep).collect()
     }
 }
 
-/// Images that are only looked at.
+/// Images that are only shown and not stored.
 pub(crate) struct ReadImages(HashMap<Digest, Vec<u8>>);
 
 impl ReadImages {

@@ -1,17 +1,17 @@
 //! Sessions: started, opened, resumed. The archive lists and reads them.
 
 pub(crate) mod extras;
-pub(crate) mod facts;
 pub(crate) mod first_request;
 pub(crate) mod folder;
 pub(crate) mod images;
+pub(crate) mod machine;
 pub(crate) mod patch;
 pub(crate) mod secrets;
 
 mod handle;
 mod open;
 mod plan;
-mod ready;
+mod session_model;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -34,32 +34,32 @@ use parking_lot::Mutex;
 
 pub use self::open::OpenSession;
 pub use self::plan::{Attended, ModelSource, Overrides, SessionPlan};
-pub(crate) use self::ready::{ModelSearch, Ready, environment, ready};
+pub(crate) use self::session_model::{ModelSearch, ReadyModel, environment, ready_model};
 use crate::archive::Archive;
-use crate::aside::lakeview::each_step;
+use crate::aside::lakeview::summarise_each_step;
 use crate::error::HostError;
 use crate::home::Home;
 use crate::models::Models;
 use crate::rules::Rules;
 use crate::session::extras::Extras;
-use crate::session::facts::{SystemClock, facts, surroundings};
 use crate::session::folder::{
-    exact_identity, fit_env, identity, name_toolset, new_id, opened_in, same_folder, shell_env,
-    working_folder,
+    current_opening, exact_identity, filter_env, identity, new_id, same_folder, set_toolset_variable,
+    shell_env, working_folder,
 };
 use crate::session::handle::OpenHandle;
-use crate::session::secrets::{found as found_secrets, project_texts, redactor as secrets};
+use crate::session::machine::{SystemClock, prompt_facts, surroundings};
+use crate::session::secrets::{project_secrets as found_secrets, project_texts, redactor as secrets};
 use crate::tools::graph::Graphs;
 
 pub struct Host {
     archive: Archive,
     models: Models,
     rules: Rules,
-    /// Tokens of summaries that are in no event, by session.
-    pub(crate) unkept: Mutex<HashMap<SessionId, Arc<AtomicU64>>>,
+    /// Tokens of summaries that no event records, by session.
+    pub(crate) unrecorded_tokens: Mutex<HashMap<SessionId, Arc<AtomicU64>>>,
 }
 
-/// Where outputs of a session's calls lie while they are read again: the same place whenever it is gone on with.
+/// The folder for outputs of a session's calls that are read again: the same whenever the session is resumed.
 fn outputs_folder(id: &SessionId) -> PathBuf {
     let temp = std::env::temp_dir();
     temp.canonicalize().unwrap_or(temp).join(format!("lathe-{id}"))
@@ -72,12 +72,12 @@ pub struct ShownRequest {
     pub tools_chars: usize,
 }
 
-/// How a session is opened, beside its model.
-struct Opening {
+/// The settings for opening a session, apart from its model.
+struct OpenSettings {
     tools: ToolChoice,
     review: Option<ReviewRule>,
     online: bool,
-    /// New options, if it is opened again.
+    /// New options, if it is resumed.
     options: Option<SessionOptions>,
     attended: Attended,
     extras: Extras,
@@ -87,7 +87,7 @@ struct Opening {
 impl Host {
     pub fn new(home: Home) -> Self {
         let (models, rules) = (Models::new(home.clone()), Rules::new(home.clone()));
-        Self { archive: Archive::new(home), models, rules, unkept: Mutex::default() }
+        Self { archive: Archive::new(home), models, rules, unrecorded_tokens: Mutex::default() }
     }
 
     pub fn home(&self) -> &Home {
@@ -109,7 +109,7 @@ impl Host {
         &self.models
     }
 
-    /// The rules that hold here.
+    /// The rules that apply here.
     pub fn rules(&self) -> &Rules {
         &self.rules
     }
@@ -121,14 +121,14 @@ impl Host {
         let mut known = plan.extras.secrets(self.home().path())?;
         known.extend(found_secrets(&root));
         let (stored, marks) = (self.models().stored_keys()?, self.models().marks());
-        let asking = ModelSearch {
+        let search = ModelSearch {
             variables: &variables,
             stored: &stored,
             marks: &marks,
             workspace: &root,
             known: &known,
         };
-        let ready = ready(&plan.source, plan.toolset, plan.record.as_deref(), &asking, None)?;
+        let ready = ready_model(&plan.source, plan.toolset, plan.record.as_deref(), &search, None)?;
         let budget = self.models().priced(plan.limits.budget, &ready.choice)?;
         let options = SessionOptions {
             model: ready.choice.clone(),
@@ -145,7 +145,7 @@ impl Host {
             own_model: plan.own_model,
         };
         let workspace = self.home().workspace(&root);
-        let outside = plan.extras.outside(&workspace, self.home().path()).await?;
+        let outside = plan.extras.outside_tools(&workspace, self.home().path()).await?;
         plan.extras.checks()?; // Wrong settings leave no session behind.
         self.home().make()?;
         let id = new_id();
@@ -168,7 +168,7 @@ impl Host {
             workspace,
             ready,
             variables,
-            Opening {
+            OpenSettings {
                 tools: options.tools,
                 review: options.review,
                 online: options.online,
@@ -180,25 +180,30 @@ impl Host {
         )
     }
 
-    /// Opens a session again. What was left open is closed as interrupted; a run that was under way can be gone on with.
+    /// Resumes a session. What was left open is closed as interrupted; a run that was under way can be resumed.
     pub async fn resume(&self, id: &SessionId, overrides: Overrides) -> Result<OpenSession, HostError> {
         let mut journal = Journal::open(&self.home().sessions(), id, self.home().blobs()?)?;
-        self.archive().mend(&mut journal)?;
-        let (opened, before) = beginning(&journal.reader()?)?; // The actor reads the rest, once.
+        self.archive().repair(&mut journal)?;
+        let (opened, before) = opening_and_options(&journal.reader()?)?; // The actor reads the rest, once.
         let root = same_folder(&opened)?;
         let (variables, toolset) = (Arc::new(variables_of(&opened, &root)), Some(before.toolset));
         let mut known = overrides.extras.secrets(self.home().path())?;
         known.extend(found_secrets(&root));
         let (stored, marks) = (self.models().stored_keys()?, self.models().marks());
-        let asking = ModelSearch {
+        let search = ModelSearch {
             variables: &variables,
             stored: &stored,
             marks: &marks,
             workspace: &root,
             known: &known,
         };
-        let ready =
-            ready(&overrides.source, toolset, overrides.record.as_deref(), &asking, Some(&before.model))?;
+        let ready = ready_model(
+            &overrides.source,
+            toolset,
+            overrides.record.as_deref(),
+            &search,
+            Some(&before.model),
+        )?;
         let limits = before.limits.with_changes(overrides.limits);
         let budget = self.models().priced(limits.budget.clone(), &ready.choice)?;
         let limits = Limits { budget, ..limits };
@@ -207,17 +212,17 @@ impl Host {
             mode: overrides.mode.unwrap_or(before.mode),
             limits,
             own_model: before.own_model || overrides.own_model,
-            tools: overrides.extras.narrowed(opened.options.tools),
+            tools: overrides.extras.narrowed_tools(opened.options.tools),
             ..before
         };
         let workspace = self.home().workspace(&root);
-        let opening = Opening {
+        let opening = OpenSettings {
             tools: options.tools.clone(),
             review: options.review.clone(),
             online: options.online,
             options: Some(options),
             attended: overrides.attended,
-            outside: overrides.extras.outside(&workspace, self.home().path()).await?,
+            outside: overrides.extras.outside_tools(&workspace, self.home().path()).await?,
             extras: overrides.extras,
         };
         self.open(id.clone(), journal, workspace, ready, variables, opening)
@@ -228,24 +233,24 @@ impl Host {
         id: SessionId,
         journal: Journal,
         workspace: Workspace,
-        ready: Ready,
+        ready: ReadyModel,
         variables: Arc<Variables>,
-        opening: Opening,
+        opening: OpenSettings,
     ) -> Result<OpenSession, HostError> {
-        let Opening { tools, review, online, options, attended, extras, outside } = opening;
+        let OpenSettings { tools, review, online, options, attended, extras, outside } = opening;
         let workspace = self.home().recovered(workspace)?;
         let root = workspace.root();
         let mut known = extras.secrets(self.home().path())?;
         known.extend(ready.key.clone().map(|key| ("API_KEY".to_owned(), key)));
         known.extend(ready.known.iter().cloned());
         let redactor = Arc::new(secrets(None, &known));
-        self.archive().meet(known);
-        let outputs = self.archive().keep_outputs(&id, root, &extras.outputs)?;
+        self.archive().remember_secrets(known);
+        let outputs = self.archive().record_outputs(&id, root, &extras.outputs)?;
         let mut services = self
             .services(workspace.clone(), Arc::clone(&redactor))?
             .with_tracking(
                 self.archive()
-                    .tracking(&id, &workspace, [outputs, vec![outputs_folder(&id)]].concat())?
+                    .tracker_options(&id, &workspace, [outputs, vec![outputs_folder(&id)]].concat())?
                     .map_or_else(Tracking::off, |options| {
                         Tracking::new(options).with_repositories(self.archive().quarantine().repositories())
                     }),
@@ -253,8 +258,8 @@ impl Host {
             .with_keeper(self.archive().keeper(Some(&id)))
             .with_pledges(self.archive().pledges(&id))
             .with_checks(extras.checks()?);
-        fit_env(&mut services.plan.env, &extras);
-        name_toolset(&mut services.plan.env, ready.toolset);
+        filter_env(&mut services.plan.env, &extras);
+        set_toolset_variable(&mut services.plan.env, ready.toolset);
         let read_again = outputs_folder(&id);
         services.outputs = Some(OutputFiles::in_folder(read_again.clone()));
         let source = extras.review.source.as_ref();
@@ -262,7 +267,7 @@ impl Host {
         if online {
             services.documents = Some(Arc::new(self.archive().shelf(&extras.online)?));
         }
-        // The tree is secured beside the first request.
+        // The tree is secured while the first request is on its way.
         services.tracking.begin();
         let lakeview = self
             .lakeview(&extras.lakeview, &ready, &variables, (&id, root))
@@ -283,28 +288,29 @@ impl Host {
                 outputs: Some(read_again),
                 ..self.rules().gate(&workspace)
             },
-            approvals: Arc::new(self.rules().answers()),
+            approvals: Arc::new(self.rules().approvals()),
             rules: Arc::new(toolbox.session_rules(self.rules().base_rules(&workspace, &extras)?)),
             clock: Arc::new(SystemClock),
             redactor,
             variables,
             facts: Box::new(move || PromptFacts {
                 project: project.clone(),
-                ..facts(&place, &shell, &memory, &known)
+                ..prompt_facts(&place, &shell, &memory, &known)
             }),
             attended: attended != Attended::Nobody,
         };
         let (actor, handle) = Actor::open(setup, options)?;
         let folder = root.to_string_lossy().into_owned();
-        let handle = OpenHandle { actor: handle, workspace: folder.as_str().into(), screen };
+        let handle =
+            OpenHandle { actor: handle, workspace: folder.as_str().into(), display_redactor: screen };
         let state = actor.state();
         let (options, unfinished, can_go_on) =
             (state.options.clone(), state.is_unfinished(), state.can_resume());
         let tool_names: Vec<String> = toolbox.own_specs().into_iter().map(|spec| spec.name).collect();
         let tools = tool_names.len();
         let summing = lakeview.as_ref().ok().filter(|_| extras.lakeview.each_step);
-        let summing =
-            summing.map(|lakeview| each_step(Arc::new(handle.clone()), Arc::clone(lakeview), state.seq));
+        let summing = summing
+            .map(|lakeview| summarise_each_step(Arc::new(handle.clone()), Arc::clone(lakeview), state.seq));
         let (actor, indexing) =
             (tokio::spawn(actor.run()), workspace.local().and_then(|tree| self.graphs().index(tree.root())));
         Ok(OpenSession {
@@ -312,7 +318,7 @@ impl Host {
             workspace: folder,
             options,
             unfinished,
-            can_go_on,
+            can_resume: can_go_on,
             tools,
             tool_names,
             handle,
@@ -320,7 +326,7 @@ impl Host {
             indexing,
             unread,
             lakeview,
-            summing,
+            summary_task: summing,
         })
     }
 
@@ -329,7 +335,7 @@ impl Host {
         workspace: Workspace,
         redactor: Arc<Redactor>,
     ) -> Result<Services, HostError> {
-        // A session does not write the facts of the user that an outer session works for.
+        // A session inside another one does not write the facts of the user.
         let has_facts = self.home().refuse_inside_session("remember").is_ok();
         let plan = ShellPlan {
             home: self.home().path().to_owned(),
@@ -347,20 +353,22 @@ impl Host {
     }
 }
 
-/// The time, for whoever writes into a journal without an actor.
+/// The time, for code that writes into a journal without an actor.
 pub(crate) fn now() -> lathe_protocol::Timestamp {
     SystemClock.now()
 }
 
-/// What was masked when the session began; digests are comparable only with the same.
+/// The variables that were masked when the session began; only with the same ones are digests comparable.
 pub(crate) fn variables_of(opened: &SessionOpened, root: &Path) -> Variables {
     opened.surroundings.as_ref().map_or_else(|| Variables::new(&surroundings(root)), Variables::new)
 }
 
-/// The opening of a session and the options it has now.
-pub(crate) fn beginning(reader: &SessionReader) -> Result<(SessionOpened, SessionOptions), HostError> {
+/// The opening of a session and its present options.
+pub(crate) fn opening_and_options(
+    reader: &SessionReader,
+) -> Result<(SessionOpened, SessionOptions), HostError> {
     let events = reader.settings()?;
-    let opened = opened_in(&events)?;
+    let opened = current_opening(&events)?;
     let changed = events.into_iter().rev().find_map(|event| match event.fact {
         Fact::OptionsChanged(changed) => Some(changed.options),
         _ => None,

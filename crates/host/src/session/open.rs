@@ -7,7 +7,7 @@ use lathe_agent::{AgentError, Lakeview};
 use lathe_protocol::{ProposedText, SessionHandle, SessionId, SessionOptions};
 use tokio::task::JoinHandle;
 
-use crate::aside::lakeview::{Summariser, Summing};
+use crate::aside::lakeview::{Summariser, SummaryTask};
 use crate::error::HostError;
 use crate::session::handle::OpenHandle;
 
@@ -20,8 +20,8 @@ pub struct OpenSession {
     /// True if a task was left unfinished.
     pub unfinished: bool,
     /// True if something can be resumed: an unfinished task, or one that ended without success.
-    pub can_go_on: bool,
-    /// Number of tools the model has.
+    pub can_resume: bool,
+    /// Number of tools that the model has.
     pub tools: usize,
     pub tool_names: Vec<String>,
     pub(super) handle: OpenHandle,
@@ -31,17 +31,18 @@ pub struct OpenSession {
     /// Ignore files that its tools met and cannot use.
     pub(super) unread: lathe_search::UnreadRules,
     pub(super) lakeview: Result<Arc<Lakeview>, String>,
-    /// The task that sums up each step.
-    pub(crate) summing: Option<Summing>,
+    /// The task that summarises each step.
+    pub(crate) summary_task: Option<SummaryTask>,
 }
 
 impl OpenSession {
-    /// The summariser of its steps, or why there is none.
+    /// The summariser of its steps, or the reason why there is none.
     pub fn lakeview(&self) -> Result<Summariser, String> {
         self.lakeview.clone().map(Summariser)
     }
 
-    /// A sentence for each `.latheignore` below the folder that a tool met, that cannot be read, and that was not told before.
+    /// A sentence for each `.latheignore` below the folder that a tool met, that cannot be read, and that was not
+    /// reported before.
     pub fn unread_ignore_files(&self) -> Vec<String> {
         let root = Path::new(&self.workspace);
         self.unread.take_unwarned(&root.canonicalize().unwrap_or_else(|_| root.to_owned()))
@@ -51,7 +52,7 @@ impl OpenSession {
         &self.handle
     }
 
-    /// The text of a file that the call of an open question proposes, or what a person made of it.
+    /// The text of a file that the call of an open question proposes, or that the user made of it.
     pub async fn proposed(
         &self,
         question: lathe_protocol::Seq,
@@ -65,7 +66,7 @@ impl OpenSession {
         Arc::new(self.handle.clone())
     }
 
-    /// Ends the session here; nothing it started is left running.
+    /// Closes the session; nothing that it started is left running.
     pub async fn close(self) -> Result<(), HostError> {
         self.handle.actor.close().await;
         let ended = self.actor.await;

@@ -1,4 +1,4 @@
-//! The patch of a run: by git where there is one, from the recorded changes elsewhere.
+//! The patch of a run: made by git in a repository, otherwise from the recorded changes.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -17,13 +17,13 @@ use crate::archive::Archive;
 use crate::archive::run_report::lost_diff;
 use crate::error::HostError;
 use crate::files::output::{output_path, write_output};
-use crate::session::folder::{opened_in, same_folder};
-use crate::session::secrets::cleaned;
+use crate::session::folder::{current_opening, same_folder};
+use crate::session::secrets::redacted_content;
 
 /// The list of files that a session's processes write for the user, each name ended by a zero byte.
 const OUTPUTS: &str = "outputs";
 
-fn kept_outputs(scratch: &Path) -> Vec<PathBuf> {
+fn recorded_outputs(scratch: &Path) -> Vec<PathBuf> {
     let names = std::fs::read(scratch.join(OUTPUTS)).unwrap_or_default();
     let names = names.split(|byte| *byte == 0).filter(|name| !name.is_empty());
     names.map(|name| PathBuf::from(OsStr::from_bytes(name))).collect()
@@ -32,15 +32,16 @@ fn kept_outputs(scratch: &Path) -> Vec<PathBuf> {
 pub(crate) struct GitPatcher {
     workspace: Workspace,
     pub(crate) scratch: PathBuf,
-    /// Lathe's own folder, which is nobody's work.
+    /// Lathe's own folder, whose files are not part of any work.
     home: PathBuf,
 }
 
 impl GitPatcher {
-    /// Git reads real paths. For a tree that has none the patch is made from the recorded changes.
+    /// The snapshots of git, which reads real paths. For a tree that has none the patch is made from the recorded
+    /// changes.
     fn git(&self) -> Result<Snapshots, GitError> {
         let folder = self.workspace.local().map(LocalTree::root).ok_or(GitError::NoRepository)?;
-        let mut without = kept_outputs(&self.scratch);
+        let mut without = recorded_outputs(&self.scratch);
         without.push(self.home.canonicalize().unwrap_or_else(|_| self.home.clone()));
         let found = Snapshots::find(Arc::clone(self.workspace.processes()), folder, self.scratch.clone())?;
         Ok(found.without(&without))
@@ -51,7 +52,7 @@ impl Patcher for GitPatcher {
     fn baseline(&self, base: Option<String>) -> BoxFuture<'_, Result<Option<String>, String>> {
         Box::pin(async move {
             let found = match self.git() {
-                // A repository that cannot be used is none: the patch is made from the recorded changes.
+                // A repository that cannot be used does not count: the patch is made from the recorded changes.
                 Err(
                     GitError::NoRepository
                     | GitError::NoProgram
@@ -62,7 +63,7 @@ impl Patcher for GitPatcher {
                 Ok(git) => match base {
                     Some(name) => git.commit(&name).await,
                     None => match git.snapshot().await {
-                        // The same for an index with a path out of the work tree.
+                        // The same for an index with a path outside of the work tree.
                         Err(GitError::Refused { .. }) => return Ok(None),
                         made => made,
                     },
@@ -85,16 +86,16 @@ impl Archive {
         GitPatcher { workspace, scratch: self.scratch(id), home: self.home().path().to_owned() }
     }
 
-    /// Writes down the files that this process writes for the user, and gives all that a session ever had: they are part of
-    /// no patch and of no change.
-    pub(crate) fn keep_outputs(
+    /// Records the files that this process writes for the user, and returns all that the session ever had: they are
+    /// not part of any patch or change.
+    pub(crate) fn record_outputs(
         &self,
         id: &SessionId,
         root: &Path,
         outputs: &[PathBuf],
     ) -> Result<Vec<PathBuf>, HostError> {
         let scratch = self.scratch(id);
-        let mut all = kept_outputs(&scratch);
+        let mut all = recorded_outputs(&scratch);
         let known = all.len();
         for path in outputs.iter().filter_map(|path| output_path(path, root).ok()) {
             if !all.contains(&path) {
@@ -113,7 +114,7 @@ impl Archive {
         Ok(all)
     }
 
-    /// Whether a commit of this name is in the repository around `folder`.
+    /// Checks that a commit of this name is in the repository around `folder`.
     pub async fn check_commit(&self, folder: &Path, name: &str) -> Result<(), HostError> {
         let scratch = self.home().baselines();
         let wrong =
@@ -129,10 +130,10 @@ impl Archive {
         Ok(write_output(path, &self.workspace(id)?, &patch))
     }
 
-    /// What the last run of a session changed, as a patch that `git apply` takes.
+    /// The changes of a session's last run, as a patch that `git apply` accepts.
     pub async fn patch(&self, id: &SessionId) -> Result<Vec<u8>, HostError> {
         let events = self.events(id)?;
-        let opened = opened_in(&events)?;
+        let opened = current_opening(&events)?;
         if let Some(tree) = baseline(&events) {
             let git = self.patcher(id, self.home().workspace(&same_folder(&opened)?)).git();
             let patch = match git {
@@ -144,7 +145,7 @@ impl Archive {
         self.recorded_patch(&events, &opened.workspace)
     }
 
-    /// The recorded changes of the last run, in git's own form.
+    /// The recorded changes of the last run, in git's own format.
     fn recorded_patch(&self, events: &[Event], workspace: &str) -> Result<Vec<u8>, HostError> {
         let run = last_run(events);
         let of_run = events.iter().filter(|event| event.place.run == run);
@@ -159,7 +160,7 @@ impl Archive {
                     return Ok(None);
                 };
                 let content = blobs.get(&was.digest).ok().flatten();
-                // A patch with something left out would take it away where it is applied.
+                // Leaving a file out of the patch would remove it where the patch is applied.
                 let content = content
                     .ok_or_else(|| HostError::Review(lost_diff(&shown(&path)).trim_end().to_owned()))?;
                 Ok(Some((git_mode(was.mode), content)))
@@ -169,14 +170,14 @@ impl Archive {
         Ok(patch)
     }
 
-    /// Changes of a session from its beginning to now, as a patch that `git apply -R` takes.
+    /// Changes of a session from its beginning to now, as a patch that `git apply -R` accepts.
     pub fn session_patch(&self, id: &SessionId) -> Result<SessionPatch, HostError> {
-        self.mend_left(id)?;
+        self.repair_leftovers(id)?;
         let events = SessionReader::open(&self.home().sessions(), id, self.home().blobs()?)?.all()?;
-        let workspace = opened_in(&events)?.workspace;
+        let workspace = current_opening(&events)?.workspace;
         let changes: Vec<TreeChange> =
             events.iter().flat_map(|event| event.fact.changes()).map(TreeChange::from).collect();
-        let (screen, blobs) = (self.screen(), self.home().blobs()?);
+        let (screen, blobs) = (self.display_redactor(), self.home().blobs()?);
         let mut patch = SessionPatch::default();
         for wanted in net(&changes) {
             let path = relative(&workspace, &wanted.path);
@@ -189,7 +190,7 @@ impl Archive {
                     notes.push(lost_diff(&name).trim_end().to_owned());
                     return None;
                 };
-                let clean = cleaned(Some(&screen), Some(content.clone())).unwrap_or_default();
+                let clean = redacted_content(Some(&screen), Some(content.clone())).unwrap_or_default();
                 if clean != content {
                     notes.push(format!("{name}: a secret in it is left out, so this part cannot be applied"));
                 }
@@ -208,7 +209,7 @@ impl Archive {
     }
 }
 
-/// A patch, and what it does not hold.
+/// A patch, with notes about what it does not contain.
 #[derive(Debug, Default)]
 pub struct SessionPatch {
     pub bytes: Vec<u8>,
@@ -224,12 +225,12 @@ fn shown(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// The kind of a thing in its mode, and that of a folder and of a link.
+/// The bits of a mode that hold the type, and the types of a folder and of a link.
 const KIND: u32 = 0o170_000;
 const FOLDER: u32 = 0o040_000;
 const LINK: u32 = 0o120_000;
 
-/// The mode as git has it: a link, a file, or a file that can be run.
+/// The mode as git has it: a link, a file, or an executable file.
 fn git_mode(mode: u32) -> u32 {
     match mode {
         link if link & KIND == LINK => LINK,
@@ -238,12 +239,12 @@ fn git_mode(mode: u32) -> u32 {
     }
 }
 
-/// One file of a patch, with the lines that say whether it is new, gone or of another mode.
+/// One file of a patch, with the lines that mark it as new, deleted or of another mode.
 fn git_diff(path: &[u8], before: Option<(u32, Vec<u8>)>, after: Option<(u32, Vec<u8>)>) -> Vec<u8> {
     let is_link = |side: &Option<(u32, Vec<u8>)>| side.as_ref().is_some_and(|(mode, _)| *mode == LINK);
     let both = before.is_some() && after.is_some();
     if both && is_link(&before) != is_link(&after) {
-        // Git takes a link in the place of a file for two things.
+        // Git treats a link in place of a file as two changes.
         return [git_diff(path, before, None), git_diff(path, None, after)].concat();
     }
     let mode = match (&before, &after) {
@@ -266,7 +267,7 @@ fn last_run(events: &[Event]) -> RunNo {
     events.iter().map(|event| event.place.run).max().unwrap_or(RunNo(0))
 }
 
-/// What the last run is compared with.
+/// The tree that the last run is compared with.
 fn baseline(events: &[Event]) -> Option<String> {
     let run = last_run(events);
     let mut taken =

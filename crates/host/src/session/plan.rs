@@ -1,4 +1,4 @@
-//! Plans of sessions: the plan of a new one, and what changes of one that is opened again.
+//! Plans of sessions: the plan of a new one, and the overrides of a resumed one.
 
 use std::path::PathBuf;
 
@@ -37,7 +37,7 @@ pub struct SessionPlan {
     pub folder: PathBuf,
     pub source: ModelSource,
     pub mode: Mode,
-    /// Lathe's own, or a cassette's, if nothing is said.
+    /// Lathe's own, or a cassette's, unless one is named.
     pub toolset: Option<Toolset>,
     pub limits: Limits,
     pub ending: EndingRule,
@@ -51,13 +51,13 @@ pub struct SessionPlan {
     pub own_model: bool,
 }
 
-/// The person who is there while a session works.
+/// The user's presence while a session works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attended {
     Nobody,
-    /// A person who answers the model's questions, but cannot be asked for an approval.
+    /// A user who answers the model's questions, but is not asked for approvals.
     Answers,
-    /// A person at a terminal.
+    /// A user at a terminal.
     Person,
 }
 
@@ -70,6 +70,6 @@ pub struct Overrides {
     pub record: Option<PathBuf>,
     pub attended: Attended,
     pub extras: Extras,
-    /// True if the session gets a model's address or key of its own now. What it had before stays recorded.
+    /// True if the session now gets its own model address or key. What it had before stays recorded.
     pub own_model: bool,
 }

@@ -1,4 +1,4 @@
-//! The code graph for people: build it, ask it, count it, write it out.
+//! The code graph for users: building, queries, counts and export.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,22 +14,22 @@ use crate::archive::Archive;
 use crate::error::HostError;
 use crate::home::Home;
 
-/// Answer to a question about a graph.
+/// The reply to a question about a graph.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GraphAnswer {
     pub text: String,
     pub json: Value,
 }
 
-/// What is over before this never pays for an index.
+/// A session that ends before this time never pays for an index.
 const SETTLED: Duration = Duration::from_millis(200);
 
-/// In which form the definitions are written out.
+/// The form in which the definitions are exported.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Export {
+pub enum GraphExport {
     /// One JSON object per definition and line.
     Lines,
-    /// One JSON object per call and line, with what it means.
+    /// One JSON object per call and line, with what it refers to.
     Calls,
     Dot,
     /// A page about one symbol.
@@ -37,7 +37,7 @@ pub enum Export {
 }
 
 impl Archive {
-    /// The graphs that were not asked for this long, or for a month.
+    /// The graphs that were not queried for this long, or for a month.
     pub(crate) fn old_graphs(&self, older: Duration) -> Vec<GraphDatabase> {
         unused_databases(&self.home().graphs(), older.min(UNUSED))
     }
@@ -53,20 +53,21 @@ impl Graphs {
         Self { databases: home.graphs() }
     }
 
-    /// Begins to index a session's folder beside everything else, if it is one to index.
+    /// Begins to index a session's folder in the background, if it should be indexed.
     pub(crate) fn index(&self, root: &Path) -> Option<BackgroundBuild> {
         BackgroundBuild::start(root, &self.databases, SETTLED)
     }
 
     fn graph(&self, folder: &Path) -> Result<Graph, HostError> {
         expire_databases(&self.databases, UNUSED);
-        Graph::open(folder, &self.databases, GraphLimits::default()).map_err(|error| wrong(folder, &error))
+        Graph::open(folder, &self.databases, GraphLimits::default())
+            .map_err(|error| graph_error(folder, &error))
     }
 
-    /// Brings the graph up to date and counts what is in it.
+    /// Brings the graph up to date and counts its content.
     pub fn build(&self, folder: &Path, progress: &(dyn Fn(usize, usize) + Sync)) -> Result<Value, HostError> {
         let mut graph = self.graph(folder)?;
-        let (snapshot, refreshed) = graph.fresh(progress).map_err(|error| wrong(folder, &error))?;
+        let (snapshot, refreshed) = graph.fresh(progress).map_err(|error| graph_error(folder, &error))?;
         let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
         for symbol in snapshot.symbols() {
             *kinds.entry(snapshot.def(symbol).kind.name()).or_default() += 1;
@@ -115,24 +116,24 @@ impl Graphs {
             return Err(HostError::Graph(reason.to_owned()));
         }
         let target = diff.as_deref().unwrap_or(target);
-        let asked =
-            lathe_graph::ask(&mut graph, question, target, budget).map_err(|error| wrong(folder, &error))?;
-        Ok(GraphAnswer { text: asked.text, json: asked.json })
+        let reply = lathe_graph::ask(&mut graph, question, target, budget)
+            .map_err(|error| graph_error(folder, &error))?;
+        Ok(GraphAnswer { text: reply.text, json: reply.json })
     }
 
-    /// Prints the graph of a folder in one of its forms.
-    pub fn export(&self, folder: &Path, form: &Export) -> Result<String, HostError> {
+    /// Exports the graph of a folder in one of its forms.
+    pub fn export(&self, folder: &Path, form: &GraphExport) -> Result<String, HostError> {
         let mut graph = self.graph(folder)?;
-        let (snapshot, _) = graph.fresh(&|_, _| ()).map_err(|error| wrong(folder, &error))?;
+        let (snapshot, _) = graph.fresh(&|_, _| ()).map_err(|error| graph_error(folder, &error))?;
         let query = Query::new(&snapshot);
         match form {
-            Export::Dot => Ok(query.dot()),
-            Export::Calls => Ok(query.calls()),
-            Export::Picture(symbol) => query.picture(symbol).ok_or_else(|| {
+            GraphExport::Dot => Ok(query.dot()),
+            GraphExport::Calls => Ok(query.calls()),
+            GraphExport::Picture(symbol) => query.picture(symbol).ok_or_else(|| {
                 let hint = format!("try `lathe graph query find {symbol}`");
                 HostError::Graph(format!("nothing in {} is named `{symbol}`: {hint}", folder.display()))
             }),
-            Export::Lines => {
+            GraphExport::Lines => {
                 let mut out = String::new();
                 for symbol in snapshot.symbols() {
                     let (facts, def) = (snapshot.facts(symbol.file), snapshot.def(symbol));
@@ -157,7 +158,7 @@ impl Graphs {
     }
 }
 
-fn wrong(folder: &Path, error: &GraphError) -> HostError {
+fn graph_error(folder: &Path, error: &GraphError) -> HostError {
     match error {
         GraphError::Root { .. } => HostError::Folder { path: folder.to_owned(), reason: error.to_string() },
         GraphError::Folder { .. } | GraphError::Database(_) | GraphError::Question(_) => {
@@ -166,7 +167,7 @@ fn wrong(folder: &Path, error: &GraphError) -> HostError {
     }
 }
 
-/// What is changed in the work tree, as git sees it.
+/// The changes in the work tree, as git sees them.
 fn git_diff(folder: &Path) -> Option<String> {
     let repository = lathe_git::Repository::find(folder, &lathe_git::Boundary::Anywhere).ok()?;
     let arguments = [

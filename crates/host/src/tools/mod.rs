@@ -1,4 +1,4 @@
-//! Tools without a model: the shell, one tool, the code graph.
+//! Tools without a model: the shell, single calls, the code graph.
 
 pub(crate) mod graph;
 pub(crate) mod shell;

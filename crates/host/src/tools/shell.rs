@@ -1,4 +1,4 @@
-//! The three-layer shell without a model: for people, and for whoever wants to see what a line would do.
+//! The three-layer shell without a model: for users, and to see what a line would do.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,32 +20,32 @@ use crate::session::Host;
 use crate::session::extras::Extras;
 use crate::session::folder::{new_id, working_folder};
 
-/// Chunks on their way to the screen.
+/// Number of chunks that may wait for the screen.
 const CHUNKS: usize = 1024;
 
-/// Bytes kept of each stream for what the screen missed.
+/// Bytes kept of each stream, for output that the screen missed.
 const KEEP: u64 = 64 << 20;
 
-/// What to open.
+/// The settings for opening a shell.
 pub struct ShellRun {
     pub folder: PathBuf,
-    /// A person's own lines are limited by the guard only, unless a mode is named.
+    /// The mode. Without one, a user's own lines are limited by the guard only.
     pub mode: Option<Mode>,
     pub extras: Extras,
 }
 
 /// An open shell.
-pub struct PersonShell {
+pub struct UserShell {
     services: Arc<Services>,
     toolbox: Toolbox,
-    judge: CallGate,
+    call_gate: CallGate,
     ledger: Arc<dyn Ledger>,
     cwd: PathBuf,
-    rules: Rules,
+    rules: ShellRules,
 }
 
-/// Where the rules come from, and which answers of the user's are among them.
-struct Rules {
+/// The source of the rules, and the version of the standing approvals among them.
+struct ShellRules {
     host: Host,
     workspace: Workspace,
     mode: Option<Mode>,
@@ -53,25 +53,25 @@ struct Rules {
     extras: Extras,
 }
 
-/// How a line ended.
+/// The end of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum UserLine {
+pub enum ShellLineEnd {
     Ended {
         code: i32,
-        /// The entry of the quarantine that holds what the line took away.
+        /// The entry of the quarantine that holds what the line removed.
         kept: Option<String>,
-        /// What it may have taken away for good.
+        /// Paths that it may have removed for good.
         lost: Vec<String>,
         /// Repositories that are no longer whole, with what can be done.
         broken: Vec<String>,
     },
-    /// The gate said no, and why.
+    /// The gate denied the line, for this reason.
     Denied(String),
 }
 
 impl Host {
-    /// The services of a person's own line or call: what takes something away is secured, and kept in the quarantine.
-    pub(crate) fn person_services(
+    /// The services for a user's own line or call: what it removes is secured, and kept in the quarantine.
+    pub(crate) fn user_services(
         &self,
         workspace: Workspace,
         extras: &Extras,
@@ -80,32 +80,32 @@ impl Host {
         let workspace = self.home().recovered(workspace)?;
         let services = self.services(workspace.clone(), redactor)?.with_checks(extras.checks()?);
         let id = new_id();
-        let tracking = self.archive().tracking(&id, &workspace, Vec::new())?;
+        let tracking = self.archive().tracker_options(&id, &workspace, Vec::new())?;
         let tracking = tracking.map_or_else(Tracking::off, Tracking::sparing);
         let tracking = tracking.with_repositories(self.archive().quarantine().repositories());
         let keeper = Keeper { scratch: Some(id.to_string()), ..self.archive().keeper(None) };
         Ok(services.with_tracking(tracking).with_keeper(keeper))
     }
 
-    pub async fn open_shell(&self, run: ShellRun) -> Result<PersonShell, HostError> {
+    pub async fn open_shell(&self, run: ShellRun) -> Result<UserShell, HostError> {
         let root = working_folder(&run.folder)?;
         self.home().make()?;
-        // A person sees their own secrets, but a file of them that cannot be read stops every session.
+        // A user may see their own secrets, but a file of secrets that cannot be read stops every session.
         run.extras.secrets(self.home().path())?;
         let workspace = self.home().workspace(&root);
-        let outside = run.extras.outside(&workspace, self.home().path()).await?;
-        // A person's own terminal: what they print there is theirs to see, and no model does.
+        let outside = run.extras.outside_tools(&workspace, self.home().path()).await?;
+        // In their own terminal the user may see what they print, and no model reads it.
         let services =
-            Arc::new(self.person_services(workspace.clone(), &run.extras, Arc::new(Redactor::new([])))?);
+            Arc::new(self.user_services(workspace.clone(), &run.extras, Arc::new(Redactor::new([])))?);
         let toolbox =
             Toolbox::for_session(Toolset::Bash, Arc::clone(&services), ToolChoice::default(), outside);
-        let (host, mark) = (Host::new(self.home().clone()), self.rules().answers().mark());
-        let judge = self.rules().judge(&workspace, run.mode, &toolbox, &run.extras)?;
-        let rules = Rules { host, workspace, mode: run.mode, mark, extras: run.extras };
-        Ok(PersonShell {
+        let (host, mark) = (Host::new(self.home().clone()), self.rules().approvals().mark());
+        let call_gate = self.rules().call_gate(&workspace, run.mode, &toolbox, &run.extras)?;
+        let rules = ShellRules { host, workspace, mode: run.mode, mark, extras: run.extras };
+        Ok(UserShell {
             services,
             toolbox,
-            judge,
+            call_gate,
             ledger: Arc::new(LocalLedger::default()),
             cwd: root,
             rules,
@@ -113,39 +113,39 @@ impl Host {
     }
 }
 
-impl PersonShell {
+impl UserShell {
     /// The names of the commands that are not programs.
     pub fn commands(&self) -> Vec<String> {
         self.toolbox.commands()
     }
 
-    /// The folder the last line ended in.
+    /// The folder that the last line ended in.
     pub fn cwd(&self) -> &Path {
         &self.cwd
     }
 
-    /// Runs a line and shows all it prints, in the order it comes.
+    /// Runs a line and shows everything it prints, in order.
     pub async fn run(
         &mut self,
         line: &str,
         cancel: &CancellationToken,
         mut show: impl FnMut(OutputStream, &[u8]),
-    ) -> Result<UserLine, HostError> {
-        // What was allowed for ever may have been taken back.
-        let mark = self.rules.host.rules().answers().mark();
+    ) -> Result<ShellLineEnd, HostError> {
+        // Standing approvals may have been revoked meanwhile.
+        let mark = self.rules.host.rules().approvals().mark();
         if mark != self.rules.mark {
-            let Rules { host, workspace, mode, extras, .. } = &self.rules;
-            self.judge = host.rules().judge(workspace, *mode, &self.toolbox, extras)?;
+            let ShellRules { host, workspace, mode, extras, .. } = &self.rules;
+            self.call_gate = host.rules().call_gate(workspace, *mode, &self.toolbox, extras)?;
             self.rules.mark = mark;
         }
-        let judged = self
-            .judge
+        let decided = self
+            .call_gate
             .clone()
             .in_shell(&self.services)
             .decide_line(&lathe_tools::ShellLine { text: line.to_owned(), folder: None });
-        let decision = judged.decision;
+        let decision = decided.decision;
         if decision.verdict != Verdict::Allow {
-            return Ok(UserLine::Denied(decision.reason));
+            return Ok(ShellLineEnd::Denied(decision.reason));
         }
         let context = RunContext {
             services: Arc::clone(&self.services),
@@ -161,14 +161,14 @@ impl PersonShell {
             umask: None,
             handle: None,
             asker: None,
-            call_gate: self.judge.clone(),
+            call_gate: self.call_gate.clone(),
             ledger: Arc::clone(&self.ledger),
         };
         let (sender, mut chunks) = mpsc::channel::<LiveChunk>(CHUNKS);
         let mut shown = [0_u64; 2];
         let running = async {
             let limits = LineLimits { timeout: Duration::MAX, silence: None, keep: KEEP };
-            let ended = run_line(&context, line, judged.effects, limits, &sender).await;
+            let ended = run_line(&context, line, decided.effects, limits, &sender).await;
             drop(sender);
             ended
         };
@@ -186,9 +186,9 @@ impl PersonShell {
             }
         };
         let (ended, ()) = tokio::join!(running, showing);
-        let (end, kept, lost, broken) = match ended.map_err(|error| broken_off(&error))? {
+        let (end, kept, lost, broken) = match ended.map_err(|error| line_error(&error))? {
             UserLineOutcome::Ended { end, kept, lost, broken } => (end, kept, lost, broken),
-            UserLineOutcome::Denied(reason) => return Ok(UserLine::Denied(reason)),
+            UserLineOutcome::Denied(reason) => return Ok(ShellLineEnd::Denied(reason)),
         };
         for (spool, at, stream) in
             [(&end.stdout, shown[0], OutputStream::Stdout), (&end.stderr, shown[1], OutputStream::Stderr)]
@@ -202,17 +202,17 @@ impl PersonShell {
             }
         }
         self.cwd = end.cwd;
-        Ok(UserLine::Ended { code: end.exit.code(), kept, lost, broken })
+        Ok(ShellLineEnd::Ended { code: end.exit.code(), kept, lost, broken })
     }
 
-    /// Ends the shell and everything it started.
+    /// Closes the shell and ends everything it started.
     pub async fn close(self) {
         self.services.close().await;
     }
 }
 
-/// The error of a line that did not come to its end.
-fn broken_off(error: &ShellError) -> HostError {
+/// The error for a line that could not be run to its end.
+fn line_error(error: &ShellError) -> HostError {
     let full = |source: &std::io::Error| source.kind() == std::io::ErrorKind::StorageFull;
     let disk_full = match error {
         ShellError::Place { source, .. } | ShellError::Session(source) => full(source),

@@ -1,4 +1,4 @@
-//! One tool without a model: for people and scripts who want to see what the model would get.
+//! Single calls of tools without a model: for users and scripts that want to see what the model would get.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub struct ToolRun {
     pub name: String,
     pub arguments: String,
     pub toolset: Option<Toolset>,
-    /// A person's own call is limited by the guard only, unless a mode is named.
+    /// The mode. Without one, a user's own call is limited by the guard only.
     pub mode: Option<Mode>,
     pub folder: PathBuf,
     pub cancel: CancellationToken,
@@ -32,15 +32,15 @@ pub struct ToolRun {
     pub limits: Limits,
 }
 
-/// What came of looking at a call.
-pub enum ToolLook {
-    /// What it would do, as JSON.
+/// The result of previewing a call.
+pub enum ToolPreview {
+    /// The effect that it would have, as JSON.
     Preview(Raw),
-    /// It cannot be made.
+    /// The call cannot be made.
     Refused(Box<CallFinished>),
 }
 
-/// Tools without a session: what there is, and single calls.
+/// Tools without a session: their descriptions, and single calls.
 #[derive(Clone, Copy)]
 pub struct ToolDesk<'a>(&'a Host);
 
@@ -54,27 +54,27 @@ impl Host {
 impl ToolDesk<'_> {
     /// Runs one call.
     pub async fn run(&self, run: ToolRun) -> Result<CallFinished, HostError> {
-        let bench = self.bench(run).await?;
+        let bench = self.prepare_run(run).await?;
         let finished = bench.run(&bench.call, Vec::new()).await;
         bench.services.close().await;
         Ok(finished)
     }
 
-    /// What a call would do. Nothing is run.
-    pub async fn preview(&self, run: ToolRun) -> Result<ToolLook, HostError> {
-        let bench = self.bench(run).await?;
+    /// Previews a call. Nothing is run.
+    pub async fn preview(&self, run: ToolRun) -> Result<ToolPreview, HostError> {
+        let bench = self.prepare_run(run).await?;
         Ok(match bench.preview().await {
             Ok(preview) => {
                 let preview = Raw::from_serialize(&preview);
-                ToolLook::Preview(preview.map_err(|error| HostError::ToolArguments(error.to_string()))?)
+                ToolPreview::Preview(preview.map_err(|error| HostError::ToolArguments(error.to_string()))?)
             }
-            Err(finished) => ToolLook::Refused(finished),
+            Err(finished) => ToolPreview::Refused(finished),
         })
     }
 
-    /// Runs what a person made of what a call proposes. The result begins with what was changed.
+    /// Runs a call with the text that a user made of its proposal. The result begins with the user's changes.
     pub async fn run_proposed(&self, run: ToolRun, proposed: &str) -> Result<CallFinished, HostError> {
-        let bench = self.bench(run).await?;
+        let bench = self.prepare_run(run).await?;
         let preview = match bench.preview().await {
             Ok(preview) => preview,
             Err(finished) => return Ok(*finished),
@@ -83,7 +83,7 @@ impl ToolDesk<'_> {
         let Preview::Edit { path, proposed: offered, .. } = &preview else { return Err(not_possible()) };
         let arguments = bench.toolbox.modified(&bench.call, &preview, proposed);
         let call = ToolCall { arguments: arguments.ok_or_else(not_possible)?, ..bench.call.clone() };
-        let mut finished = bench.run(&call, bench.seen(path).await).await;
+        let mut finished = bench.run(&call, bench.seen_file(path).await).await;
         bench.services.close().await;
         let diff = unified_diff(Some(offered.as_bytes()), Some(proposed.as_bytes()), path);
         let changed = if diff.is_empty() {
@@ -98,7 +98,7 @@ impl ToolDesk<'_> {
         Ok(finished)
     }
 
-    async fn bench(&self, run: ToolRun) -> Result<Bench, HostError> {
+    async fn prepare_run(&self, run: ToolRun) -> Result<PreparedRun, HostError> {
         let folder = run
             .folder
             .canonicalize()
@@ -110,19 +110,19 @@ impl ToolDesk<'_> {
             return Err(HostError::ToolArguments(reason.unwrap_or_else(|| "it is a string".to_owned())));
         }
         self.0.home().make()?;
-        // Nobody's program is started for a tool of our own.
+        // No program is started for a tool of Lathe's own.
         let home = self.0.home().path();
         let workspace = self.0.home().workspace(&folder);
         let outside = if built_in {
-            run.extras.declared(&workspace, home)?
+            run.extras.declared_tools(&workspace, home)?
         } else {
-            run.extras.outside(&workspace, home).await?
+            run.extras.outside_tools(&workspace, home).await?
         };
         let mut known = run.extras.secrets(home)?;
-        known.extend(crate::session::secrets::found(&run.folder));
+        known.extend(crate::session::secrets::project_secrets(&run.folder));
         let redactor = Arc::new(crate::session::secrets::redactor(None, &known));
-        let mut services = self.0.person_services(workspace.clone(), &run.extras, redactor)?;
-        crate::session::folder::name_toolset(&mut services.plan.env, toolset);
+        let mut services = self.0.user_services(workspace.clone(), &run.extras, redactor)?;
+        crate::session::folder::set_toolset_variable(&mut services.plan.env, toolset);
         let services = Arc::new(services);
         let toolbox = Toolbox::for_session(toolset, Arc::clone(&services), ToolChoice::default(), outside);
         if !built_in && !toolbox.own_specs().iter().any(|spec| spec.name == run.name) {
@@ -130,27 +130,27 @@ impl ToolDesk<'_> {
             return Err(HostError::NoSuchTool { name: run.name, known });
         }
         let call = ToolCall { id: CallId::new("tool-run"), name: run.name, arguments, raw: None };
-        let judge = self.0.rules().judge(&workspace, run.mode, &toolbox, &run.extras)?;
-        Ok(Bench { toolbox, services, call, judge, cancel: run.cancel, limits: run.limits })
+        let call_gate = self.0.rules().call_gate(&workspace, run.mode, &toolbox, &run.extras)?;
+        Ok(PreparedRun { toolbox, services, call, call_gate, cancel: run.cancel, limits: run.limits })
     }
 }
 
-/// A toolbox for one call.
-struct Bench {
+/// One call, with its toolbox.
+struct PreparedRun {
     toolbox: Toolbox,
     services: Arc<Services>,
     call: ToolCall,
-    judge: CallGate,
+    call_gate: CallGate,
     cancel: CancellationToken,
     limits: Limits,
 }
 
-impl Bench {
+impl PreparedRun {
     async fn preview(&self) -> Result<Preview, Box<CallFinished>> {
         let prepared = self.toolbox.prepare(&self.call)?;
         let mut seen = Vec::new();
         for path in &prepared.effects.writes {
-            seen.extend(self.seen(path).await);
+            seen.extend(self.seen_file(path).await);
         }
         prepared.preview(&self.context(seen)).await
     }
@@ -160,10 +160,10 @@ impl Bench {
             Ok(prepared) => prepared,
             Err(finished) => return *finished,
         };
-        let judged = self.judge.decide_call(&prepared);
-        let Some(permit) = self.judge.gate.permit(&judged.decision, &judged.effects) else {
-            debug_assert_ne!(judged.decision.verdict, Verdict::Allow);
-            let message = format!("Tool execution denied by policy. {}", judged.decision.reason);
+        let decided = self.call_gate.decide_call(&prepared);
+        let Some(permit) = self.call_gate.gate.permit(&decided.decision, &decided.effects) else {
+            debug_assert_ne!(decided.decision.verdict, Verdict::Allow);
+            let message = format!("Tool execution denied by policy. {}", decided.decision.reason);
             return CallFinished::failed(&call.name, ToolErrorKind::PolicyViolation, message);
         };
         self.toolbox.run(prepared, permit, self.context(seen)).await
@@ -184,13 +184,13 @@ impl Bench {
             umask: None,
             handle: None,
             asker: None,
-            call_gate: self.judge.clone(),
+            call_gate: self.call_gate.clone(),
             ledger: Arc::new(LocalLedger::default()),
         }
     }
 
-    /// Whoever changed a proposal has seen the file it is for.
-    async fn seen(&self, path: &str) -> Vec<SeenFile> {
+    /// The seen state of a file: a user who changed a proposal has seen the file it is for.
+    async fn seen_file(&self, path: &str) -> Vec<SeenFile> {
         let content = self.services.workspace.files().read(Path::new(path), None).await;
         content
             .map(|content| SeenFile { path: path.to_owned(), hash: Digest::of(&content) })
@@ -200,14 +200,14 @@ impl Bench {
 }
 
 impl ToolDesk<'_> {
-    /// Every tool a session with this toolset may have, with what the model is told of it.
-    pub fn names(&self, toolset: Toolset) -> Vec<(String, String)> {
+    /// Every tool that a session with this toolset may have, with the description for the model.
+    pub fn all_tools(&self, toolset: Toolset) -> Vec<(String, String)> {
         let specs = Toolbox::specs(toolset).into_iter().chain(Toolbox::special_specs(toolset));
         specs.map(|spec| (spec.name, spec.description)).collect()
     }
 
     /// The tools that a session in a folder would have.
-    pub async fn listed(
+    pub async fn session_tools(
         &self,
         toolset: Toolset,
         folder: &Path,
@@ -216,11 +216,15 @@ impl ToolDesk<'_> {
     ) -> Result<Vec<ToolAbout>, HostError> {
         let root = working_folder(folder)?;
         let workspace = self.0.home().workspace(&root);
-        Ok(Toolbox::about_session(toolset, choice, extras.outside(&workspace, self.0.home().path()).await?))
+        Ok(Toolbox::about_session(
+            toolset,
+            choice,
+            extras.outside_tools(&workspace, self.0.home().path()).await?,
+        ))
     }
 
-    /// Whether a session by this plan has every tool that is named. Names are those of its toolset, of tools that only some
-    /// sessions have, or of the user's own programs.
+    /// Checks that a session with this plan has every tool that is named. Names are those of its toolset, of tools
+    /// that only some sessions have, or of the user's own programs.
     pub async fn check(&self, plan: &SessionPlan, names: &[String]) -> Result<(), HostError> {
         // The toolset of a recording is known only to the recording.
         let sets = match (plan.toolset, &plan.source) {
@@ -248,7 +252,7 @@ impl ToolDesk<'_> {
                 Some(known) => known,
                 None => {
                     let workspace = self.0.home().workspace(&working_folder(&plan.folder)?);
-                    outside.insert(plan.extras.outside(&workspace, self.0.home().path()).await?)
+                    outside.insert(plan.extras.outside_tools(&workspace, self.0.home().path()).await?)
                 }
             };
             if !has(outside) {
@@ -266,7 +270,7 @@ impl ToolDesk<'_> {
     }
 }
 
-/// The toolset asked for, or the first that has a tool of this name, and whether it is one of its own.
+/// The requested toolset, or the first that has a tool of this name; true if the tool is one of its own.
 fn find_toolset(run: &ToolRun) -> Result<(Toolset, bool), HostError> {
     let has = |toolset: Toolset| Toolbox::specs(toolset).iter().any(|spec| spec.name == run.name);
     let candidates = run.toolset.map_or_else(|| Toolset::ALL.to_vec(), |toolset| vec![toolset]);

@@ -1,4 +1,5 @@
-//! Issue 7, line 7: several surfaces hold one session, and a question is put to all of them.
+//! Several surfaces connected to one session (issue 7): a question is put to all of them, and the first answer
+//! counts.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The audit log: who did what, one line of JSON each.
+//! The audit log of requests: token, action, object and outcome, one line of JSON each.
 
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::Identity;
 
-/// Bytes after which a new file is begun; the one before is kept.
+/// Bytes after which a new file is begun; the previous one is kept.
 const FILE_MAX: u64 = 32 << 20;
 
 pub(crate) struct Audit {
@@ -31,7 +31,7 @@ impl Audit {
         let at = jiff::Timestamp::now().to_string();
         let (who, role) =
             identity.map_or(("nobody", "-"), |identity| (&*identity.name, identity.role.as_str()));
-        // A name may have been another token's before: the digest tells them apart.
+        // A name may have belonged to another token before; the digest distinguishes them.
         let token = identity.map(|identity| identity.key.short());
         let line = json!({
             "at": at, "who": who, "role": role, "did": did, "on": on, "outcome": outcome, "token": token,

@@ -1,7 +1,7 @@
 //! Codes that sign a browser in once.
 //!
-//! `serve --open` has to hand something to a browser by a file. A token there would be worth as much as the server for as long
-//! as it runs; a code is worth one sign-in from this machine, within a minute.
+//! `serve --open` must pass something to a browser through a file. A token there would be worth as much as the server
+//! for as long as it runs; a code is worth one sign-in from this machine, within a minute.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use super::tokens::{digest, random};
 /// The lifetime of a code.
 const CODE_LIFE: Duration = Duration::from_secs(60);
 
-/// The code that was given out last, as its digest. A new one takes the place of the old one.
+/// The digest of the code issued last. A new code replaces it.
 #[derive(Default)]
 pub(super) struct Codes(Mutex<Option<([u8; 32], Instant)>>);
 
@@ -24,7 +24,7 @@ impl Codes {
         Ok(code)
     }
 
-    /// Uses a code up; false if it is not one, or not any more. A wrong one uses nothing up.
+    /// Uses up a code; false if it is unknown or expired. A wrong code uses up nothing.
     pub fn take(&self, code: &str, now: Instant) -> bool {
         let mut kept = self.0.lock();
         match *kept {

@@ -15,7 +15,7 @@ use super::tokens::{digest, random};
 
 /// The time for which a browser stays signed in.
 pub(super) const COOKIE_LIFE: Duration = Duration::from_secs(12 * 3600);
-/// Browsers that are signed in with one token. The oldest is signed out by the next.
+/// Number of browsers signed in with one token. The next one signs out the oldest.
 const PER_TOKEN: usize = 16;
 
 /// The two halves that a browser gets when it signs in.
@@ -32,7 +32,7 @@ struct Cookie {
     ends: Instant,
 }
 
-/// The cookies that were given out, the oldest first.
+/// The cookies that were issued, oldest first.
 #[derive(Default)]
 pub(super) struct Cookies(Mutex<VecDeque<Cookie>>);
 
@@ -65,7 +65,7 @@ impl Cookies {
         (found.ends > now).then(|| found.identity.clone())
     }
 
-    pub fn forget(&self, cookie: &str) {
+    pub fn remove(&self, cookie: &str) {
         let cookie = digest(cookie);
         self.0.lock().retain(|known| known.cookie != cookie);
     }
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(cookies.find(&other.cookie, &other.half).unwrap().key, TokenKey::of("b"));
         // The halves of two sign-ins do not fit together.
         assert!(cookies.find(&newest.cookie, &other.half).is_none());
-        cookies.forget(&newest.cookie);
+        cookies.remove(&newest.cookie);
         assert!(cookies.find(&newest.cookie, &newest.half).is_none());
     }
 }

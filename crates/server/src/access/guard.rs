@@ -19,7 +19,8 @@ use crate::error::ApiError;
 #[derive(Debug, Clone)]
 pub(crate) struct ServerNames {
     hosts: Vec<String>,
-    /// It listens on every address of this machine, so it is known by the one a connection came in on.
+    /// True if it listens on every address of this machine; then it is known by the address that a connection came in
+    /// on.
     everywhere: bool,
     port: u16,
     scheme: &'static str,
@@ -32,7 +33,7 @@ impl ServerNames {
         if address.ip().is_loopback() || everywhere {
             hosts.extend(["127.0.0.1", "localhost", "[::1]"].map(str::to_owned));
         } else {
-            hosts.push(literal(address.ip()));
+            hosts.push(host_literal(address.ip()));
         }
         Self { hosts, everywhere, port: address.port(), scheme: if tls { "https" } else { "http" } }
     }
@@ -64,7 +65,7 @@ impl ServerNames {
 }
 
 /// An address as it stands in `Host`.
-pub(crate) fn literal(address: IpAddr) -> String {
+pub(crate) fn host_literal(address: IpAddr) -> String {
     match address {
         IpAddr::V4(ip) => ip.to_string(),
         IpAddr::V6(ip) => format!("[{ip}]"),
@@ -101,35 +102,35 @@ pub(crate) async fn check(
     next: Next,
 ) -> Response {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let identity = match judge(&app, &peer, request.headers(), request.uri(), &method) {
+    let identity = match identify_request(&app, &peer, request.headers(), request.uri(), &method) {
         Ok(identity) => identity,
         Err(error) => {
             if error.code != "unauthorized" {
                 app.audit.note(None, method.as_str(), &path, error.code);
             }
-            return dressed(error.into_response());
+            return with_headers(error.into_response());
         }
     };
     app.counts.requests.add(1);
-    peer.seat.is_of(identity.as_ref().map(|identity| identity.key));
+    peer.seat.set_token(identity.as_ref().map(|identity| identity.key));
     let response = match &identity {
         None => next.run(request).await,
         Some(identity) => {
             request.extensions_mut().insert(identity.clone());
             request.extensions_mut().insert(app.shares.of(identity.key));
-            answer_while_known(&app, identity, next.run(request)).await
+            respond_while_known(&app, identity, next.run(request)).await
         }
     };
-    // Looking is not doing.
+    // Requests that only read are not logged.
     if !matches!(method, Method::GET | Method::HEAD) {
         app.audit.note(identity.as_ref(), method.as_str(), &path, response.status().as_str());
     }
-    dressed(response)
+    with_headers(response)
 }
 
-/// The answer, for as long as the token is there: what takes its time ends in the middle when the token is removed. That is
-/// done here, for every route alike.
-async fn answer_while_known(
+/// The response, for as long as the token exists: a response that takes time ends in the middle when the token is
+/// removed. This is done here for all routes alike.
+async fn respond_while_known(
     app: &App,
     identity: &Identity,
     answering: impl Future<Output = Response>,
@@ -139,7 +140,7 @@ async fn answer_while_known(
         response = answering => response,
         () = app.access.removed(identity) => return ApiError::token_removed().into_response(),
     };
-    // What is there as a whole is on its way already.
+    // A complete response is on its way already.
     if response.body().size_hint().exact().is_some() {
         return response;
     }
@@ -148,7 +149,7 @@ async fn answer_while_known(
     response.map(|body| Body::from_stream(body.into_data_stream().take_until(removed)))
 }
 
-fn judge(
+fn identify_request(
     app: &App,
     peer: &Peer,
     headers: &HeaderMap,
@@ -157,7 +158,7 @@ fn judge(
 ) -> Result<Option<Identity>, ApiError> {
     let (from, local) = (peer.address.ip(), peer.local);
     let named = uri.authority().map(|host| host.as_str());
-    let host = match (one(headers, &header::HOST)?, named) {
+    let host = match (only_value(headers, &header::HOST)?, named) {
         (Some(host), Some(named)) if !host.eq_ignore_ascii_case(named) => {
             return Err(ApiError::bad("The request names two hosts."));
         }
@@ -172,13 +173,13 @@ fn judge(
         }
         Some(_) => {}
     }
-    match one(headers, &header::ORIGIN)? {
+    match only_value(headers, &header::ORIGIN)? {
         Some(origin) if !app.names.is_origin(origin, local) => {
             return Err(ApiError::forbidden("Requests from other pages are not answered."));
         }
         Some(_) | None => {}
     }
-    let open = app.table.is_open(method, uri.path());
+    let open = app.table.is_public(method, uri.path());
     let asked = token(app, headers)?;
     // A right token is accepted even if wrong ones came from its address before: clients may share an address.
     let identity = match asked {
@@ -195,14 +196,14 @@ fn judge(
     match identity {
         None if open => Ok(None),
         None => Err(ApiError::unauthorized()),
-        Some(identity) if app.rates.may(identity.key) => Ok(Some(identity)),
+        Some(identity) if app.rates.may_send(identity.key) => Ok(Some(identity)),
         Some(_) => Err(ApiError::too_many("Too many requests; wait a moment.")),
     }
 }
 
 /// Counts an unknown token. An address that sends too many of them has to wait, and is no longer logged.
 pub(crate) fn wrong_token(app: &App, from: IpAddr, did: &str, on: &str) -> Result<(), ApiError> {
-    app.rates.was_wrong(from);
+    app.rates.count_wrong(from);
     if app.rates.is_guessing(from) {
         return Err(ApiError::too_many("Too many wrong tokens came from this address; wait a minute."));
     }
@@ -216,9 +217,9 @@ enum Credential<'a> {
     Cookie(&'a str),
 }
 
-/// The token or the cookie of a request. A wrong token is not made good by a right cookie.
+/// The token or the cookie of a request. A right cookie does not make up for a wrong token.
 fn token<'a>(app: &App, headers: &'a HeaderMap) -> Result<Credential<'a>, ApiError> {
-    if let Some(given) = one(headers, &header::AUTHORIZATION)? {
+    if let Some(given) = only_value(headers, &header::AUTHORIZATION)? {
         let token = given.strip_prefix("Bearer ").or_else(|| given.strip_prefix("bearer "));
         return Ok(Credential::Token(token.unwrap_or(given).trim()));
     }
@@ -233,18 +234,18 @@ pub(crate) fn cookie_of<'a>(app: &App, headers: &'a HeaderMap) -> Option<&'a str
     found.find(|(known, _)| *known == name).map(|(_, cookie)| cookie)
 }
 
-/// The half of a cookie that the page keeps. A script cannot put a header on a WebSocket, so there it is the name of a
+/// The page's half of a cookie. A script cannot set a header on a WebSocket, so there it is sent as the name of a
 /// protocol.
 fn page_half(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
-    if let Some(half) = one(headers, &HeaderName::from_static(PAGE_HEADER))? {
+    if let Some(half) = only_value(headers, &HeaderName::from_static(PAGE_HEADER))? {
         return Ok(Some(half));
     }
-    let offered = one(headers, &header::SEC_WEBSOCKET_PROTOCOL)?.unwrap_or_default();
+    let offered = only_value(headers, &header::SEC_WEBSOCKET_PROTOCOL)?.unwrap_or_default();
     Ok(offered.split(',').find_map(|name| name.trim().strip_prefix(PAGE_PROTOCOL)))
 }
 
 /// The only value of a header. Two are refused: the second may be meant to be read by code other than the check.
-fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, ApiError> {
+fn only_value<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, ApiError> {
     let mut values = headers.get_all(name).iter();
     let wrong = || ApiError::bad(format!("The header {name} cannot be read."));
     match (values.next(), values.next()) {
@@ -255,7 +256,7 @@ fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>,
 }
 
 /// The headers of every response.
-fn dressed(mut response: Response) -> Response {
+fn with_headers(mut response: Response) -> Response {
     let headers = response.headers_mut();
     for (name, value) in [
         (header::CONTENT_SECURITY_POLICY, CSP),

@@ -23,10 +23,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use audit::Audit;
-pub(crate) use guard::{ServerNames, check, cookie_name, cookie_of, literal, wrong_token};
+pub(crate) use guard::{ServerNames, check, cookie_name, cookie_of, host_literal, wrong_token};
 pub(crate) use rate::Rates;
 pub(crate) use shares::{Share, Shares, WATCHES};
-pub(crate) use tokens::{Access, Standing, follow_tokens, random};
+pub(crate) use tokens::{Access, TokenState, follow_tokens, random};
 pub use tokens::{TokenRow, Tokens};
 
 /// The rights of a token; each role includes those before it.
@@ -56,7 +56,7 @@ impl fmt::Display for Role {
     }
 }
 
-/// The digest of a token: what an identity is known by. A name may be given to another token later.
+/// The digest of a token, by which an identity is known. A name may be given to another token later.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct TokenKey([u8; 32]);
 
@@ -69,12 +69,12 @@ impl TokenKey {
         tokens::hex(&self.0)
     }
 
-    /// A digest that ties a text to this token. It tells nothing about either to who does not know both.
+    /// A digest that binds a text to this token. It reveals nothing about either to a client that does not know both.
     pub fn binding(self, text: &[u8]) -> Digest {
         Digest::of(&self.0).chained(&Digest::of(text))
     }
 
-    /// Enough of it to tell tokens apart in a log.
+    /// Enough digits of it to distinguish tokens in a log.
     fn short(self) -> String {
         self.hex().chars().take(12).collect()
     }
@@ -86,7 +86,7 @@ impl fmt::Debug for TokenKey {
     }
 }
 
-/// A token that was presented, with what it is called and may do.
+/// A presented token, with its name and its role.
 #[derive(Debug, Clone)]
 pub(crate) struct Identity {
     pub name: Arc<str>,

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use super::TokenKey;
 
-/// Requests at once, and how many come back each second.
+/// Requests allowed at once, and the number regained each second.
 const BURST: f64 = 1000.0;
 const PER_SECOND: f64 = 500.0;
 /// Wrong tokens from one address within the window, before it has to wait.
@@ -28,7 +28,7 @@ pub(crate) struct Rates {
 
 impl Rates {
     /// Tells whether this token may send a request now.
-    pub fn may(&self, key: TokenKey) -> bool {
+    pub fn may_send(&self, key: TokenKey) -> bool {
         let now = Instant::now();
         let mut buckets = self.buckets.lock();
         if buckets.len() >= KNOWN_MAX {
@@ -45,7 +45,7 @@ impl Rates {
     }
 
     /// Counts an unknown token from this address.
-    pub fn was_wrong(&self, from: IpAddr) {
+    pub fn count_wrong(&self, from: IpAddr) {
         let now = Instant::now();
         let mut wrong = self.wrong.lock();
         if wrong.len() >= KNOWN_MAX {
@@ -73,18 +73,18 @@ mod tests {
     fn who_asks_too_often_waits_and_others_do_not() {
         let rates = Rates::default();
         let (a, b) = (TokenKey::of("a"), TokenKey::of("b"));
-        let allowed = (0..3000).filter(|_| rates.may(a)).count();
+        let allowed = (0..3000).filter(|_| rates.may_send(a)).count();
         assert!((1000..2900).contains(&allowed), "{allowed}");
-        assert!(rates.may(b));
+        assert!(rates.may_send(b));
     }
 
     #[test]
     fn who_guesses_tokens_is_kept_out() {
         let rates = Rates::default();
         let from: IpAddr = "127.0.0.1".parse().unwrap();
-        (0..WRONG_MAX).for_each(|_| rates.was_wrong(from));
+        (0..WRONG_MAX).for_each(|_| rates.count_wrong(from));
         assert!(!rates.is_guessing(from));
-        rates.was_wrong(from);
+        rates.count_wrong(from);
         assert!(rates.is_guessing(from));
         assert!(!rates.is_guessing("127.0.0.2".parse().unwrap()));
     }

@@ -27,7 +27,7 @@ impl Share {
         Arc::clone(&self.costly).acquire_owned().await.ok()
     }
 
-    /// A permit to watch a folder, if the token watches not too many.
+    /// A permit to watch a folder; none if the token already watches as many as it may.
     pub fn watch(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.watches).try_acquire_owned().ok()
     }

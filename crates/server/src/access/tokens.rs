@@ -1,4 +1,4 @@
-//! Tokens: named, with a role, kept as digests only; and who is known to a running server by one.
+//! Tokens with a name and a role, stored as digests only; and the identities that a running server knows by them.
 
 use std::io::Read;
 use std::os::unix::fs::MetadataExt as _;
@@ -16,8 +16,8 @@ use super::cookies::{Cookies, SignedIn};
 use super::{Identity, Role, TokenKey};
 use crate::error::{ApiError, ServerError};
 
-/// Between two looks at the file of tokens.
-const LOOK: Duration = Duration::from_millis(200);
+/// The interval between two reads of the file of tokens.
+const READ_INTERVAL: Duration = Duration::from_millis(200);
 /// The name of the user who started the server.
 const OWNER: &str = "owner";
 /// The name of a client without a token.
@@ -27,11 +27,11 @@ const NOBODY: &str = "nobody";
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Tokens {
     #[serde(default)]
-    tokens: Vec<Stored>,
+    tokens: Vec<StoredToken>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Stored {
+struct StoredToken {
     name: String,
     role: Role,
     /// SHA-256 in hex. The token itself was shown once.
@@ -86,11 +86,11 @@ impl Tokens {
     }
 
     pub fn rows(&self) -> Vec<TokenRow> {
-        let row = |stored: &Stored| TokenRow { name: stored.name.clone(), role: stored.role };
+        let row = |stored: &StoredToken| TokenRow { name: stored.name.clone(), role: stored.role };
         self.tokens.iter().map(row).collect()
     }
 
-    /// Makes a token and gives it, this one time.
+    /// Makes a token and returns it; it is never shown again.
     pub fn add(home: &Path, name: &str, role: Role) -> Result<String, ServerError> {
         good_token_name(name)?;
         let _lock = Self::lock(home)?;
@@ -99,7 +99,7 @@ impl Tokens {
             return Err(ServerError::Token(format!("there is a token `{name}` already; remove it first")));
         }
         let token = random().map_err(|error| ServerError::Token(format!("no random numbers: {error}")))?;
-        tokens.tokens.push(Stored { name: name.to_owned(), role, digest: hex(&digest(&token)) });
+        tokens.tokens.push(StoredToken { name: name.to_owned(), role, digest: hex(&digest(&token)) });
         tokens.save(home)?;
         Ok(token)
     }
@@ -120,7 +120,7 @@ impl Tokens {
 
 /// The state of a token that was presented before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum TokenState {
     Known,
     Removed,
     /// The file of tokens cannot be read.
@@ -134,7 +134,7 @@ pub(crate) struct Access {
     home: PathBuf,
     cookies: Cookies,
     codes: Codes,
-    /// Changes when the file of tokens has.
+    /// Changes when the file of tokens changes.
     changed: watch::Sender<u64>,
 }
 
@@ -169,28 +169,28 @@ impl Access {
         Ok(found.map(|found| Identity { name: found.name.into(), role: found.role, key }))
     }
 
-    /// Looks whether the token of this identity is still there, with the same role. Only a file that was read and lacks it
-    /// says that it was removed: one that cannot be read, for want of descriptors, says nothing.
-    pub fn standing(&self, identity: &Identity) -> Standing {
+    /// Checks whether the token of this identity still exists, with the same role. Only a file that was read and
+    /// lacks it shows that it was removed: a file that cannot be read, for want of descriptors, shows nothing.
+    pub fn token_state(&self, identity: &Identity) -> TokenState {
         if identity.key == self.own {
-            return Standing::Known;
+            return TokenState::Known;
         }
         let asked = identity.key.hex();
         match Tokens::load(&self.home) {
-            Err(_) => Standing::Unreadable,
+            Err(_) => TokenState::Unreadable,
             Ok(Tokens { tokens }) => {
-                let is_same = |stored: &Stored| stored.digest == asked && stored.role == identity.role;
-                if tokens.iter().any(is_same) { Standing::Known } else { Standing::Removed }
+                let is_same = |stored: &StoredToken| stored.digest == asked && stored.role == identity.role;
+                if tokens.iter().any(is_same) { TokenState::Known } else { TokenState::Removed }
             }
         }
     }
 
     /// Refuses an identity whose token was removed, and any but the owner while that cannot be known.
     pub fn check(&self, identity: &Identity) -> Result<(), ApiError> {
-        match self.standing(identity) {
-            Standing::Known => Ok(()),
-            Standing::Removed => Err(ApiError::token_removed()),
-            Standing::Unreadable => Err(ApiError::tokens_unreadable()),
+        match self.token_state(identity) {
+            TokenState::Known => Ok(()),
+            TokenState::Removed => Err(ApiError::token_removed()),
+            TokenState::Unreadable => Err(ApiError::tokens_unreadable()),
         }
     }
 
@@ -201,11 +201,11 @@ impl Access {
         }
         let mut changes = self.changed.subscribe();
         loop {
-            match self.standing(identity) {
-                Standing::Removed => return,
-                // Nothing tells when it can be read again.
-                Standing::Unreadable => tokio::time::sleep(LOOK).await,
-                Standing::Known => {
+            match self.token_state(identity) {
+                TokenState::Removed => return,
+                // Nothing reports when it can be read again.
+                TokenState::Unreadable => tokio::time::sleep(READ_INTERVAL).await,
+                TokenState::Known => {
                     if changes.changed().await.is_err() {
                         return std::future::pending().await;
                     }
@@ -226,7 +226,7 @@ impl Access {
         self.codes.make(Instant::now())
     }
 
-    /// The same as [`Self::sign_in`] for a code, which is used up by it.
+    /// The same as [`Self::sign_in`] for a code, which it uses up.
     pub fn sign_in_by_code(&self, code: &str) -> Result<Option<(SignedIn, Identity)>, ApiError> {
         if !self.codes.take(code, Instant::now()) {
             return Ok(None);
@@ -238,15 +238,15 @@ impl Access {
     /// The identity of this cookie and its other half. One of them alone is worth nothing.
     pub fn by_cookie(&self, cookie: &str, half: Option<&str>) -> Result<Option<Identity>, ApiError> {
         let Some(identity) = half.and_then(|half| self.cookies.find(cookie, half)) else { return Ok(None) };
-        match self.standing(&identity) {
-            Standing::Known => Ok(Some(identity)),
-            Standing::Removed => Ok(None),
-            Standing::Unreadable => Err(ApiError::tokens_unreadable()),
+        match self.token_state(&identity) {
+            TokenState::Known => Ok(Some(identity)),
+            TokenState::Removed => Ok(None),
+            TokenState::Unreadable => Err(ApiError::tokens_unreadable()),
         }
     }
 
     pub fn forget(&self, cookie: &str) {
-        self.cookies.forget(cookie);
+        self.cookies.remove(cookie);
     }
 
     fn file_state(&self) -> FileState {
@@ -257,12 +257,12 @@ impl Access {
 
 type FileState = Option<(u64, u64, i64, i64)>;
 
-/// Looks again and again whether the file of tokens has changed, and tells all that wait for it. Tokens are removed by
-/// another process.
+/// Checks again and again whether the file of tokens has changed, and notifies all that wait for it. Tokens are
+/// removed by another process.
 pub(crate) async fn follow_tokens(access: Arc<Access>) {
     let mut known = access.file_state();
     loop {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(READ_INTERVAL).await;
         let now = access.file_state();
         if now != known {
             known = now;
@@ -271,7 +271,7 @@ pub(crate) async fn follow_tokens(access: Arc<Access>) {
     }
 }
 
-/// Words that are not names of tokens: what the log calls others by, and roles.
+/// Words that are not names of tokens: those that the log uses for others, and roles.
 const RESERVED: [&str; 9] =
     [OWNER, NOBODY, "admin", "operator", "viewer", "anonymous", "root", "system", "localhost"];
 
@@ -287,7 +287,7 @@ fn good_token_name(name: &str) -> Result<(), ServerError> {
     let plain: String = name.chars().filter(|c| *c != '-').collect();
     let hex = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_hexdigit());
     let is_number = plain.chars().all(|c| c.is_ascii_digit()) || plain.strip_prefix("0x").is_some_and(hex);
-    // `aa-bb-cc-dd`, as machines are called.
+    // `aa-bb-cc-dd`: a name that looks like an address.
     let groups: Vec<&str> = name.split('-').collect();
     let all_hex = groups.iter().all(|group| group.is_empty() || (group.len() <= 4 && hex(group)));
     let is_address = all_hex && (groups.len() >= 4 || groups.contains(&""));

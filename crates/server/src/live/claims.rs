@@ -1,8 +1,8 @@
 //! Ids of commands, each of which belongs to one client and one command for the life of a session's journal.
 //!
-//! A session answers an id that its journal holds with the first receipt and does nothing. Clients choose their ids, and many
-//! count from 0 again, so an id alone does not say what was meant: the session is given the id bound to a digest of the
-//! client and the command. The digests are read from the journal when a session is opened again.
+//! A session answers an id that its journal holds with the first receipt and does nothing. Clients choose their ids,
+//! and many count from 0 again, so an id alone is ambiguous: the session gets the id bound to a digest of the client
+//! and the command. The digests are read from the journal when a session is opened again.
 
 use std::collections::HashMap;
 
@@ -23,19 +23,20 @@ pub(crate) fn client_id(id: impl Into<String>) -> Result<CommandId, ApiError> {
     }
 }
 
-/// Ids that are remembered besides those of the journal.
+/// Ids that are remembered in addition to those of the journal.
 const MOST: usize = 4096;
 
 /// Ids that were used in a session.
 #[derive(Debug, Default)]
-pub(crate) struct Claims {
-    /// By the id as its client spoke it. None: it was used where nothing is bound, such as in a terminal.
+pub(crate) struct CommandClaims {
+    /// The bindings, by the id as the client sent it. None: the id was used where nothing is bound, such as in a
+    /// terminal.
     bindings: HashMap<String, Option<Digest>>,
     /// Ids of this opening that may not be in the journal, oldest first.
     recent: std::collections::VecDeque<String>,
 }
 
-impl Claims {
+impl CommandClaims {
     /// The ids that a journal holds.
     pub fn of(events: &[Event]) -> Self {
         let used = events.iter().filter_map(|event| event.fact.command());
@@ -43,8 +44,8 @@ impl Claims {
         Self { bindings, ..Self::default() }
     }
 
-    /// The id for the session, for what the client wants. An id that another client, or another command, has used is refused: the session would take
-    /// it for a repetition.
+    /// The id that the session gets for a client's command. An id that another client, or another command, has used
+    /// is refused: the session would take it for a repetition.
     pub fn claim(&mut self, identity: &Identity, id: &CommandId, what: &str) -> Result<CommandId, ApiError> {
         let binding = identity.key.binding(format!("{id} {what}").as_bytes());
         match self.bindings.get(id.as_str()) {
@@ -66,22 +67,22 @@ impl Claims {
     }
 
     /// Keeps the id of a command that was accepted: the journal holds it from now on, so it is never forgotten.
-    pub fn keep(&mut self, id: &CommandId) {
+    pub fn remember(&mut self, id: &CommandId) {
         self.recent.retain(|recent| recent != id.as_sent());
         self.bindings.insert(id.as_sent().to_owned(), id.binding());
     }
 }
 
 /// A command of a client over HTTP, with the id that the session knows it by.
-pub(crate) struct Claimed {
+pub(crate) struct ClaimedCommand {
     pub id: CommandId,
-    /// The journal holds it: it is a repetition, and has no effect.
+    /// True if the journal holds it: it is a repetition, and has no effect.
     pub is_known: bool,
 }
 
-impl Claimed {
-    /// The id of one of several commands that a request comes to.
-    pub fn part(&self, number: usize) -> CommandId {
+impl ClaimedCommand {
+    /// The id of one of several commands that one request becomes.
+    pub fn sub_id(&self, number: usize) -> CommandId {
         match (number, self.id.binding()) {
             (0, _) | (_, None) => self.id.clone(),
             (number, Some(binding)) => {

@@ -17,24 +17,24 @@ use tokio::sync::{broadcast, watch};
 use tokio::task::JoinHandle;
 
 /// Frames a listener may lag before it reads the journal again.
-const BEHIND: usize = 1024;
+const LAG_MAX: usize = 1024;
 /// The longest wait of a new client for frames of events that are in the journal already.
-const REACH: Duration = Duration::from_secs(1);
+const REACH_TIME: Duration = Duration::from_secs(1);
 /// Bytes of frames that are kept for listeners that lag; older frames are read from the journal.
 const RECENT_MAX: usize = 2 << 20;
-/// Events between two places where the projection is kept, at first; doubled whenever there are too many.
+/// Events between two stored projections at first; doubled whenever there are too many.
 const KEEP_EVERY: u64 = 256;
 const KEPT_MAX: usize = 32;
 
 /// One frame on its way to clients.
 #[derive(Debug, Clone)]
-pub(crate) enum Sent {
+pub(crate) enum HubMessage {
     Frame {
         kind: &'static str,
         cursor: Cursor,
         /// The frame for every client.
         text: Utf8Bytes,
-        /// The frame for clients that may answer the question in it, where that shows more.
+        /// The frame for clients that may answer the question in it, if it shows more to them.
         exact: Option<Utf8Bytes>,
     },
     /// A live frame; it is in no journal.
@@ -44,8 +44,8 @@ pub(crate) enum Sent {
 pub(crate) struct Hub {
     /// The task that follows the session holds the only strong reference: when the session is closed, listeners
     /// notice.
-    sender: broadcast::WeakSender<Sent>,
-    kept: Arc<Mutex<KeptProjections>>,
+    sender: broadcast::WeakSender<HubMessage>,
+    kept: Arc<Mutex<StoredProjections>>,
     recent: Arc<Mutex<Recent>>,
     running: Arc<AtomicBool>,
     /// The last event whose frames went out.
@@ -56,14 +56,14 @@ pub(crate) struct Hub {
 /// The last frames, for listeners that lag a little: making a frame again costs more than keeping it.
 #[derive(Default)]
 struct Recent {
-    frames: VecDeque<(Cursor, Sent)>,
+    frames: VecDeque<(Cursor, HubMessage)>,
     bytes: usize,
     /// Everything after this is in `frames`.
     whole_after: Option<Cursor>,
 }
 
 impl Recent {
-    fn push(&mut self, cursor: Cursor, sent: Sent) {
+    fn push(&mut self, cursor: Cursor, sent: HubMessage) {
         self.bytes += sent.size();
         self.frames.push_back((cursor, sent));
         while self.bytes > RECENT_MAX
@@ -74,7 +74,7 @@ impl Recent {
         }
     }
 
-    fn forget(&mut self) {
+    fn clear(&mut self) {
         if let Some((cursor, _)) = self.frames.back() {
             self.whole_after = Some(*cursor);
         }
@@ -83,23 +83,25 @@ impl Recent {
     }
 }
 
-impl Sent {
+impl HubMessage {
     fn size(&self) -> usize {
         match self {
-            Sent::Frame { text, exact, .. } => text.len() + exact.as_ref().map_or(0, |exact| exact.len()),
-            Sent::Live { text, .. } => text.len(),
+            HubMessage::Frame { text, exact, .. } => {
+                text.len() + exact.as_ref().map_or(0, |exact| exact.len())
+            }
+            HubMessage::Live { text, .. } => text.len(),
         }
     }
 }
 
-/// Projections of the session as it was at some places, so that a client that comes back need not wait for all of it.
-struct KeptProjections {
+/// Projections of the session at some of its events, so that a returning client need not wait for all of it.
+struct StoredProjections {
     every: u64,
     places: Vec<Projector>,
 }
 
-impl KeptProjections {
-    fn keep(&mut self, projector: &Projector) {
+impl StoredProjections {
+    fn store(&mut self, projector: &Projector) {
         let last = self.places.last().map_or(0, |place| place.last().0);
         if projector.last().0 < last + self.every {
             return;
@@ -117,15 +119,15 @@ impl KeptProjections {
 }
 
 impl Hub {
-    /// Follows a session from where `frames` stands. `ended` is called with the event when a run ends.
+    /// Follows a session from the position of `frames`. `ended` is called with the event when a run ends.
     pub fn follow(
         id: SessionId,
         handle: &dyn SessionHandle,
         frames: FrameReader,
         ended: impl Fn(&Event) + Send + 'static,
     ) -> Self {
-        let (sender, _) = broadcast::channel(BEHIND);
-        let kept = Arc::new(Mutex::new(KeptProjections {
+        let (sender, _) = broadcast::channel(LAG_MAX);
+        let kept = Arc::new(Mutex::new(StoredProjections {
             every: KEEP_EVERY,
             places: vec![frames.projector().clone()],
         }));
@@ -156,20 +158,21 @@ impl Hub {
                             _ => {}
                         }
                         for text in live.flush(&id, frames.projector()) {
-                            let _ = out.send(Sent::Live { after: event.seq, text: text.into() });
+                            let _ = out.send(HubMessage::Live { after: event.seq, text: text.into() });
                         }
                         for frame in frames.take(&event) {
                             let text = Utf8Bytes::from(frame.to_json(&id));
                             let exact = frame.to_exact_json(&id).map(Utf8Bytes::from);
-                            let sent = Sent::Frame { kind: frame.kind, cursor: frame.cursor, text, exact };
+                            let sent =
+                                HubMessage::Frame { kind: frame.kind, cursor: frame.cursor, text, exact };
                             last_frames.lock().push(frame.cursor, sent.clone());
                             let _ = out.send(sent);
                         }
-                        // A session that stands still keeps nothing.
+                        // An idle session keeps nothing.
                         if matches!(event.fact, Fact::TaskFinished(_)) {
-                            last_frames.lock().forget();
+                            last_frames.lock().clear();
                         }
-                        places.lock().keep(frames.projector());
+                        places.lock().store(frames.projector());
                         sees.send_replace(event.seq);
                     }
                     // No client listens.
@@ -177,7 +180,7 @@ impl Hub {
                     Update::Frame(frame) => {
                         let after = frame.after;
                         if let Some(text) = live.take(frame, &id, frames.projector()) {
-                            let _ = out.send(Sent::Live { after, text: text.into() });
+                            let _ = out.send(HubMessage::Live { after, text: text.into() });
                         }
                     }
                 }
@@ -186,8 +189,8 @@ impl Hub {
         Self { sender: weak, kept, recent, running, seen, task }
     }
 
-    pub fn listen(&self) -> broadcast::Receiver<Sent> {
-        // One that hears nothing but the end, where the session is closed.
+    pub fn listen(&self) -> broadcast::Receiver<HubMessage> {
+        // If the session is closed: a receiver that gets nothing but the end.
         self.sender.upgrade().map_or_else(|| broadcast::channel(1).1, |sender| sender.subscribe())
     }
 
@@ -199,16 +202,16 @@ impl Hub {
         self.running.load(Ordering::Relaxed)
     }
 
-    /// Waits, not for long, until the frames of an event have gone out, and says how far they have.
-    pub async fn reach(&self, event: Seq) -> Seq {
+    /// Waits briefly until the frames of an event were sent, and returns the last event whose frames were.
+    pub async fn wait_until_sent(&self, event: Seq) -> Seq {
         let mut seen = self.seen.clone();
         let reached = seen.wait_for(|seen| *seen >= event);
-        let _ = tokio::time::timeout(REACH, reached).await;
+        let _ = tokio::time::timeout(REACH_TIME, reached).await;
         *self.seen.borrow()
     }
 
-    /// The frames after a cursor, if all of them are still at hand.
-    pub fn recent(&self, from: Cursor) -> Option<Vec<Sent>> {
+    /// The frames after a cursor, if all of them are still buffered.
+    pub fn recent_frames(&self, from: Cursor) -> Option<Vec<HubMessage>> {
         let recent = self.recent.lock();
         if recent.whole_after.is_none_or(|whole| from < whole) {
             return None;
@@ -217,8 +220,8 @@ impl Hub {
         Some(recent.frames.range(first..).map(|(_, sent)| sent.clone()).collect())
     }
 
-    /// A projection that stands at or before an event.
-    pub fn near(&self, seq: Seq) -> Option<Projector> {
+    /// A projection at or before an event.
+    pub fn projection_before(&self, seq: Seq) -> Option<Projector> {
         let kept = self.kept.lock();
         kept.places.iter().rev().find(|place| place.last() <= seq).cloned()
     }

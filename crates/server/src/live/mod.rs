@@ -2,11 +2,11 @@
 
 mod claims;
 mod hub;
-mod needs;
+mod role_needs;
 mod seats;
 mod sessions;
 
-pub(crate) use claims::{Claimed, Claims, client_id, new_command_id};
-pub(crate) use hub::{Hub, Sent};
-pub(crate) use needs::{Needs, SessionWork};
-pub(crate) use sessions::{Live, Sessions};
+pub(crate) use claims::{ClaimedCommand, CommandClaims, client_id, new_command_id};
+pub(crate) use hub::{Hub, HubMessage};
+pub(crate) use role_needs::{RoleNeeds, SessionWork};
+pub(crate) use sessions::{LiveSession, Sessions};

@@ -10,28 +10,28 @@ use parking_lot::Mutex;
 
 use crate::access::TokenKey;
 
-pub(crate) struct Seats {
-    /// For all.
+pub(crate) struct SessionSeats {
+    /// The number of seats for all tokens together.
     most: usize,
     taken: Arc<Mutex<HashMap<TokenKey, usize>>>,
 }
 
 /// The right to have one session open.
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct SessionSeat {
     pub key: TokenKey,
     taken: Arc<Mutex<HashMap<TokenKey, usize>>>,
 }
 
 /// The reason why a seat was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NoSeat {
+pub(crate) enum SeatRefusal {
     /// The token has its share.
     OfToken,
     OfAll,
 }
 
-impl Seats {
+impl SessionSeats {
     pub fn new(most: usize) -> Self {
         Self { most, taken: Arc::default() }
     }
@@ -45,20 +45,20 @@ impl Seats {
         (self.most / 2).max(2)
     }
 
-    pub fn take(&self, key: TokenKey) -> Result<Seat, NoSeat> {
+    pub fn take(&self, key: TokenKey) -> Result<SessionSeat, SeatRefusal> {
         let mut taken = self.taken.lock();
         if taken.get(&key).is_some_and(|own| *own >= self.each()) {
-            return Err(NoSeat::OfToken);
+            return Err(SeatRefusal::OfToken);
         }
         if taken.values().sum::<usize>() >= self.most {
-            return Err(NoSeat::OfAll);
+            return Err(SeatRefusal::OfAll);
         }
         *taken.entry(key).or_default() += 1;
-        Ok(Seat { key, taken: Arc::clone(&self.taken) })
+        Ok(SessionSeat { key, taken: Arc::clone(&self.taken) })
     }
 }
 
-impl Drop for Seat {
+impl Drop for SessionSeat {
     fn drop(&mut self) {
         let mut taken = self.taken.lock();
         if let Some(own) = taken.get_mut(&self.key) {
@@ -76,15 +76,15 @@ mod tests {
 
     #[test]
     fn one_token_has_half_of_the_seats_and_all_have_no_more_than_there_are() {
-        let seats = Seats::new(6);
+        let seats = SessionSeats::new(6);
         let [a, b, c] = ["a", "b", "c"].map(TokenKey::of);
-        let mut held: Vec<Seat> = (0..3).map(|_| seats.take(a).unwrap()).collect();
-        assert_eq!(seats.take(a).unwrap_err(), NoSeat::OfToken);
+        let mut held: Vec<SessionSeat> = (0..3).map(|_| seats.take(a).unwrap()).collect();
+        assert_eq!(seats.take(a).unwrap_err(), SeatRefusal::OfToken);
         held.extend((0..3).map(|_| seats.take(b).unwrap()));
-        assert_eq!(seats.take(c).unwrap_err(), NoSeat::OfAll);
+        assert_eq!(seats.take(c).unwrap_err(), SeatRefusal::OfAll);
         held.remove(0);
         held.push(seats.take(c).unwrap());
-        assert_eq!(seats.take(a).unwrap_err(), NoSeat::OfAll);
+        assert_eq!(seats.take(a).unwrap_err(), SeatRefusal::OfAll);
         held.clear();
         assert!(seats.taken.lock().is_empty());
     }

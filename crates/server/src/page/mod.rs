@@ -28,14 +28,14 @@ const BUBBLES: usize = 500;
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 struct PageQuery {
-    /// The session to look at.
+    /// The session to show.
     #[serde(default)]
     session: Option<String>,
 }
 
 pub(crate) fn add(api: &mut Api) {
-    api.add(Endpoint::get("/", "The status page").open().query::<PageQuery>().gives("text/html"), page)
-        .add(Endpoint::get("/assets/{name}", "What the page needs").open().gives("text/plain"), asset);
+    api.add(Endpoint::get("/", "The status page").public().query::<PageQuery>().returns("text/html"), page)
+        .add(Endpoint::get("/assets/{name}", "What the page needs").public().returns("text/plain"), asset);
 }
 
 async fn asset(PathOf(name): PathOf<String>) -> Result<Response, ApiError> {
@@ -55,22 +55,22 @@ async fn page(
 ) -> Response {
     let accepted = headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok());
     let language = Language::of(accepted.unwrap_or_default().trim_start());
-    // Without a token the page knows nothing but how to hand one in.
+    // Without a token the page can only offer to enter one.
     let Some(Extension(identity)) = identity else {
         let sign_in = Tell::SignIn { command: "<code>lathe serve</code>" }.text(language);
-        return Html(frame(language, &format!("<p id=\"sign-in\">{sign_in}</p>"))).into_response();
+        return Html(page_frame(language, &format!("<p id=\"sign-in\">{sign_in}</p>"))).into_response();
     };
     let body = blocking(|| match &look.session {
         Some(id) => session(&app, id, language),
         None => list(&app, &identity, language),
     });
     match body {
-        Ok(body) => Html(frame(language, &body)).into_response(),
+        Ok(body) => Html(page_frame(language, &body)).into_response(),
         Err(error) => error.into_response(),
     }
 }
 
-fn frame(language: Language, body: &str) -> String {
+fn page_frame(language: Language, body: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"{}\">\n<head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
          <title>Lathe</title><link rel=\"stylesheet\" href=\"/assets/page.css\"></head>\n<body>\n\
@@ -160,11 +160,11 @@ fn session(app: &App, id: &str, language: Language) -> Result<String, ApiError> 
     Ok(out)
 }
 
-/// The kinds of frames that bubbles, and the place where a page goes on, are made from.
+/// The kinds of frames that bubbles, and the cursor from which a page continues, are made from.
 const KINDS: [&str; 6] = ["approval", "rewound", "rewind_undone", "start", "input", "bubble"];
 
-/// The bubbles of a session's live branch in their last form, in the order they came, and between them the words of the user
-/// with the role `user`. `key` tells runs apart; `step` and `session_step` are the numbers of the step.
+/// The bubbles of a session's live branch in their last form, in order, and between them the user's messages with the
+/// role `user`. `key` distinguishes runs; `step` and `session_step` are the numbers of the step.
 pub(crate) fn bubbles(app: &App, id: &SessionId) -> Result<(Vec<Value>, Cursor), ApiError> {
     let (frames, end) = app.host.archive().live_frames(id, &KINDS)?;
     let (mut found, mut places, mut cursor) = (Vec::<Value>::new(), HashMap::new(), Cursor::START);
@@ -184,8 +184,8 @@ pub(crate) fn bubbles(app: &App, id: &SessionId) -> Result<(Vec<Value>, Cursor),
             }
             // The session was closed for it, and its questions with it.
             "rewound" | "rewind_undone" => open.clear(),
-            "start" => found.extend(said(&frame, "task", "task")),
-            "input" => found.extend(said(&frame, &format!("input-{}", frame.cursor.seq), "text")),
+            "start" => found.extend(user_bubble(&frame, "task", "task")),
+            "input" => found.extend(user_bubble(&frame, &format!("input-{}", frame.cursor.seq), "text")),
             "bubble" => {
                 let Ok(mut bubble) = serde_json::from_str::<Value>(frame.data.get()) else { continue };
                 let id = bubble["id"].as_str().unwrap_or_default();
@@ -214,8 +214,8 @@ pub(crate) fn bubbles(app: &App, id: &SessionId) -> Result<(Vec<Value>, Cursor),
     Ok((found, open.values().min().copied().unwrap_or(end)))
 }
 
-/// The words of the user in a frame, as a bubble.
-fn said(frame: &WireFrame, id: &str, member: &str) -> Option<Value> {
+/// A message of the user in a frame, as a bubble.
+fn user_bubble(frame: &WireFrame, id: &str, member: &str) -> Option<Value> {
     let data = serde_json::from_str::<Value>(frame.data.get()).ok()?;
     let text = data[member].as_str().filter(|text| !text.is_empty())?;
     Some(json!({

@@ -14,7 +14,7 @@ use crate::app::App;
 use crate::error::ApiError;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-struct Where {
+struct ConfigQuery {
     /// A root of the server or a folder inside one.
     #[serde(default)]
     working_dir: Option<String>,
@@ -28,7 +28,7 @@ struct ConfigRow {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Rows {
+struct ConfigRows {
     settings: Vec<ConfigRow>,
 }
 
@@ -67,19 +67,19 @@ struct AgentConfig {
 pub(crate) fn add(api: &mut Api) {
     api.add(
         Endpoint::get("/api/config", "The settings of a folder, each with its source")
-            .query::<Where>()
-            .answer::<Rows>(),
+            .query::<ConfigQuery>()
+            .response::<ConfigRows>(),
         all,
     )
     .add(
         Endpoint::get("/agent/config", "The settings in Trae's shape")
-            .query::<Where>()
-            .answer::<AgentConfig>(),
+            .query::<ConfigQuery>()
+            .response::<AgentConfig>(),
         trae,
     );
 }
 
-fn rows(app: &App, asked: &Where) -> Result<Vec<ConfigRow>, ApiError> {
+fn rows(app: &App, asked: &ConfigQuery) -> Result<Vec<ConfigRow>, ApiError> {
     let folder = app.folder(std::path::Path::new(asked.working_dir.as_deref().unwrap_or_default()))?;
     let settings = blocking(|| app.plans.settings(&folder)).map_err(ApiError::bad)?;
     let text = |row: &Value, name: &str| match row.get(name) {
@@ -89,18 +89,18 @@ fn rows(app: &App, asked: &Where) -> Result<Vec<ConfigRow>, ApiError> {
     };
     let row = |row: &Value| {
         let (key, value) = (text(row, "key"), text(row, "value"));
-        // Not even the end of a key.
+        // Not even the end of a key is shown.
         let value = if value.starts_with("set (") { "set".to_owned() } else { shown_setting(&value) };
         ConfigRow { key, value, source: text(row, "source") }
     };
     Ok(settings.as_array().map(|rows| rows.iter().map(row).collect()).unwrap_or_default())
 }
 
-async fn all(State(app): State<App>, QueryOf(asked): QueryOf<Where>) -> ApiResult<Rows> {
-    Ok(Json(Rows { settings: rows(&app, &asked)? }))
+async fn all(State(app): State<App>, QueryOf(asked): QueryOf<ConfigQuery>) -> ApiResult<ConfigRows> {
+    Ok(Json(ConfigRows { settings: rows(&app, &asked)? }))
 }
 
-async fn trae(State(app): State<App>, QueryOf(asked): QueryOf<Where>) -> ApiResult<AgentConfig> {
+async fn trae(State(app): State<App>, QueryOf(asked): QueryOf<ConfigQuery>) -> ApiResult<AgentConfig> {
     let values: BTreeMap<String, String> =
         rows(&app, &asked)?.into_iter().map(|row| (row.key, row.value)).collect();
     let text = |key: &str| values.get(key).cloned();
@@ -123,7 +123,7 @@ async fn trae(State(app): State<App>, QueryOf(asked): QueryOf<Where>) -> ApiResu
         tools: app
             .host
             .tools()
-            .names(toolset.unwrap_or(Toolset::Lathe))
+            .all_tools(toolset.unwrap_or(Toolset::Lathe))
             .into_iter()
             .map(|(name, _)| name)
             .collect(),

@@ -7,13 +7,13 @@ use lathe_protocol::list_warnings;
 use schemars::JsonSchema;
 use serde_json::Value;
 
-/// Left out, and nothing is lost by it: sessions have a trajectory and a patch anyway, and there is one agent and no console.
+/// Left out without loss: sessions have a trajectory and a patch anyway, and there is one agent and no console.
 const DROPPED: [&str; 5] = ["trajectory_file", "patch_path", "agent_type", "console_type", "docker_keep"];
 /// Left out, and the client should know: the run is not where it expects.
 const CONTAINERS: [&str; 4] = ["docker_image", "docker_container_id", "dockerfile_path", "docker_image_file"];
-/// Of an agent mode: the configuration says these.
+/// Members of an agent mode that the configuration sets instead.
 const OF_MODES: [&str; 2] = ["reflection_max_rounds", "review_model_config_name"];
-/// Fixed when a session is started.
+/// Options that are fixed when a session is started.
 const OF_SESSIONS: [&str; 8] = [
     "working_dir",
     "must_patch",
@@ -32,19 +32,19 @@ pub(crate) fn unknown_of_run<Request: JsonSchema, Mode: JsonSchema>(request: &Va
     list_warnings(of_run.chain(of_mode))
 }
 
-/// The same of a task for a session.
+/// The same for a task of a session.
 pub(crate) fn unknown_of_task<Request: JsonSchema>(request: &Value) -> Vec<String> {
     let dropped: Vec<&str> = DROPPED.into_iter().chain(OF_SESSIONS).collect();
     list_warnings(unknown::<Request>(request, "", &dropped))
 }
 
-/// The same of an agent mode that is to be kept.
+/// The same for an agent mode that is to be stored.
 pub(crate) fn unknown_of_mode<Mode: JsonSchema>(mode: &Value) -> Vec<String> {
     list_warnings(unknown::<Mode>(mode, "", &OF_MODES))
 }
 
 /// The same for another kind of request.
-pub(crate) fn unknown_of_kept<Kept: JsonSchema>(kept: &Value) -> Vec<String> {
+pub(crate) fn unknown_of_stored<Kept: JsonSchema>(kept: &Value) -> Vec<String> {
     list_warnings(unknown::<Kept>(kept, "", &[]))
 }
 
@@ -58,7 +58,7 @@ fn unknown<'a, T: JsonSchema>(
         let known = schema.get("properties").and_then(Value::as_object);
         known.is_some_and(|known| known.contains_key(name)) || dropped.contains(&name)
     };
-    // A member that says nothing asks for nothing.
+    // A member that is null requests nothing.
     let members = value.as_object().into_iter().flatten();
     let given = members.filter(move |(name, value)| !value.is_null() && !is_known(name));
     given.map(move |(name, _)| match CONTAINERS.contains(&name.as_str()) {

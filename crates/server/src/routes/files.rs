@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::multipart::{Parts, Pieces};
 use super::workplace::Workplace;
 use crate::access::{Identity, Share, WATCHES};
-use crate::api::{Api, Endpoint, Exact, ExactAnswer, Input, PathOf, QueryOf};
+use crate::api::{Api, Endpoint, Exact, ExactResult, Input, PathOf, QueryOf};
 use crate::app::App;
 use crate::error::ApiError;
 
@@ -30,36 +30,36 @@ const PIECE_TIME: Duration = Duration::from_secs(30);
 
 /// The place of a request.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-struct InFolder {
+struct FolderQuery {
     #[serde(flatten)]
     place: Workplace,
-    /// The folder inside, from the workspace on.
+    /// The folder inside, relative to the workspace.
     #[serde(default)]
     relative_dir: Option<String>,
-    /// All below, so many levels deep, instead of one level.
+    /// Everything below, this many levels deep, instead of one level.
     #[serde(default)]
     depth: Option<u32>,
 }
 
 /// A file; folders are refused.
 #[derive(Debug, Deserialize, JsonSchema)]
-struct WholeFile {
+struct FilePath {
     #[serde(flatten)]
     place: Workplace,
-    /// From the workspace on, or absolute.
+    /// Relative to the workspace, or absolute.
     file: String,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-struct OfFile {
+struct FileRange {
     #[serde(flatten)]
     place: Workplace,
-    /// From the workspace on, or absolute.
+    /// Relative to the workspace, or absolute.
     file: String,
-    /// Read from this byte on.
+    /// The first byte to read.
     #[serde(default)]
     offset: Option<u64>,
-    /// Read so many bytes.
+    /// The number of bytes to read.
     #[serde(default)]
     length: Option<u64>,
 }
@@ -70,7 +70,7 @@ struct Save {
     place: Workplace,
     file: String,
     content: String,
-    /// The version that was read. Without it the file must be new.
+    /// The version that the client read. Without it the file must be new.
     #[serde(default)]
     version: Option<String>,
 }
@@ -80,7 +80,7 @@ struct Move {
     #[serde(flatten)]
     place: Workplace,
     file: String,
-    /// The new path; nothing may be there.
+    /// The new path; nothing may exist there.
     to: String,
 }
 
@@ -95,7 +95,7 @@ struct NewFolder {
 struct Restore {
     #[serde(flatten)]
     place: Workplace,
-    /// As it was given when the file was removed.
+    /// The id that was returned when the file was removed.
     id: String,
 }
 
@@ -103,7 +103,7 @@ struct Restore {
 struct UploadTo {
     #[serde(flatten)]
     place: Workplace,
-    /// The path of the new file. With a form it may be left out: then it is the name the form gives, in the workspace.
+    /// The path of the new file. With a form it may be left out: then it is the name in the form, in the workspace.
     #[serde(default)]
     relative_path: Option<String>,
     /// An existing file is moved to where it can be restored from. Without this nothing may exist there.
@@ -112,11 +112,11 @@ struct UploadTo {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-struct Search {
+struct FileSearch {
     #[serde(flatten)]
     place: Workplace,
     q: String,
-    /// Names of files instead of their text.
+    /// Search the names of files instead of their text.
     #[serde(default)]
     names: Option<bool>,
     #[serde(default)]
@@ -130,7 +130,7 @@ struct Search {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-struct Inside {
+struct FolderSummary {
     #[serde(default)]
     path: Option<String>,
 }
@@ -145,7 +145,7 @@ struct FileDone {
 struct Deleted {
     success: bool,
     path: String,
-    /// The id to bring it back by.
+    /// The id to restore it by.
     quarantine: String,
 }
 
@@ -173,76 +173,82 @@ struct SessionFile {
 pub(crate) fn add(api: &mut Api) {
     for path in ["/api/files", "/files/list"] {
         let row = Endpoint::get(path, "Names in a folder").costly();
-        api.add(row.query::<InFolder>().answer::<Listing>(), list);
+        api.add(row.query::<FolderQuery>().response::<Listing>(), list);
     }
     for path in ["/api/file", "/files/read"] {
-        api.add(Endpoint::get(path, "The content of a file").query::<OfFile>().answer::<FileContent>(), read);
-    }
-    api.add(Endpoint::get("/workspaces", "The folders that are served").answer::<Vec<String>>(), workspaces)
-        .add(
-            Endpoint::put("/api/file", "Save a file over the version that was read")
-                .body::<Save>()
-                .answer::<Saved>(),
-            save,
-        )
-        .add(Endpoint::post("/api/file", "Save a file, or make one").body::<Save>().answer::<Saved>(), save)
-        .add(
-            Endpoint::delete("/api/file", "Remove a file or folder; it can be brought back")
-                .query::<WholeFile>()
-                .answer::<Deleted>(),
-            remove,
-        )
-        .add(
-            Endpoint::post("/api/file/restore", "Bring back what was removed")
-                .body::<Restore>()
-                .answer::<RemovedItem>(),
-            restore,
-        )
-        .add(
-            Endpoint::get("/api/files/removed", "What was removed and can be brought back")
-                .costly()
-                .query::<InFolder>()
-                .answer::<Vec<RemovedItem>>(),
-            removed,
-        )
-        .add(Endpoint::post("/api/file/rename", "Rename or move").body::<Move>().answer::<FileDone>(), rename)
-        .add(
-            Endpoint::post("/api/folder", "Make a folder").body::<NewFolder>().answer::<FileDone>(),
-            make_folder,
-        )
-        .add(
-            Endpoint::post("/files/upload", "Send a file, as it is or in a form")
-                .query::<UploadTo>()
-                .takes("application/octet-stream")
-                .answer::<Uploaded>(),
-            upload,
-        )
-        .add(
-            Endpoint::get("/api/file/download", "A file to keep")
-                .query::<OfFile>()
-                .gives("application/octet-stream"),
-            download,
-        )
-        .add(
-            Endpoint::get("/api/files/search", "Text or names in a folder")
-                .costly()
-                .query::<Search>()
-                .answer::<SearchFound>(),
-            search,
-        )
-        .add(
-            Endpoint::get("/api/files/watch", "What changes in a folder, as server-sent events")
-                .query::<InFolder>()
-                .gives("text/event-stream"),
-            watch,
-        )
-        .add(
-            Endpoint::get("/agent/session/{id}/files", "Names in a folder of a session")
-                .costly()
-                .query::<Inside>()
-                .answer::<SessionFiles>(),
-            session_files,
+        api.add(
+            Endpoint::get(path, "The content of a file").query::<FileRange>().response::<FileContent>(),
+            read,
         );
+    }
+    api.add(
+        Endpoint::get("/workspaces", "The folders that are served").response::<Vec<String>>(),
+        workspaces,
+    )
+    .add(
+        Endpoint::put("/api/file", "Save a file over the version that was read")
+            .body::<Save>()
+            .response::<Saved>(),
+        save,
+    )
+    .add(Endpoint::post("/api/file", "Save a file, or create one").body::<Save>().response::<Saved>(), save)
+    .add(
+        Endpoint::delete("/api/file", "Remove a file or folder; it can be restored")
+            .query::<FilePath>()
+            .response::<Deleted>(),
+        remove,
+    )
+    .add(
+        Endpoint::post("/api/file/restore", "Restore a removed file or folder")
+            .body::<Restore>()
+            .response::<RemovedItem>(),
+        restore,
+    )
+    .add(
+        Endpoint::get("/api/files/removed", "Removed files and folders that can be restored")
+            .costly()
+            .query::<FolderQuery>()
+            .response::<Vec<RemovedItem>>(),
+        removed,
+    )
+    .add(Endpoint::post("/api/file/rename", "Rename or move").body::<Move>().response::<FileDone>(), rename)
+    .add(
+        Endpoint::post("/api/folder", "Create a folder").body::<NewFolder>().response::<FileDone>(),
+        make_folder,
+    )
+    .add(
+        Endpoint::post("/files/upload", "Upload a file, as the body or in a form")
+            .query::<UploadTo>()
+            .takes("application/octet-stream")
+            .response::<Uploaded>(),
+        upload,
+    )
+    .add(
+        Endpoint::get("/api/file/download", "Download a file")
+            .query::<FileRange>()
+            .returns("application/octet-stream"),
+        download,
+    )
+    .add(
+        Endpoint::get("/api/files/search", "Text or names in a folder")
+            .costly()
+            .query::<FileSearch>()
+            .response::<SearchFound>(),
+        search,
+    )
+    .add(
+        Endpoint::get("/api/files/watch", "Changes in a folder, as server-sent events")
+            .query::<FolderQuery>()
+            .returns("text/event-stream"),
+        watch,
+    )
+    .add(
+        Endpoint::get("/agent/session/{id}/files", "Names in a folder of a session")
+            .costly()
+            .query::<FolderSummary>()
+            .response::<SessionFiles>(),
+        session_files,
+    );
 }
 
 fn browser(app: &App, place: &Workplace) -> Result<Browser, ApiError> {
@@ -253,7 +259,7 @@ async fn workspaces(State(app): State<App>) -> Exact<Vec<String>> {
     Exact(app.roots.iter().map(|root| root.display().to_string()).collect())
 }
 
-async fn list(State(app): State<App>, QueryOf(asked): QueryOf<InFolder>) -> ExactAnswer<Listing> {
+async fn list(State(app): State<App>, QueryOf(asked): QueryOf<FolderQuery>) -> ExactResult<Listing> {
     let browser = browser(&app, &asked.place)?;
     let inside = asked.relative_dir.unwrap_or_default();
     let listing = match asked.depth {
@@ -266,53 +272,56 @@ async fn list(State(app): State<App>, QueryOf(asked): QueryOf<InFolder>) -> Exac
 async fn session_files(
     State(app): State<App>,
     PathOf(id): PathOf<String>,
-    QueryOf(asked): QueryOf<Inside>,
-) -> ExactAnswer<SessionFiles> {
+    QueryOf(asked): QueryOf<FolderSummary>,
+) -> ExactResult<SessionFiles> {
     let browser = browser(&app, &Workplace::of_session(id))?;
     let listing = browser.list(asked.path.as_deref().unwrap_or_default()).await?;
     let files = listing.items.into_iter().map(|item| SessionFile { name: item.name, kind: item.kind });
     Ok(Exact(SessionFiles { files: files.collect(), path: listing.directory }))
 }
 
-async fn read(State(app): State<App>, QueryOf(asked): QueryOf<OfFile>) -> ExactAnswer<FileContent> {
+async fn read(State(app): State<App>, QueryOf(asked): QueryOf<FileRange>) -> ExactResult<FileContent> {
     let browser = browser(&app, &asked.place)?;
     Ok(Exact(browser.read(&asked.file, asked.offset, asked.length).await?))
 }
 
-async fn save(State(app): State<App>, Input(save): Input<Save>) -> ExactAnswer<Saved> {
+async fn save(State(app): State<App>, Input(save): Input<Save>) -> ExactResult<Saved> {
     let browser = browser(&app, &save.place)?;
     Ok(Exact(browser.write(&save.file, save.content, save.version.as_deref()).await?))
 }
 
-async fn remove(State(app): State<App>, QueryOf(asked): QueryOf<WholeFile>) -> ExactAnswer<Deleted> {
+async fn remove(State(app): State<App>, QueryOf(asked): QueryOf<FilePath>) -> ExactResult<Deleted> {
     let browser = browser(&app, &asked.place)?;
     let kept = browser.remove(&asked.file).await?;
     Ok(Exact(Deleted { success: true, path: kept.path, quarantine: kept.id }))
 }
 
-async fn removed(State(app): State<App>, QueryOf(asked): QueryOf<InFolder>) -> ExactAnswer<Vec<RemovedItem>> {
+async fn removed(
+    State(app): State<App>,
+    QueryOf(asked): QueryOf<FolderQuery>,
+) -> ExactResult<Vec<RemovedItem>> {
     let browser = browser(&app, &asked.place)?;
     Ok(Exact(browser.removed().await?))
 }
 
-async fn restore(State(app): State<App>, Input(restore): Input<Restore>) -> ExactAnswer<RemovedItem> {
+async fn restore(State(app): State<App>, Input(restore): Input<Restore>) -> ExactResult<RemovedItem> {
     let browser = browser(&app, &restore.place)?;
     Ok(Exact(browser.restore(&restore.id).await?))
 }
 
-async fn rename(State(app): State<App>, Input(asked): Input<Move>) -> ExactAnswer<FileDone> {
+async fn rename(State(app): State<App>, Input(asked): Input<Move>) -> ExactResult<FileDone> {
     let browser = browser(&app, &asked.place)?;
     browser.rename(&asked.file, &asked.to).await?;
     Ok(Exact(FileDone { success: true, path: asked.to }))
 }
 
-async fn make_folder(State(app): State<App>, Input(asked): Input<NewFolder>) -> ExactAnswer<FileDone> {
+async fn make_folder(State(app): State<App>, Input(asked): Input<NewFolder>) -> ExactResult<FileDone> {
     let browser = browser(&app, &asked.place)?;
     browser.make_folder(&asked.folder).await?;
     Ok(Exact(FileDone { success: true, path: asked.folder }))
 }
 
-async fn search(State(app): State<App>, QueryOf(asked): QueryOf<Search>) -> ExactAnswer<SearchFound> {
+async fn search(State(app): State<App>, QueryOf(asked): QueryOf<FileSearch>) -> ExactResult<SearchFound> {
     let browser = browser(&app, &asked.place)?;
     let wish = SearchWish {
         pattern: asked.q,
@@ -327,7 +336,7 @@ async fn search(State(app): State<App>, QueryOf(asked): QueryOf<Search>) -> Exac
 
 async fn download(
     State(app): State<App>,
-    QueryOf(asked): QueryOf<OfFile>,
+    QueryOf(asked): QueryOf<FileRange>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let browser = browser(&app, &asked.place)?;
@@ -370,8 +379,8 @@ async fn download(
     Ok((status, headers, Body::from_stream(pieces(sent))).into_response())
 }
 
-/// The bytes that a `Range` header asks for; empty if the file has none of them, none if the header is not understood or
-/// names several ranges, and then it is as if there were none.
+/// The bytes that a `Range` header requests; empty if the file has none of them, none if the header is not understood
+/// or names several ranges, which is treated as if there were no header.
 fn byte_range(header: &str, size: u64) -> Option<std::ops::Range<u64>> {
     let (first, last) = header.trim().strip_prefix("bytes=")?.split_once('-')?;
     let number = |text: &str| text.trim().parse::<u64>().ok();
@@ -417,12 +426,12 @@ async fn upload(
     Extension(identity): Extension<Identity>,
     QueryOf(asked): QueryOf<UploadTo>,
     request: Request,
-) -> ExactAnswer<Uploaded> {
+) -> ExactResult<Uploaded> {
     let browser = browser(&app, &asked.place)?;
     let length = value(&request, header::CONTENT_LENGTH).and_then(|length| length.parse::<u64>().ok());
     let kind = value(&request, header::CONTENT_TYPE);
-    let body = request.into_body().into_data_stream().map(broken).boxed();
-    // What is announced as too large is not even begun with; a form has some bytes of its own.
+    let body = request.into_body().into_data_stream().map(upload_error).boxed();
+    // An upload that is announced as too large is not even begun; a form has some bytes of its own.
     if length.is_some_and(|length| length > UPLOAD_MAX + 64 * 1024) {
         return Err(too_large());
     }
@@ -440,7 +449,7 @@ async fn upload(
     let path = path.ok_or_else(|| ApiError::bad("Say where the file is to be with `relative_path`."))?;
     let mut receiving = browser.receive(&path).await?;
     let mut content = content;
-    while let Some(piece) = next_in_time(&mut content).await? {
+    while let Some(piece) = next_piece(&mut content).await? {
         let (took, back) = tokio::task::spawn_blocking(move || (receiving.add(&piece), receiving))
             .await
             .map_err(|_| ApiError::unavailable("The file cannot be written."))?;
@@ -456,25 +465,25 @@ async fn upload(
     Ok(Exact(Uploaded { filename, path: saved.path, size, version: saved.version }))
 }
 
-/// The next piece of an upload, which does not stand still.
-async fn next_in_time(content: &mut Pieces) -> Result<Option<Bytes>, ApiError> {
+/// The next piece of an upload; an error if the upload stalls.
+async fn next_piece(content: &mut Pieces) -> Result<Option<Bytes>, ApiError> {
     match tokio::time::timeout(PIECE_TIME, content.next()).await {
         Ok(piece) => piece.transpose(),
         Err(_) => Err(ApiError::too_slow("Nothing of the upload came for 30 seconds.")),
     }
 }
 
-fn broken(piece: Result<Bytes, axum::Error>) -> Result<Bytes, ApiError> {
+fn upload_error(piece: Result<Bytes, axum::Error>) -> Result<Bytes, ApiError> {
     piece.map_err(|error| ApiError::bad(format!("The upload broke off: {error}")))
 }
 
 async fn watch(
     State(app): State<App>,
     Extension(share): Extension<Share>,
-    QueryOf(asked): QueryOf<InFolder>,
+    QueryOf(asked): QueryOf<FolderQuery>,
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ApiError> {
-    // An answer without an end is for those only who know that it has none.
+    // A response without an end is only for clients that know it has none.
     let accepts = headers.get(header::ACCEPT).and_then(|kinds| kinds.to_str().ok()).unwrap_or_default();
     if !accepts.contains("text/event-stream") {
         return Err(ApiError::bad("This has no end: ask with `Accept: text/event-stream`."));

@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 
 use super::workplace::Workplace;
 use crate::access::{Identity, Role};
-use crate::api::{Api, Endpoint, Exact, ExactAnswer, Input};
+use crate::api::{Api, Endpoint, Exact, ExactResult, Input};
 use crate::app::App;
 use crate::error::ApiError;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-struct DiffOf {
+struct DiffRequest {
     #[serde(flatten)]
     place: Workplace,
     /// One file; all if left out.
@@ -25,7 +25,7 @@ struct DiffOf {
     /// The staged content instead of the files.
     #[serde(default)]
     staged: Option<bool>,
-    /// Given back as it is.
+    /// Returned unchanged.
     #[serde(default)]
     request_id: Option<String>,
 }
@@ -37,7 +37,7 @@ struct Diff {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-struct ShowOf {
+struct ShowRequest {
     #[serde(flatten)]
     place: Workplace,
     path: String,
@@ -52,7 +52,7 @@ struct FileAtRevision {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-struct FilesOf {
+struct FilesRequest {
     #[serde(flatten)]
     place: Workplace,
     files: Vec<String>,
@@ -71,7 +71,7 @@ struct CheckedOut {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-struct CommitOf {
+struct CommitRequest {
     #[serde(flatten)]
     place: Workplace,
     message: String,
@@ -91,7 +91,7 @@ struct Committed {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-struct LogOf {
+struct LogRequest {
     #[serde(flatten)]
     place: Workplace,
     #[serde(default)]
@@ -109,41 +109,49 @@ pub(crate) fn add(api: &mut Api) {
     let look = |path, about| Endpoint::post(path, about).role(Role::Viewer).costly();
     let act = |path, about| Endpoint::post(path, about).costly();
     api.add(
-        look("/api/git/status", "What differs from the last commit")
-            .body::<Workplace>()
-            .answer::<GitStatus>(),
+        look("/api/git/status", "Changes since the last commit").body::<Workplace>().response::<GitStatus>(),
         status,
     )
-    .add(look("/api/git/diff", "The difference to the last commit").body::<DiffOf>().answer::<Diff>(), diff)
     .add(
-        look("/api/git/show", "A file as it is in a commit").body::<ShowOf>().answer::<FileAtRevision>(),
+        look("/api/git/diff", "The difference to the last commit").body::<DiffRequest>().response::<Diff>(),
+        diff,
+    )
+    .add(
+        look("/api/git/show", "A file as it is in a commit")
+            .body::<ShowRequest>()
+            .response::<FileAtRevision>(),
         show,
     )
-    .add(look("/api/git/log", "Commits, newest first").body::<LogOf>().answer::<Log>(), log)
-    .add(act("/api/git/add", "Stage files").body::<FilesOf>().answer::<GitDone>(), stage)
+    .add(look("/api/git/log", "Commits, newest first").body::<LogRequest>().response::<Log>(), log)
+    .add(act("/api/git/add", "Stage files").body::<FilesRequest>().response::<GitDone>(), stage)
     .add(
-        act("/api/git/reset", "Take files out of what is staged").body::<FilesOf>().answer::<GitDone>(),
+        act("/api/git/reset", "Take files out of what is staged")
+            .body::<FilesRequest>()
+            .response::<GitDone>(),
         reset,
     )
     .add(
         act("/api/git/checkout", "Bring files back to what git has; what they were is kept")
-            .body::<FilesOf>()
-            .answer::<CheckedOut>(),
+            .body::<FilesRequest>()
+            .response::<CheckedOut>(),
         checkout,
     )
-    .add(act("/api/git/commit", "Commit what is staged").body::<CommitOf>().answer::<Committed>(), commit)
-    .add(act("/api/git/init", "Make a folder a repository").body::<Workplace>().answer::<GitDone>(), init);
+    .add(
+        act("/api/git/commit", "Commit what is staged").body::<CommitRequest>().response::<Committed>(),
+        commit,
+    )
+    .add(act("/api/git/init", "Make a folder a repository").body::<Workplace>().response::<GitDone>(), init);
 }
 
 async fn place(app: &App, asked: &Workplace) -> Result<GitPlace, ApiError> {
     Ok(app.workbench.git(&asked.folder(app)?, &app.roots).await?)
 }
 
-async fn status(State(app): State<App>, Input(asked): Input<Workplace>) -> ExactAnswer<GitStatus> {
+async fn status(State(app): State<App>, Input(asked): Input<Workplace>) -> ExactResult<GitStatus> {
     Ok(Exact(place(&app, &asked).await?.status().await?))
 }
 
-async fn diff(State(app): State<App>, Input(asked): Input<DiffOf>) -> ExactAnswer<Diff> {
+async fn diff(State(app): State<App>, Input(asked): Input<DiffRequest>) -> ExactResult<Diff> {
     let git = place(&app, &asked.place).await?;
     let context = asked.context_lines.unwrap_or(3);
     let path = asked.path.as_deref().filter(|path| !path.is_empty());
@@ -151,28 +159,28 @@ async fn diff(State(app): State<App>, Input(asked): Input<DiffOf>) -> ExactAnswe
     Ok(Exact(Diff { diff, request_id: asked.request_id }))
 }
 
-async fn show(State(app): State<App>, Input(asked): Input<ShowOf>) -> ExactAnswer<FileAtRevision> {
+async fn show(State(app): State<App>, Input(asked): Input<ShowRequest>) -> ExactResult<FileAtRevision> {
     let git = place(&app, &asked.place).await?;
     let content = git.show(&asked.path, asked.revision.as_deref().unwrap_or("HEAD")).await?;
     Ok(Exact(FileAtRevision { content }))
 }
 
-async fn log(State(app): State<App>, Input(asked): Input<LogOf>) -> ExactAnswer<Log> {
+async fn log(State(app): State<App>, Input(asked): Input<LogRequest>) -> ExactResult<Log> {
     let git = place(&app, &asked.place).await?;
     Ok(Exact(Log { commits: git.log(asked.limit.unwrap_or(10), asked.offset.unwrap_or(0)).await? }))
 }
 
-async fn stage(State(app): State<App>, Input(asked): Input<FilesOf>) -> ExactAnswer<GitDone> {
+async fn stage(State(app): State<App>, Input(asked): Input<FilesRequest>) -> ExactResult<GitDone> {
     place(&app, &asked.place).await?.add(&asked.files).await?;
     Ok(Exact(GitDone { success: true }))
 }
 
-async fn reset(State(app): State<App>, Input(asked): Input<FilesOf>) -> ExactAnswer<GitDone> {
+async fn reset(State(app): State<App>, Input(asked): Input<FilesRequest>) -> ExactResult<GitDone> {
     place(&app, &asked.place).await?.reset(&asked.files).await?;
     Ok(Exact(GitDone { success: true }))
 }
 
-async fn checkout(State(app): State<App>, Input(asked): Input<FilesOf>) -> ExactAnswer<CheckedOut> {
+async fn checkout(State(app): State<App>, Input(asked): Input<FilesRequest>) -> ExactResult<CheckedOut> {
     let removed = place(&app, &asked.place).await?.checkout(&asked.files).await?;
     Ok(Exact(CheckedOut { success: true, removed }))
 }
@@ -180,8 +188,8 @@ async fn checkout(State(app): State<App>, Input(asked): Input<FilesOf>) -> Exact
 async fn commit(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
-    Input(asked): Input<CommitOf>,
-) -> ExactAnswer<Committed> {
+    Input(asked): Input<CommitRequest>,
+) -> ExactResult<Committed> {
     let hooks = asked.run_hooks.unwrap_or(false);
     if hooks && identity.role < Role::Admin {
         return Err(ApiError::forbidden("`run_hooks` is for tokens with the role admin."));
@@ -196,7 +204,7 @@ async fn commit(
     Ok(Exact(Committed { success: true, hash }))
 }
 
-async fn init(State(app): State<App>, Input(asked): Input<Workplace>) -> ExactAnswer<GitDone> {
+async fn init(State(app): State<App>, Input(asked): Input<Workplace>) -> ExactResult<GitDone> {
     app.workbench.git_init(&asked.folder(&app)?, &app.roots).await?;
     Ok(Exact(GitDone { success: true }))
 }

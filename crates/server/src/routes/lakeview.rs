@@ -1,4 +1,4 @@
-//! Lakeview: what the steps of a session were about, asked for by a client.
+//! Lakeview: summaries of the steps of a session, requested by a client.
 
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
@@ -9,7 +9,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::response::sse::{Event, Sse};
 use futures::Stream;
-use lathe_host::{Keep, Summariser, blocking};
+use lathe_host::{Summariser, SummaryDestination, blocking};
 use lathe_protocol::{SessionId, StepSummarised};
 use lathe_views::wire_json;
 use parking_lot::Mutex;
@@ -19,12 +19,12 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::runs::admin;
+use super::runs::require_admin;
 use crate::access::Identity;
 use crate::api::{Api, ApiResult, Endpoint, Input, Json};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::live::{Live, SessionWork};
+use crate::live::{LiveSession, SessionWork};
 
 /// Steps that one request may name.
 const STEPS_MAX: usize = 1_000;
@@ -68,44 +68,47 @@ struct StepFailure {
 struct Summaries {
     summaries: Vec<StepSummary>,
     count: usize,
-    /// Steps that could not be summed up, each with the reason.
+    /// Steps that could not be summarised, each with the reason.
     errors: Vec<StepFailure>,
 }
 
 pub(crate) fn add(api: &mut Api) {
     api.add(
-        Endpoint::post("/lakeview/summary", "Sum up the steps of a session")
+        Endpoint::post("/lakeview/summary", "Summarise the steps of a session")
             .body::<SummaryRequest>()
-            .answer::<Summaries>(),
+            .response::<Summaries>(),
         summary,
     )
     .add(
-        Endpoint::post("/lakeview/summary/stream", "The same, each step when it is there")
-            .body::<SummaryRequest>()
-            .gives("text/event-stream"),
+        Endpoint::post(
+            "/lakeview/summary/stream",
+            "Summarise the steps of a session, and send each summary when it is ready",
+        )
+        .body::<SummaryRequest>()
+        .returns("text/event-stream"),
         stream,
     );
 }
 
-/// The result of a request.
-struct Work {
+/// The work of one request.
+struct SummaryWork {
     app: App,
     id: SessionId,
     lakeview: Summariser,
-    live: Option<Arc<Live>>,
+    live: Option<Arc<LiveSession>>,
     steps: Vec<u32>,
-    /// The steps that there are.
+    /// The steps that have ended.
     ended: HashSet<u32>,
     anew: bool,
-    keep: bool,
+    store: bool,
 }
 
 /// Turns in sessions that are not open here: each step is summarised and stored before the next of the same session,
 /// for all clients. Sessions do not wait for each other, and a list of steps waits for one step at a time.
 #[derive(Default)]
-pub(crate) struct Turns(Mutex<HashMap<SessionId, Arc<tokio::sync::Mutex<()>>>>);
+pub(crate) struct SessionTurns(Mutex<HashMap<SessionId, Arc<tokio::sync::Mutex<()>>>>);
 
-impl Turns {
+impl SessionTurns {
     async fn of(&self, id: &SessionId) -> tokio::sync::OwnedMutexGuard<()> {
         let turn = {
             let mut all = self.0.lock();
@@ -117,7 +120,7 @@ impl Turns {
     }
 }
 
-impl Work {
+impl SummaryWork {
     fn of(app: &App, identity: &Identity, request: SummaryRequest) -> Result<Self, ApiError> {
         if request.step_numbers.as_ref().is_some_and(|steps| steps.len() > STEPS_MAX) {
             return Err(ApiError::unprocessable(format!("`step_numbers` may have {STEPS_MAX} numbers.")));
@@ -129,7 +132,7 @@ impl Work {
             Some(live) => live.lakeview().map_err(ApiError::bad)?,
             None => {
                 let folder = app.folder(&app.host.archive().workspace(&id)?)?;
-                app.host.lakeview_for(&id, &app.overrides(&id, &folder)?)?
+                app.host.summariser_for(&id, &app.overrides(&id, &folder)?)?
             }
         };
         let all = app.host.archive().finished_steps(&id)?;
@@ -143,7 +146,7 @@ impl Work {
             None => (all, false),
         };
         let keep = request.update_trajectory;
-        Ok(Self { app: app.clone(), id, lakeview, live, steps, ended, anew, keep })
+        Ok(Self { app: app.clone(), id, lakeview, live, steps, ended, anew, store: keep })
     }
 
     async fn step(&self, number: u32, cancel: &CancellationToken) -> Result<StepSummary, StepFailure> {
@@ -151,15 +154,15 @@ impl Work {
             let message = "there is no such step, or it has not ended".to_owned();
             return Err(StepFailure { step_number: number, message });
         }
-        // An open session has one at a time of itself.
+        // An open session takes one command at a time by itself.
         let _turn = match self.live {
             Some(_) => None,
             None => Some(self.app.lakeview.of(&self.id).await),
         };
-        let keep = match (&self.live, self.keep) {
-            (_, false) => Keep::Nowhere,
-            (Some(live), true) => Keep::Session(live.handle()),
-            (None, true) => Keep::Journal,
+        let keep = match (&self.live, self.store) {
+            (_, false) => SummaryDestination::Nowhere,
+            (Some(live), true) => SummaryDestination::Session(live.handle()),
+            (None, true) => SummaryDestination::Journal,
         };
         let (host, anew) = (&self.app.host, self.anew);
         match host.summarise_step(&self.id, &self.lakeview, number, anew, keep, cancel).await {
@@ -170,9 +173,9 @@ impl Work {
         }
     }
 
-    /// The file of the run tells it too.
+    /// Writes the summaries into the file of the run too.
     fn finish(&self) {
-        if self.keep {
+        if self.store {
             let _ = blocking(|| self.app.host.archive().write_trajectory_file(&self.id));
         }
     }
@@ -182,7 +185,7 @@ fn session(app: &App, identity: &Identity, request: &SummaryRequest) -> Result<S
     let named = match &request.trajectory_file {
         None => None,
         Some(file) => {
-            admin(identity, "trajectory_file")?;
+            require_admin(identity, "trajectory_file")?;
             Some(of_file(app, Path::new(file))?)
         }
     };
@@ -217,8 +220,8 @@ async fn summary(
     Extension(identity): Extension<Identity>,
     Input(request): Input<SummaryRequest>,
 ) -> ApiResult<Summaries> {
-    let work = blocking(|| Work::of(&app, &identity, request))?;
-    // If the client goes away this future is dropped, and the question with it.
+    let work = blocking(|| SummaryWork::of(&app, &identity, request))?;
+    // If the client disconnects this future is dropped, and the question with it.
     let cancel = CancellationToken::new();
     let (mut summaries, mut errors) = (Vec::new(), Vec::new());
     for number in work.steps.clone() {
@@ -236,12 +239,12 @@ async fn stream(
     Extension(identity): Extension<Identity>,
     Input(request): Input<SummaryRequest>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ApiError> {
-    let work = blocking(|| Work::of(&app, &identity, request))?;
+    let work = blocking(|| SummaryWork::of(&app, &identity, request))?;
     let (sender, receiver) = mpsc::channel(8);
     tokio::spawn(async move {
         let cancel = CancellationToken::new();
         tokio::select! {
-            () = tell(&work, &sender, &cancel) => {}
+            () = stream_summaries(&work, &sender, &cancel) => {}
             // The client is gone.
             () = sender.closed() => {}
         }
@@ -254,7 +257,11 @@ async fn stream(
     Ok(Sse::new(events))
 }
 
-async fn tell(work: &Work, sender: &mpsc::Sender<(&'static str, Value)>, cancel: &CancellationToken) {
+async fn stream_summaries(
+    work: &SummaryWork,
+    sender: &mpsc::Sender<(&'static str, Value)>,
+    cancel: &CancellationToken,
+) {
     let start = json!({ "session_id": work.id.as_str(), "step_numbers": work.steps });
     if sender.send(("start", start)).await.is_err() {
         return;
@@ -280,10 +287,10 @@ async fn tell(work: &Work, sender: &mpsc::Sender<(&'static str, Value)>, cancel:
 mod tests {
     use super::*;
 
-    /// Attack on the server, F7: one lock of all sessions was held for a whole list.
+    /// Found by an attack on the server (F7): one lock of all sessions was held for a whole list.
     #[tokio::test]
     async fn sessions_do_not_wait_for_each_other_and_no_turn_is_kept() {
-        let turns = Turns::default();
+        let turns = SessionTurns::default();
         let [a, b] = ["a", "b"].map(SessionId::new);
         let first = turns.of(&a).await;
         let mut second = std::pin::pin!(turns.of(&a));

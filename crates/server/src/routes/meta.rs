@@ -1,4 +1,4 @@
-//! The server about itself: health, numbers, its own description; and how a browser signs in.
+//! Routes about the server itself: health, metrics, its description; and the sign-in of browsers.
 
 use axum::Extension;
 use axum::extract::{ConnectInfo, State};
@@ -32,7 +32,7 @@ struct SignIn {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Who {
+struct TokenIdentity {
     name: String,
     role: Role,
 }
@@ -47,18 +47,18 @@ struct SignedInAs {
 }
 
 pub(crate) fn add(api: &mut Api) {
-    api.add(Endpoint::get("/health", "Whether the server is there").open().answer::<Health>(), health)
+    api.add(Endpoint::get("/health", "Check that the server responds").public().response::<Health>(), health)
         .add(
             Endpoint::post("/auth", "Exchange a token, or a code, for a cookie and its other half")
-                .open()
+                .public()
                 .body::<SignIn>()
-                .answer::<SignedInAs>(),
+                .response::<SignedInAs>(),
             sign_in,
         )
         .add(Endpoint::delete("/auth", "Sign out").role(Role::Viewer), sign_out)
-        .add(Endpoint::get("/auth", "Who this token is").answer::<Who>(), who)
+        .add(Endpoint::get("/auth", "The name and role of this token").response::<TokenIdentity>(), identity)
         .add(Endpoint::get("/openapi.json", "This description"), openapi)
-        .add(Endpoint::get("/metrics", "Numbers in Prometheus' form").gives("text/plain"), metrics)
+        .add(Endpoint::get("/metrics", "Metrics in the format of Prometheus").returns("text/plain"), metrics)
         .add(
             Endpoint::get("/ws/agent/run/stream", "WebSocket: start a run, or attach to a session")
                 .query::<ws::Attach>(),
@@ -94,7 +94,7 @@ async fn sign_in(
         wrong_token(&app, from.ip(), "sign in", "/auth")?;
         return Err(ApiError::unauthorized());
     };
-    if !app.rates.may(identity.key) {
+    if !app.rates.may_send(identity.key) {
         return Err(ApiError::too_many("Too many requests; wait a moment."));
     }
     app.audit.note(Some(&identity), "sign in", "/auth", "ok");
@@ -119,8 +119,8 @@ async fn sign_out(State(app): State<App>, headers: HeaderMap) -> Json<Value> {
     Json(json!({ "signed_out": true }))
 }
 
-async fn who(Extension(identity): Extension<Identity>) -> ApiResult<Who> {
-    Ok(Json(Who { name: identity.name.to_string(), role: identity.role }))
+async fn identity(Extension(identity): Extension<Identity>) -> ApiResult<TokenIdentity> {
+    Ok(Json(TokenIdentity { name: identity.name.to_string(), role: identity.role }))
 }
 
 async fn openapi(State(app): State<App>) -> Exact<Value> {

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use axum::extract::State;
-use lathe_host::{ModelRequest, ModelSource, Overrides, address_refusal, blocking, kept_as};
+use lathe_host::{ModelRequest, ModelSource, Overrides, address_refusal, blocking, server_model_name};
 use lathe_plan::GivenOptions;
 use lathe_protocol::{Digest, ModelChoice, NetworkReach, plain_address};
 use schemars::JsonSchema;
@@ -33,7 +33,7 @@ struct StoredModel {
     base_url: Option<String>,
 }
 
-type AllKept = BTreeMap<String, StoredModel>;
+type StoredModels = BTreeMap<String, StoredModel>;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct ModelInput {
@@ -41,7 +41,7 @@ struct ModelInput {
     model: String,
     #[serde(default)]
     base_url: Option<String>,
-    /// Kept, and never given back. What was kept before stays if it is left out.
+    /// Stored, and never returned. If it is left out, the stored one stays.
     #[serde(default)]
     api_key: Option<String>,
 }
@@ -81,25 +81,25 @@ struct Deleted {
 }
 
 pub(crate) fn add(api: &mut Api) {
-    api.add(Endpoint::get("/api/models", "The models and providers").answer::<Models>(), list)
-        .add(Endpoint::get("/api/models/{name}", "One model").answer::<ModelRow>(), get)
+    api.add(Endpoint::get("/api/models", "The models and providers").response::<Models>(), list)
+        .add(Endpoint::get("/api/models/{name}", "One model").response::<ModelRow>(), get)
         .add(
-            Endpoint::put("/api/models/{name}", "Keep a model under a name")
+            Endpoint::put("/api/models/{name}", "Store a model under a name")
                 .role(Role::Admin)
                 .body::<ModelInput>()
-                .answer::<ModelRow>(),
+                .response::<ModelRow>(),
             put,
         )
         .add(
-            Endpoint::post("/api/models/{name}/test", "Ask the model something small")
+            Endpoint::post("/api/models/{name}/test", "Test a model with a small question")
                 .role(Role::Admin)
-                .answer::<Tested>(),
+                .response::<Tested>(),
             test,
         )
         .add(
-            Endpoint::delete("/api/models/{name}", "Forget a model and its key")
+            Endpoint::delete("/api/models/{name}", "Delete a model and its key")
                 .role(Role::Admin)
-                .answer::<Deleted>(),
+                .response::<Deleted>(),
             delete,
         );
 }
@@ -132,14 +132,14 @@ fn row(app: &App, name: &str, kept: &StoredModel) -> Result<ModelRow, ApiError> 
     })
 }
 
-fn named(app: &App, name: &str) -> Result<StoredModel, ApiError> {
-    let kept: AllKept = app.settings.read(FILE)?;
+fn stored_model(app: &App, name: &str) -> Result<StoredModel, ApiError> {
+    let kept: StoredModels = app.settings.read(FILE)?;
     kept.get(name).cloned().ok_or_else(|| ApiError::not_found("There is no model of that name."))
 }
 
-/// Chooses the model of this name. An admin has put its address and key there, so every client that may run may use it.
+/// Chooses the model of this name. An admin has stored its address and key, so every client that may run may use it.
 pub(crate) fn choose(app: &App, name: &str, given: &mut GivenOptions) -> Result<(), ApiError> {
-    let all: AllKept = app.settings.read(FILE)?;
+    let all: StoredModels = app.settings.read(FILE)?;
     let kept =
         all.get(name).cloned().ok_or_else(|| unknown_setting("model_config_name", name, all.keys()))?;
     let key = app.host.models().stored_key(&key_name(name, &kept))?;
@@ -157,36 +157,37 @@ pub(crate) fn choose(app: &App, name: &str, given: &mut GivenOptions) -> Result<
     Ok(())
 }
 
-/// The model of a session that is opened again, where it is one of these: its key is not in the journal.
+/// Sets the model of a resumed session, if it is one of these: its key is not in the journal.
 ///
-/// A session of a kept model remembers its name, and gets the key of that one and of no other. One that does not is given the
-/// keys of models like its own to choose from: it takes the one that it had, or none.
-pub(crate) fn known_again(
+/// A session of a stored model has recorded the name, and gets the key of that model and of no other. A session that
+/// has not is given the keys of models like its own: it takes the key that it had, or none.
+pub(crate) fn restore_model(
     app: &App,
     choice: &ModelChoice,
     overrides: &mut Overrides,
 ) -> Result<(), ApiError> {
     let ModelSource::Ask(request) = &mut overrides.source else { return Ok(()) };
-    let all: AllKept = app.settings.read(FILE)?;
-    if let Some(name) = kept_as(choice) {
-        let kept = all.get(name).filter(|kept| is_it(kept, choice)).ok_or_else(|| gone(name))?;
-        return ask_kept(app, name, kept, request);
+    let all: StoredModels = app.settings.read(FILE)?;
+    if let Some(name) = server_model_name(choice) {
+        let kept =
+            all.get(name).filter(|kept| is_model_of(kept, choice)).ok_or_else(|| no_longer_stored(name))?;
+        return use_stored(app, name, kept, request);
     }
-    for (name, kept) in all.iter().filter(|(_, kept)| is_it(kept, choice)) {
+    for (name, kept) in all.iter().filter(|(_, kept)| is_model_of(kept, choice)) {
         request.other_keys.extend(app.host.models().stored_key(&key_name(name, kept))?);
     }
     Ok(())
 }
 
-/// Refuses a session whose model is not kept any more: no other key is for it.
-fn gone(name: &str) -> ApiError {
+/// The refusal of a session whose model is no longer stored: no other key is for it.
+fn no_longer_stored(name: &str) -> ApiError {
     let name: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
     ApiError::conflict(format!(
         "This session asks the model that was kept as `{name}`, which is gone or has another address, provider or model by now. Keep it again under that name, with its key, or begin another session."
     ))
 }
 
-fn is_it(kept: &StoredModel, choice: &ModelChoice) -> bool {
+fn is_model_of(kept: &StoredModel, choice: &ModelChoice) -> bool {
     kept.provider.to_lowercase() == choice.provider
         && kept.model == choice.model
         && kept.base_url.as_deref().map(plain_address) == choice.base_url
@@ -194,26 +195,26 @@ fn is_it(kept: &StoredModel, choice: &ModelChoice) -> bool {
 
 /// Makes the kept model of this name the model of a new session: without an address of its own it is at its
 /// provider's, regardless of settings for other models.
-pub(crate) fn ask_named(app: &App, name: &str, request: &mut ModelRequest) -> Result<(), ApiError> {
-    let kept = named(app, name)?;
-    ask_kept(app, name, &kept, request)
+pub(crate) fn use_named(app: &App, name: &str, request: &mut ModelRequest) -> Result<(), ApiError> {
+    let kept = stored_model(app, name)?;
+    use_stored(app, name, &kept, request)
 }
 
-/// Makes a request one for a kept model: its address, and the key that was given for it.
-fn ask_kept(app: &App, name: &str, kept: &StoredModel, request: &mut ModelRequest) -> Result<(), ApiError> {
+/// Makes a request use a stored model: its address, and the key that was given for it.
+fn use_stored(app: &App, name: &str, kept: &StoredModel, request: &mut ModelRequest) -> Result<(), ApiError> {
     request.provider = Some(kept.provider.clone());
     request.model = Some(kept.model.clone());
     request.base_url.clone_from(&kept.base_url);
     let owners = kept.base_url.as_ref().map(|url| app.plans.named_address(&kept.provider, url));
     let (from, key) = owners.unwrap_or_default();
     request.address_from = from;
-    request.kept_as = Some(name.to_owned());
+    request.server_model = Some(name.to_owned());
     request.api_key = app.host.models().stored_key(&key_name(name, kept))?.or(key);
     Ok(())
 }
 
 /// Refuses an address that a client over the wire may not make this server connect to.
-pub(crate) fn allowed(app: &App, base_url: &str) -> Result<NetworkReach, ApiError> {
+pub(crate) fn check_address(app: &App, base_url: &str) -> Result<NetworkReach, ApiError> {
     let reach = app.plans.reach(base_url);
     match address_refusal(reach, base_url) {
         None => Ok(reach),
@@ -225,7 +226,7 @@ pub(crate) fn allowed(app: &App, base_url: &str) -> Result<NetworkReach, ApiErro
 
 async fn list(State(app): State<App>) -> ApiResult<Models> {
     blocking(|| {
-        let kept: AllKept = app.settings.read(FILE)?;
+        let kept: StoredModels = app.settings.read(FILE)?;
         let providers =
             app.host.models().key_states()?.into_iter().map(|(name, key)| ProviderRow { name, key });
         Ok(Json(Models {
@@ -236,7 +237,7 @@ async fn list(State(app): State<App>) -> ApiResult<Models> {
 }
 
 async fn get(State(app): State<App>, PathOf(name): PathOf<String>) -> ApiResult<ModelRow> {
-    blocking(|| Ok(Json(row(&app, &name, &named(&app, &name)?)?)))
+    blocking(|| Ok(Json(row(&app, &name, &stored_model(&app, &name)?)?)))
 }
 
 async fn put(
@@ -247,7 +248,7 @@ async fn put(
     good_name(&name)?;
     let given = Value::Object(given);
     // A stored entry is used later, where no one reads warnings.
-    if let Some(unknown) = fields::unknown_of_kept::<ModelInput>(&given).into_iter().next() {
+    if let Some(unknown) = fields::unknown_of_stored::<ModelInput>(&given).into_iter().next() {
         return Err(ApiError::unprocessable(unknown));
     }
     let asked: ModelInput = parse(given.to_string().as_bytes())?;
@@ -262,12 +263,12 @@ async fn put(
     }
     if let Some(url) = &base_url {
         no_secret_inside(url)?;
-        allowed(&app, url)?;
+        check_address(&app, url)?;
     }
     blocking(|| {
         let kept = StoredModel { provider, model, base_url };
         // Reading, the key and writing are one change: two writers cannot mix.
-        app.settings.change(FILE, |all: &mut AllKept| {
+        app.settings.change(FILE, |all: &mut StoredModels| {
             if all.len() >= MODELS_MAX && !all.contains_key(&name) {
                 return Err(ApiError::conflict(format!("There are {MODELS_MAX} models already.")));
             }
@@ -298,21 +299,21 @@ pub(crate) fn no_secret_inside(base_url: &str) -> Result<(), ApiError> {
 }
 
 async fn test(State(app): State<App>, PathOf(name): PathOf<String>) -> ApiResult<Tested> {
-    let kept = blocking(|| named(&app, &name))?;
-    let reach = kept.base_url.as_ref().map_or(Ok(NetworkReach::Anywhere), |url| allowed(&app, url));
+    let kept = blocking(|| stored_model(&app, &name))?;
+    let reach = kept.base_url.as_ref().map_or(Ok(NetworkReach::Anywhere), |url| check_address(&app, url));
     let reach = match reach {
         Ok(reach) => reach,
         Err(error) => return Ok(Json(Tested { ok: false, detail: error.detail })),
     };
     let mut request = ModelRequest { reach, ..ModelRequest::default() };
-    blocking(|| ask_kept(&app, &name, &kept, &mut request))?;
+    blocking(|| use_stored(&app, &name, &kept, &mut request))?;
     let (ok, detail) = app.host.models().test_model(&request).await;
     Ok(Json(Tested { ok, detail }))
 }
 
 async fn delete(State(app): State<App>, PathOf(name): PathOf<String>) -> ApiResult<Deleted> {
     blocking(|| {
-        app.settings.change(FILE, |all: &mut AllKept| {
+        app.settings.change(FILE, |all: &mut StoredModels| {
             let Some(kept) = all.remove(&name) else {
                 return Err(ApiError::not_found("There is no model of that name."));
             };

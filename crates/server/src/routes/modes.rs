@@ -1,4 +1,5 @@
-//! Agent modes: words of the user's for a kind of work, kept under a name; and the prompts they stand in for.
+//! Agent modes: prompts, rules and tools of the user's for a kind of work, stored under a name; and the prompts that
+//! they replace.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +13,7 @@ use serde_json::{Map, Value};
 
 use super::fields;
 use super::runs::client_wish;
-use crate::api::{Api, Endpoint, Exact, ExactAnswer, Input, PathOf, QueryOf, parse};
+use crate::api::{Api, Endpoint, Exact, ExactResult, Input, PathOf, QueryOf, parse};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::settings::{good_name, unknown_setting};
@@ -38,7 +39,7 @@ rest as it is, word for word. State no fact that you cannot find in the material
 missing, say so in the text. When the document is done, read it once as its reader would, mend what you find, and end the \
 task with a summary of what you changed.";
 
-/// Words of the user's for a kind of work.
+/// A user's prompts, rules and tools for a kind of work.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct AgentMode {
     #[serde(default)]
@@ -46,7 +47,7 @@ pub(crate) struct AgentMode {
     /// The whole system text, or the name of one that is built in. Lathe's own if left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
-    /// Told with the first task.
+    /// Sent to the model with the first task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub custom_instructions: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,7 +73,7 @@ struct Deleted {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-struct WhichPrompt {
+struct PromptQuery {
     /// `TRAE_AGENT_SYSTEM_PROMPT`, `DOCUMENT_AGENT_SYSTEM_PROMPT`, a toolset, or an agent mode.
     name: String,
 }
@@ -85,17 +86,17 @@ struct Prompt {
 type StoredModes = BTreeMap<String, AgentMode>;
 
 pub(crate) fn add(api: &mut Api) {
-    api.add(Endpoint::get("/api/modes", "The agent modes").answer::<Modes>(), list)
-        .add(Endpoint::get("/api/modes/{name}", "One agent mode").answer::<AgentMode>(), get)
+    api.add(Endpoint::get("/api/modes", "The agent modes").response::<Modes>(), list)
+        .add(Endpoint::get("/api/modes/{name}", "One agent mode").response::<AgentMode>(), get)
         .add(
-            Endpoint::put("/api/modes/{name}", "Keep an agent mode")
+            Endpoint::put("/api/modes/{name}", "Store an agent mode")
                 .body::<AgentMode>()
-                .answer::<AgentMode>(),
+                .response::<AgentMode>(),
             put,
         )
-        .add(Endpoint::delete("/api/modes/{name}", "Forget an agent mode").answer::<Deleted>(), delete)
+        .add(Endpoint::delete("/api/modes/{name}", "Delete an agent mode").response::<Deleted>(), delete)
         .add(
-            Endpoint::get("/agent/prompt", "A system prompt").query::<WhichPrompt>().answer::<Prompt>(),
+            Endpoint::get("/agent/prompt", "A system prompt").query::<PromptQuery>().response::<Prompt>(),
             prompt,
         );
 }
@@ -114,7 +115,7 @@ impl AgentMode {
                 return Err(ApiError::unprocessable(format!("`{name}` may have {most} characters.")));
             }
         }
-        few_tools("tool_whitelist", self.tool_whitelist.as_deref())
+        check_tool_count("tool_whitelist", self.tool_whitelist.as_deref())
     }
 
     /// The persona of the agent; none for Lathe's own.
@@ -130,10 +131,10 @@ impl AgentMode {
         named.then(|| Persona { name: self.mode_name.clone(), system, instructions })
     }
 
-    /// The tools there are, if not all.
+    /// The tools that the mode allows; none if it allows all.
     pub fn tools(&self) -> Option<Vec<String>> {
         let mut tools = self.tool_whitelist.clone().filter(|tools| !tools.is_empty())?;
-        // Without it nothing could be ended.
+        // Without it no task could be ended.
         if !tools.iter().any(|tool| tool == "task_done") {
             tools.push("task_done".to_owned());
         }
@@ -145,7 +146,7 @@ impl AgentMode {
 const TOOLS_MAX: usize = 256;
 
 /// Refuses a list of more tools than any session has.
-pub(crate) fn few_tools(name: &str, tools: Option<&[String]>) -> Result<(), ApiError> {
+pub(crate) fn check_tool_count(name: &str, tools: Option<&[String]>) -> Result<(), ApiError> {
     match tools.is_some_and(|tools| tools.len() > TOOLS_MAX) {
         true => Err(ApiError::unprocessable(format!("`{name}` may have {TOOLS_MAX} names."))),
         false => Ok(()),
@@ -154,7 +155,7 @@ pub(crate) fn few_tools(name: &str, tools: Option<&[String]>) -> Result<(), ApiE
 
 /// The agent mode of a run: the one it contains, or the one it names; a prompt given with it counts where the mode
 /// has none.
-pub(crate) fn chosen(
+pub(crate) fn chosen_mode(
     app: &App,
     name: Option<&str>,
     given: Option<&AgentMode>,
@@ -175,25 +176,25 @@ pub(crate) fn chosen(
     Ok(mode)
 }
 
-fn kept(app: &App, name: &str) -> Result<AgentMode, ApiError> {
+fn stored_mode(app: &App, name: &str) -> Result<AgentMode, ApiError> {
     let kept: StoredModes = app.settings.read(FILE)?;
     kept.get(name).cloned().ok_or_else(|| ApiError::not_found("There is no such agent mode."))
 }
 
-async fn list(State(app): State<App>) -> ExactAnswer<Modes> {
+async fn list(State(app): State<App>) -> ExactResult<Modes> {
     let kept: StoredModes = blocking(|| app.settings.read(FILE))?;
     Ok(Exact(Modes { modes: kept.into_values().collect() }))
 }
 
-async fn get(State(app): State<App>, PathOf(name): PathOf<String>) -> ExactAnswer<AgentMode> {
-    Ok(Exact(blocking(|| kept(&app, &name))?))
+async fn get(State(app): State<App>, PathOf(name): PathOf<String>) -> ExactResult<AgentMode> {
+    Ok(Exact(blocking(|| stored_mode(&app, &name))?))
 }
 
 async fn put(
     State(app): State<App>,
     PathOf(name): PathOf<String>,
     Input(given): Input<Map<String, Value>>,
-) -> ExactAnswer<AgentMode> {
+) -> ExactResult<AgentMode> {
     good_name(&name)?;
     let given = Value::Object(given);
     // A stored entry is used later, where no one reads warnings.
@@ -247,7 +248,7 @@ async fn check_tools(app: &App, names: &[String]) -> Result<(), ApiError> {
     Ok(())
 }
 
-async fn delete(State(app): State<App>, PathOf(name): PathOf<String>) -> ExactAnswer<Deleted> {
+async fn delete(State(app): State<App>, PathOf(name): PathOf<String>) -> ExactResult<Deleted> {
     let deleted =
         blocking(|| app.settings.change(FILE, |kept: &mut StoredModes| Ok(kept.remove(&name).is_some())))?;
     if deleted {
@@ -257,7 +258,7 @@ async fn delete(State(app): State<App>, PathOf(name): PathOf<String>) -> ExactAn
     }
 }
 
-async fn prompt(State(app): State<App>, QueryOf(asked): QueryOf<WhichPrompt>) -> ExactAnswer<Prompt> {
+async fn prompt(State(app): State<App>, QueryOf(asked): QueryOf<PromptQuery>) -> ExactResult<Prompt> {
     let folder = app.folder(Path::new(""))?;
     let built_in = |toolset: Toolset| app.host.archive().system_text(toolset, &folder);
     let of_toolset = || Toolset::ALL.into_iter().find(|toolset| toolset.as_str() == asked.name);
@@ -266,7 +267,7 @@ async fn prompt(State(app): State<App>, QueryOf(asked): QueryOf<WhichPrompt>) ->
         DOCUMENT => DOCUMENT_PROMPT.to_owned(),
         name => match of_toolset() {
             Some(toolset) => built_in(toolset),
-            None => blocking(|| kept(&app, name))?
+            None => blocking(|| stored_mode(&app, name))?
                 .system_prompt
                 .ok_or_else(|| ApiError::not_found("That agent mode has no prompt of its own."))?,
         },

@@ -1,4 +1,4 @@
-//! A file in a form, taken as it streams by: only as much is held as a boundary may be long.
+//! A file in a form, read as a stream: at most the length of a boundary is held back.
 
 use axum::body::Bytes;
 use futures::StreamExt;
@@ -45,7 +45,7 @@ impl Parts {
     pub async fn first_file(mut self) -> Result<(String, Pieces), ApiError> {
         let mut skipped = 0;
         loop {
-            // What is before the part is none of it.
+            // Bytes before the part do not belong to it.
             while let Some(piece) = self.piece().await? {
                 skipped += piece.len();
                 if skipped > BEFORE_MAX {
@@ -80,7 +80,7 @@ impl Parts {
         }
     }
 
-    /// The next bytes of this part; none at its end, where the boundary has been taken.
+    /// The next bytes of this part; none at its end, once the boundary was read.
     async fn piece(&mut self) -> Result<Option<Bytes>, ApiError> {
         loop {
             if let Some(at) = find(&self.held, &self.end) {

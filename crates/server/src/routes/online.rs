@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::access::Role;
-use crate::api::{Api, Endpoint, Exact, ExactAnswer, Input, PathOf, QueryOf};
+use crate::api::{Api, Endpoint, Exact, ExactResult, Input, PathOf, QueryOf};
 use crate::app::App;
 use crate::error::ApiError;
 
@@ -15,7 +15,7 @@ use crate::error::ApiError;
 const PAGE_MAX: u32 = 200;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-struct Search {
+struct DocumentSearch {
     /// Words that the title, the description or the content holds.
     #[serde(default)]
     keyword: Option<String>,
@@ -27,7 +27,7 @@ struct Search {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-struct Which {
+struct DocumentId {
     #[serde(rename = "documentId", alias = "document_id")]
     document_id: String,
 }
@@ -50,7 +50,7 @@ struct Edit {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-struct WhichVersion {
+struct VersionQuery {
     /// The content of this version instead of the list.
     #[serde(default)]
     version: Option<u32>,
@@ -69,13 +69,13 @@ struct DocumentView {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Items {
+struct DocumentPage {
     items: Vec<DocumentView>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Edited {
+struct EditedDocument {
     document_id: String,
     success: bool,
     title_changed: bool,
@@ -86,7 +86,7 @@ struct Edited {
 #[serde(rename_all = "camelCase")]
 struct Versions {
     versions: Vec<VersionRow>,
-    /// The document as it was, if a version was asked for.
+    /// The document in that version, if the request names one.
     #[serde(skip_serializing_if = "Option::is_none")]
     document: Option<DocumentView>,
 }
@@ -104,35 +104,39 @@ pub(crate) fn add(api: &mut Api) {
     api.add(
         Endpoint::post("/online/docs/search", "Find documents")
             .role(Role::Viewer)
-            .body::<Search>()
-            .answer::<Items>(),
+            .body::<DocumentSearch>()
+            .response::<DocumentPage>(),
         search,
     )
     .add(
         Endpoint::post("/online/docs/detail", "One document")
             .role(Role::Viewer)
-            .body::<Which>()
-            .answer::<DocumentView>(),
+            .body::<DocumentId>()
+            .response::<DocumentView>(),
         detail,
     )
     .add(
-        Endpoint::post("/online/docs/create", "Make a document").body::<Create>().answer::<DocumentView>(),
+        Endpoint::post("/online/docs/create", "Create a document")
+            .body::<Create>()
+            .response::<DocumentView>(),
         create,
     )
     .add(
-        Endpoint::post("/online/report/create", "Make a document").body::<Create>().answer::<DocumentView>(),
+        Endpoint::post("/online/report/create", "Create a document")
+            .body::<Create>()
+            .response::<DocumentView>(),
         create,
     )
     .add(
         Endpoint::post("/online/report/edit", "Replace a document; the old version is kept")
             .body::<Edit>()
-            .answer::<Edited>(),
+            .response::<EditedDocument>(),
         edit,
     )
     .add(
         Endpoint::get("/online/docs/{id}/versions", "All versions of a document, or one of them")
-            .query::<WhichVersion>()
-            .answer::<Versions>(),
+            .query::<VersionQuery>()
+            .response::<Versions>(),
         versions,
     );
 }
@@ -143,23 +147,24 @@ fn shelf(app: &App) -> Result<Shelf, ApiError> {
 }
 
 /// The message of the store or the service about a failure.
-fn failed(error: ShelfError) -> ApiError {
+fn shelf_error(error: ShelfError) -> ApiError {
     match error {
-        ShelfError { words, disk_full: true } => ApiError::disk_full(words),
-        ShelfError { words, .. } if words.starts_with("HTTP 404") => ApiError::not_found(words),
-        ShelfError { words, .. } => ApiError::bad(words),
+        ShelfError { message: words, disk_full: true } => ApiError::disk_full(words),
+        ShelfError { message: words, .. } if words.starts_with("HTTP 404") => ApiError::not_found(words),
+        ShelfError { message: words, .. } => ApiError::bad(words),
     }
 }
 
-fn shown(document: Document) -> DocumentView {
+fn document_view(document: Document) -> DocumentView {
     let Document { document_id, version, title, description, content, updated_at } = document;
     DocumentView { document_id, version, title, description, content: Some(content), updated_at }
 }
 
-async fn search(State(app): State<App>, Input(asked): Input<Search>) -> ExactAnswer<Items> {
+async fn search(State(app): State<App>, Input(asked): Input<DocumentSearch>) -> ExactResult<DocumentPage> {
     let size = asked.page_size.unwrap_or(20).clamp(1, PAGE_MAX);
     let page = asked.page_num.unwrap_or(1).max(1);
-    let found = shelf(&app)?.search(asked.keyword.unwrap_or_default(), page, size).await.map_err(failed)?;
+    let found =
+        shelf(&app)?.search(asked.keyword.unwrap_or_default(), page, size).await.map_err(shelf_error)?;
     let row = |DocumentRow { document_id, version, title, description, updated_at }| DocumentView {
         document_id,
         version,
@@ -168,26 +173,26 @@ async fn search(State(app): State<App>, Input(asked): Input<Search>) -> ExactAns
         content: None,
         updated_at,
     };
-    Ok(Exact(Items { items: found.into_iter().map(row).collect() }))
+    Ok(Exact(DocumentPage { items: found.into_iter().map(row).collect() }))
 }
 
-async fn detail(State(app): State<App>, Input(asked): Input<Which>) -> ExactAnswer<DocumentView> {
-    Ok(Exact(shown(shelf(&app)?.detail(asked.document_id).await.map_err(failed)?)))
+async fn detail(State(app): State<App>, Input(asked): Input<DocumentId>) -> ExactResult<DocumentView> {
+    Ok(Exact(document_view(shelf(&app)?.detail(asked.document_id).await.map_err(shelf_error)?)))
 }
 
-async fn create(State(app): State<App>, Input(asked): Input<Create>) -> ExactAnswer<DocumentView> {
+async fn create(State(app): State<App>, Input(asked): Input<Create>) -> ExactResult<DocumentView> {
     if asked.title.trim().is_empty() {
         return Err(ApiError::unprocessable("`title` is empty."));
     }
     let made = shelf(&app)?.create(asked.title, asked.content, asked.description).await;
-    Ok(Exact(shown(made.map_err(failed)?)))
+    Ok(Exact(document_view(made.map_err(shelf_error)?)))
 }
 
-async fn edit(State(app): State<App>, Input(asked): Input<Edit>) -> ExactAnswer<Edited> {
+async fn edit(State(app): State<App>, Input(asked): Input<Edit>) -> ExactResult<EditedDocument> {
     let title = asked.title.filter(|title| !title.trim().is_empty());
     let edited = shelf(&app)?.edit(asked.document_id.clone(), asked.content, title).await;
-    let (document, title_changed) = edited.map_err(failed)?;
-    Ok(Exact(Edited {
+    let (document, title_changed) = edited.map_err(shelf_error)?;
+    Ok(Exact(EditedDocument {
         document_id: asked.document_id,
         success: true,
         title_changed,
@@ -198,17 +203,19 @@ async fn edit(State(app): State<App>, Input(asked): Input<Edit>) -> ExactAnswer<
 async fn versions(
     State(app): State<App>,
     PathOf(id): PathOf<String>,
-    QueryOf(asked): QueryOf<WhichVersion>,
-) -> ExactAnswer<Versions> {
+    QueryOf(asked): QueryOf<VersionQuery>,
+) -> ExactResult<Versions> {
     let shelf = shelf(&app)?;
     let missing = || ApiError::not_found("There is no such document or version.");
-    let rows = shelf.versions(id.clone()).await.map_err(failed)?;
+    let rows = shelf.versions(id.clone()).await.map_err(shelf_error)?;
     if rows.is_empty() {
         return Err(missing());
     }
     let document = match asked.version {
         None => None,
-        Some(version) => Some(shown(shelf.version(id, version).await.map_err(failed)?.ok_or_else(missing)?)),
+        Some(version) => {
+            Some(document_view(shelf.version(id, version).await.map_err(shelf_error)?.ok_or_else(missing)?))
+        }
     };
     let row = |DocumentVersion { version, title, updated_at, bytes }| VersionRow {
         version,

@@ -2,37 +2,37 @@
 
 use axum::Extension;
 use axum::extract::State;
-use lathe_host::{FileReview, HostError, ReviewOutcome, ReviewWish, blocking, blocking_in_turn};
+use lathe_host::{FileReview, HostError, ReviewOutcome, ReviewSelection, blocking, blocking_in_turn};
 use lathe_protocol::{CommandBody, Event, Fact, ReceiptAnswer, RunNo, SessionId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::access::Identity;
-use crate::api::{Api, Endpoint, Exact, ExactAnswer, Input, PathOf, QueryOf};
+use crate::api::{Api, Endpoint, Exact, ExactResult, Input, PathOf, QueryOf};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::live::{Claimed, SessionWork};
+use crate::live::{ClaimedCommand, SessionWork};
 
 /// Hunks that one request may name.
 const HUNKS_MAX: usize = 1_000;
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-struct OfRun {
-    /// Only what this run changed.
+struct RunQuery {
+    /// Only the changes of this run.
     #[serde(default)]
     run: Option<u32>,
 }
 
 /// The edits: hunks by their ids, those of a file, or all.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-struct Chosen {
+struct ChosenEdits {
     #[serde(default)]
     hunks: Vec<String>,
     #[serde(default)]
     path: Option<String>,
     #[serde(default)]
     all: bool,
-    /// As it was asked for when the edits were listed.
+    /// The run that was named when the edits were listed.
     #[serde(default)]
     run: Option<u32>,
     /// A repeated request with the same id has no further effect.
@@ -50,20 +50,20 @@ struct ReviewDone {
 pub(crate) fn add(api: &mut Api) {
     api.add(
         Endpoint::get("/api/sessions/{id}/changes", "The edits of a session, hunk by hunk")
-            .query::<OfRun>()
-            .answer::<Vec<FileReview>>(),
+            .query::<RunQuery>()
+            .response::<Vec<FileReview>>(),
         changes,
     )
     .add(
         Endpoint::post("/api/sessions/{id}/changes/accept", "Accept edits")
-            .body::<Chosen>()
-            .answer::<ReviewDone>(),
+            .body::<ChosenEdits>()
+            .response::<ReviewDone>(),
         accept,
     )
     .add(
-        Endpoint::post("/api/sessions/{id}/changes/reject", "Take edits out of their files")
-            .body::<Chosen>()
-            .answer::<ReviewDone>(),
+        Endpoint::post("/api/sessions/{id}/changes/reject", "Reject edits: take them out of their files")
+            .body::<ChosenEdits>()
+            .response::<ReviewDone>(),
         reject,
     );
 }
@@ -71,13 +71,13 @@ pub(crate) fn add(api: &mut Api) {
 async fn changes(
     State(app): State<App>,
     PathOf(id): PathOf<String>,
-    QueryOf(asked): QueryOf<OfRun>,
-) -> ExactAnswer<Vec<FileReview>> {
+    QueryOf(asked): QueryOf<RunQuery>,
+) -> ExactResult<Vec<FileReview>> {
     let id = app.session(&id)?;
     Ok(Exact(blocking(|| edits(&app, &id, asked.run.map(RunNo)))?))
 }
 
-/// The edits of a session or of one of its runs. A run that was taken back may have left some.
+/// The edits of a session or of one of its runs. A run that a rewind dropped may have left some.
 fn edits(app: &App, id: &SessionId, run: Option<RunNo>) -> Result<Vec<FileReview>, ApiError> {
     let files = app.host.archive().edits(id, run)?;
     let began = |event: &Event, run| event.place.run == run && matches!(event.fact, Fact::TaskGiven(_));
@@ -93,9 +93,9 @@ async fn accept(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
     PathOf(id): PathOf<String>,
-    Input(chosen): Input<Chosen>,
-) -> ExactAnswer<ReviewDone> {
-    let (id, named, wish) = (app.session(&id)?, chosen.id.clone(), wish(chosen)?);
+    Input(chosen): Input<ChosenEdits>,
+) -> ExactResult<ReviewDone> {
+    let (id, named, wish) = (app.session(&id)?, chosen.id.clone(), selection(chosen)?);
     let (claimed, reviewed) = blocking(|| {
         app.may(&identity, &id, SessionWork::Drive)?;
         let claimed = app.claim(&identity, &id, named.as_deref(), &format!("accept {wish:?}"))?;
@@ -112,9 +112,9 @@ async fn reject(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
     PathOf(id): PathOf<String>,
-    Input(chosen): Input<Chosen>,
-) -> ExactAnswer<ReviewDone> {
-    let (id, named, wish) = (app.session(&id)?, chosen.id.clone(), wish(chosen)?);
+    Input(chosen): Input<ChosenEdits>,
+) -> ExactResult<ReviewDone> {
+    let (id, named, wish) = (app.session(&id)?, chosen.id.clone(), selection(chosen)?);
     // A session that another process works on cannot be written: then its files are not touched either.
     if app.sessions.get(&id).is_none() && app.host.archive().is_running(&id) {
         return Err(ApiError::conflict("Another process works on this session."));
@@ -132,7 +132,7 @@ async fn reject(
     record(&app, &identity, &id, &claimed, reviewed, wish.run).await
 }
 
-fn wish(chosen: Chosen) -> Result<ReviewWish, ApiError> {
+fn selection(chosen: ChosenEdits) -> Result<ReviewSelection, ApiError> {
     if chosen.hunks.len() > HUNKS_MAX {
         return Err(ApiError::unprocessable(format!("`hunks` may have {HUNKS_MAX} names.")));
     }
@@ -143,7 +143,12 @@ fn wish(chosen: Chosen) -> Result<ReviewWish, ApiError> {
         // A request that names a file does not mean all files.
         _ => return Err(ApiError::unprocessable("Say only one of `hunks`, `path` and `all`.")),
     }
-    Ok(ReviewWish { hunks: chosen.hunks, path: chosen.path, all: chosen.all, run: chosen.run.map(RunNo) })
+    Ok(ReviewSelection {
+        hunks: chosen.hunks,
+        path: chosen.path,
+        all: chosen.all,
+        run: chosen.run.map(RunNo),
+    })
 }
 
 /// Through the session if it is open, so that all clients see it at once; otherwise into its journal.
@@ -151,19 +156,19 @@ async fn record(
     app: &App,
     identity: &Identity,
     id: &SessionId,
-    claimed: &Claimed,
+    claimed: &ClaimedCommand,
     mut reviewed: Vec<ReviewOutcome>,
     run: Option<RunNo>,
-) -> ExactAnswer<ReviewDone> {
+) -> ExactResult<ReviewDone> {
     for (number, (word, _)) in reviewed.iter_mut().enumerate() {
-        word.command = Some(claimed.part(number));
+        word.command = Some(claimed.sub_id(number));
     }
     match app.sessions.get(id) {
         _ if claimed.is_known => {}
         Some(live) => {
             for (number, (reviewed, changes)) in reviewed.into_iter().enumerate() {
                 let body = CommandBody::Review { reviewed, changes };
-                let receipt = live.submit_claimed(identity, claimed.part(number), body).await?;
+                let receipt = live.submit_claimed(identity, claimed.sub_id(number), body).await?;
                 if let ReceiptAnswer::Refused { reason } = receipt.answer {
                     return Err(ApiError::conflict(reason));
                 }

@@ -1,4 +1,4 @@
-//! Runs: a task is given and driven to its end, with Trae's request and answer.
+//! Runs: a task is given and driven to its end, with Trae's request and response.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,12 +21,12 @@ use crate::access::{Identity, Role};
 use crate::api::{Api, ApiResult, Endpoint, Input, Json, QueryOf, parse};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::live::{Live, Needs, SessionWork, client_id, new_command_id};
+use crate::live::{LiveSession, RoleNeeds, SessionWork, client_id, new_command_id};
 
 /// Bytes of a file that a request names.
 const NAMED_FILE_MAX: u64 = 1 << 20;
 
-/// A task and how it is to be worked on. What names paths of the server, endpoints or keys is for admins.
+/// A task, and the settings for its run. Members that name paths of the server, endpoints or keys are for admins.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[schemars(transform = describe_options)]
 pub(crate) struct RunRequest {
@@ -39,19 +39,19 @@ pub(crate) struct RunRequest {
     /// The folder to work in: one of the roots of the server or a folder inside.
     #[serde(default)]
     working_dir: Option<String>,
-    /// Admin.
+    /// A configuration file of the server (admin).
     #[serde(default)]
     config_file: Option<String>,
-    /// A model that is kept under this name.
+    /// The name of a stored model.
     #[serde(default)]
     model_config_name: Option<String>,
-    /// A system prompt, where the agent mode has none.
+    /// A system prompt, for an agent mode that has none.
     #[serde(default)]
     prompt: Option<String>,
-    /// An agent mode by its name.
+    /// The name of an agent mode.
     #[serde(default)]
     agent_mode: Option<String>,
-    /// An agent mode of this run's own.
+    /// An agent mode for this run only.
     #[serde(default)]
     agent_mode_config: Option<AgentMode>,
     /// Judge edits by rules: `quality_review_rules`, or those of the agent mode or the configuration.
@@ -79,7 +79,7 @@ fn describe_options(schema: &mut schemars::Schema) {
 impl RunRequest {
     /// The options that were given. A member of the wrong type is refused; a value that does not fit is refused when the
     /// settings are loaded.
-    fn given(&self) -> Result<GivenOptions, ApiError> {
+    fn given_options(&self) -> Result<GivenOptions, ApiError> {
         let mut given = Vec::new();
         for (row, member) in options().iter().filter_map(|row| Some((row, row.member.as_ref()?))) {
             let Some(value) = self.options.get(&member.name).filter(|value| !value.is_null()) else {
@@ -94,7 +94,7 @@ impl RunRequest {
     }
 
     /// The member that only admins may give, if there is one among those that were given.
-    fn for_admins(&self) -> Option<&'static str> {
+    fn admin_member(&self) -> Option<&'static str> {
         let members = options().iter().filter_map(|row| row.member.as_ref());
         let mut given =
             members.filter(|member| self.options.get(&member.name).is_some_and(|value| !value.is_null()));
@@ -107,7 +107,7 @@ impl RunRequest {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub(crate) struct TaskRequest {
     session_id: String,
-    /// A repeated request with the same id does not give the task again, and is answered with the same run.
+    /// A repeated request with the same id does not give the task again, and gets the same run in its response.
     #[serde(default)]
     id: Option<String>,
     /// The task.
@@ -119,7 +119,7 @@ pub(crate) struct TaskRequest {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-struct OfSession {
+struct SessionQuery {
     session_id: String,
 }
 
@@ -141,7 +141,7 @@ struct RunResult {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Started {
+struct StartedRun {
     session_id: String,
     trajectory_file: String,
     working_dir: String,
@@ -150,9 +150,9 @@ struct Started {
     warnings: Vec<String>,
 }
 
-/// A task that a session was given.
-pub(crate) struct Begun {
-    pub live: Arc<Live>,
+/// A task that was given to a session.
+pub(crate) struct StartedTask {
+    pub live: Arc<LiveSession>,
     /// The event that gave it.
     pub given: Seq,
     /// Members of the request that were ignored.
@@ -160,13 +160,13 @@ pub(crate) struct Begun {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Closed {
+struct ClosedSession {
     session_id: String,
     closed: bool,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Status {
+struct SessionStatus {
     provider: String,
     model: String,
     max_steps: u32,
@@ -181,33 +181,37 @@ struct Status {
 
 pub(crate) fn add(api: &mut Api) {
     api.add(
-        Endpoint::post("/agent/run", "Run a task to its end").body::<RunRequest>().answer::<RunResult>(),
+        Endpoint::post("/agent/run", "Run a task to its end").body::<RunRequest>().response::<RunResult>(),
         run,
     )
     .add(
-        Endpoint::post("/api/agent/run", "Run a task to its end").body::<RunRequest>().answer::<RunResult>(),
+        Endpoint::post("/api/agent/run", "Run a task to its end")
+            .body::<RunRequest>()
+            .response::<RunResult>(),
         run,
     )
     .add(
-        Endpoint::post("/agent/interactive/start", "Open a session").body::<RunRequest>().answer::<Started>(),
+        Endpoint::post("/agent/interactive/start", "Open a session")
+            .body::<RunRequest>()
+            .response::<StartedRun>(),
         start,
     )
     .add(
         Endpoint::post("/agent/interactive/task", "Run a task in a session to its end")
             .body::<TaskRequest>()
-            .answer::<RunResult>(),
+            .response::<RunResult>(),
         task,
     )
     .add(
-        Endpoint::get("/agent/interactive/status", "What a session is set to")
-            .query::<OfSession>()
-            .answer::<Status>(),
+        Endpoint::get("/agent/interactive/status", "The options and the state of a session")
+            .query::<SessionQuery>()
+            .response::<SessionStatus>(),
         status,
     )
     .add(
-        Endpoint::post("/agent/interactive/close", "Let go of a session; what runs in it is cancelled")
-            .query::<OfSession>()
-            .answer::<Closed>(),
+        Endpoint::post("/agent/interactive/close", "Close a session; a run in it is cancelled")
+            .query::<SessionQuery>()
+            .response::<ClosedSession>(),
         close,
     );
 }
@@ -224,9 +228,9 @@ async fn start(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
     Input(request): Input<Value>,
-) -> ApiResult<Started> {
+) -> ApiResult<StartedRun> {
     let warnings = fields::unknown_of_run::<RunRequest, AgentMode>(&request);
-    let request: RunRequest = of_value(request)?;
+    let request: RunRequest = parse_request(request)?;
     if request.task.is_some() || request.file_path.is_some() {
         return Err(ApiError::unprocessable("A session is started without a task; give it one afterwards."));
     }
@@ -234,7 +238,7 @@ async fn start(
     let trajectory_file =
         app.host.archive().trajectories().join(format!("{}.json", live.id)).display().to_string();
     let working_dir = live.folder.display().to_string();
-    Ok(Json(Started { session_id: live.id.to_string(), trajectory_file, working_dir, warnings }))
+    Ok(Json(StartedRun { session_id: live.id.to_string(), trajectory_file, working_dir, warnings }))
 }
 
 async fn task(
@@ -245,11 +249,11 @@ async fn task(
     result(&app, session_task(&app, &identity, request).await?).await
 }
 
-async fn status(State(app): State<App>, QueryOf(asked): QueryOf<OfSession>) -> ApiResult<Status> {
+async fn status(State(app): State<App>, QueryOf(asked): QueryOf<SessionQuery>) -> ApiResult<SessionStatus> {
     let id = app.session(&asked.session_id)?;
     let live = app.sessions.get(&id).ok_or_else(|| ApiError::not_found("The session is not open here."))?;
     let options = &live.options;
-    Ok(Json(Status {
+    Ok(Json(SessionStatus {
         provider: options.model.provider.clone(),
         model: options.model.model.clone(),
         max_steps: options.limits.max_steps,
@@ -266,8 +270,8 @@ async fn status(State(app): State<App>, QueryOf(asked): QueryOf<OfSession>) -> A
 async fn close(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
-    QueryOf(asked): QueryOf<OfSession>,
-) -> ApiResult<Closed> {
+    QueryOf(asked): QueryOf<SessionQuery>,
+) -> ApiResult<ClosedSession> {
     let id = app.session(&asked.session_id)?;
     // A run is cancelled first, so that it has an end and is not taken for one that was cut off.
     if let Some(live) = app.sessions.get(&id).filter(|live| live.hub.is_running()) {
@@ -277,20 +281,28 @@ async fn close(
         let _ = tokio::time::timeout(std::time::Duration::from_secs(5), end_of_run(&mut *updates)).await;
     }
     let closed = app.sessions.close(&id).await?;
-    Ok(Json(Closed { session_id: id.to_string(), closed }))
+    Ok(Json(ClosedSession { session_id: id.to_string(), closed }))
 }
 
 /// Starts a session and gives it its task, from the first message of a connection.
-pub(crate) async fn start_run(app: &App, identity: &Identity, request: Value) -> Result<Begun, ApiError> {
+pub(crate) async fn start_run(
+    app: &App,
+    identity: &Identity,
+    request: Value,
+) -> Result<StartedTask, ApiError> {
     let warnings = fields::unknown_of_run::<RunRequest, AgentMode>(&request);
-    let request: RunRequest = of_value(request)?;
+    let request: RunRequest = parse_request(request)?;
     let text = task_text(app, identity, request.task.as_deref(), request.file_path.as_deref()).await?;
     let live = open_session(app, identity, &request, false).await?;
     submit(app, identity, live, new_command_id()?, text, warnings).await
 }
 
 /// Gives a session a task, from the first message of a connection.
-pub(crate) async fn give_task(app: &App, identity: &Identity, request: Value) -> Result<Begun, ApiError> {
+pub(crate) async fn give_task(
+    app: &App,
+    identity: &Identity,
+    request: Value,
+) -> Result<StartedTask, ApiError> {
     // Without a session this is a run of its own.
     if request.get("session_id").is_none_or(Value::is_null) {
         return start_run(app, identity, request).await;
@@ -298,13 +310,13 @@ pub(crate) async fn give_task(app: &App, identity: &Identity, request: Value) ->
     session_task(app, identity, request).await
 }
 
-fn of_value<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, ApiError> {
+fn parse_request<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, ApiError> {
     parse(value.to_string().as_bytes())
 }
 
-async fn session_task(app: &App, identity: &Identity, request: Value) -> Result<Begun, ApiError> {
+async fn session_task(app: &App, identity: &Identity, request: Value) -> Result<StartedTask, ApiError> {
     let warnings = fields::unknown_of_task::<TaskRequest>(&request);
-    let request: TaskRequest = of_value(request)?;
+    let request: TaskRequest = parse_request(request)?;
     let text = task_text(app, identity, request.task.as_deref(), request.file_path.as_deref()).await?;
     let id = app.session(&request.session_id)?;
     let live = app.open(identity, &id).await?;
@@ -315,15 +327,15 @@ async fn session_task(app: &App, identity: &Identity, request: Value) -> Result<
 async fn submit(
     app: &App,
     identity: &Identity,
-    live: Arc<Live>,
+    live: Arc<LiveSession>,
     command: CommandId,
     text: String,
     warnings: Vec<String>,
-) -> Result<Begun, ApiError> {
+) -> Result<StartedTask, ApiError> {
     match live.submit(identity, command, CommandBody::GiveTask { text, images: Vec::new() }).await?.answer {
         ReceiptAnswer::Accepted { seq } => {
             app.counts.runs.add(1);
-            Ok(Begun { live, given: seq, warnings })
+            Ok(StartedTask { live, given: seq, warnings })
         }
         ReceiptAnswer::Refused { reason } => Err(ApiError::conflict(reason)),
     }
@@ -338,13 +350,13 @@ async fn task_text(
     match (task.filter(|task| !task.trim().is_empty()), file) {
         (Some(task), None) => Ok(task.to_owned()),
         (None, Some(file)) => {
-            admin(identity, "file_path")?;
+            require_admin(identity, "file_path")?;
             let (host, roots, file) = (Arc::clone(&app.host), app.roots.clone(), PathBuf::from(file));
             let read =
                 tokio::task::spawn_blocking(move || host.rules().named_text(&roots, &file, NAMED_FILE_MAX))
                     .await;
             let read = read.map_err(|_| ApiError::unavailable("The file cannot be read."))?;
-            read.map_err(|error| about("file_path", error.into()))
+            read.map_err(|error| field_error("file_path", error.into()))
         }
         (Some(_), Some(_)) => Err(ApiError::bad("Give `task` or `file_path`, not both.")),
         (None, None) => Err(ApiError::bad("Give `task` or `file_path`.")),
@@ -352,11 +364,11 @@ async fn task_text(
 }
 
 /// An error about one field of a request.
-fn about(field: &str, error: ApiError) -> ApiError {
+fn field_error(field: &str, error: ApiError) -> ApiError {
     ApiError { detail: format!("`{field}`: {}", error.detail), ..error }
 }
 
-pub(super) fn admin(identity: &Identity, field: &str) -> Result<(), ApiError> {
+pub(super) fn require_admin(identity: &Identity, field: &str) -> Result<(), ApiError> {
     if identity.role >= Role::Admin {
         return Ok(());
     }
@@ -368,21 +380,21 @@ async fn open_session(
     identity: &Identity,
     request: &RunRequest,
     conversation: bool,
-) -> Result<Arc<Live>, ApiError> {
+) -> Result<Arc<LiveSession>, ApiError> {
     app.access.check(identity)?;
-    let for_admins = request.for_admins();
+    let for_admins = request.admin_member();
     if let Some(field) = for_admins {
-        admin(identity, field)?;
+        require_admin(identity, field)?;
     }
     let own_model = for_admins.is_some();
-    let mut given = request.given()?;
-    // What switches questions off is for those who may answer all of them.
+    let mut given = request.given_options()?;
+    // Switching questions off needs the role that may answer all of them.
     if given.get("run.mode") == Some(Mode::FullAuto) {
-        admin(identity, "mode: full-auto")?;
+        require_admin(identity, "mode: full-auto")?;
     }
-    modes::few_tools("tools", given.get::<Vec<String>>("run.tools").as_deref())?;
+    modes::check_tool_count("tools", given.get::<Vec<String>>("run.tools").as_deref())?;
     let folder = app.folder(&PathBuf::from(request.working_dir.clone().unwrap_or_default()))?;
-    let mode = modes::chosen(
+    let mode = modes::chosen_mode(
         app,
         request.agent_mode.as_deref(),
         request.agent_mode_config.as_ref(),
@@ -396,7 +408,7 @@ async fn open_session(
     }
     if let Some(url) = given.text("model.base_url") {
         models::no_secret_inside(url)?;
-        models::allowed(app, url)?;
+        models::check_address(app, url)?;
     }
     let tools: Vec<String> = given.get("run.tools").unwrap_or_default();
     let mut wish = Wish {
@@ -410,22 +422,22 @@ async fn open_session(
     if let Some(path) = request.config_file.clone().map(PathBuf::from) {
         let (host, roots) = (&app.host, &app.roots);
         let read = blocking(|| host.rules().named_config(roots, &path, NAMED_FILE_MAX));
-        let text = read.map_err(|error| about("config_file", error.into()))?;
+        let text = read.map_err(|error| field_error("config_file", error.into()))?;
         wish.config_file = Some(ConfigText { path, text });
     }
     let mut plan = blocking(|| app.plans.plan(&wish)).map_err(ApiError::bad)?;
     if let (ModelSource::Ask(asking), Some(name)) = (&mut plan.source, &request.model_config_name) {
-        blocking(|| models::ask_named(app, name, asking))?;
+        blocking(|| models::use_named(app, name, asking))?;
     }
     app.host.tools().check(&plan, &tools).await.map_err(unknown_name)?;
-    plan.tools.exclude.extend(blocking(|| tools::left_out(app))?);
-    // Also where the configuration says so: a session is begun only by those who may work in it.
-    Needs { mode: plan.mode, own_model }.check(identity, SessionWork::Drive)?;
+    plan.tools.exclude.extend(blocking(|| tools::disabled_tools(app))?);
+    // This holds even if the configuration says so: only a client that may work in a session may begin it.
+    RoleNeeds { mode: plan.mode, own_model }.check(identity, SessionWork::Drive)?;
     let seat = app.sessions.make_room(identity).await?;
     app.sessions.start(plan, seat).await.map_err(unknown_name)
 }
 
-/// A wish of a client: a person may be asked.
+/// The wish of a client, which has a user who may be asked.
 pub(super) fn client_wish(folder: PathBuf) -> Wish {
     Wish { attended: Attended::Person, ..Wish::task(folder) }
 }
@@ -465,11 +477,11 @@ fn review_rules(request: &RunRequest, mode: &AgentMode) -> Result<Option<ReviewR
 }
 
 /// Waits for the end of the run that began with event `given`.
-async fn result(app: &App, begun: Begun) -> ApiResult<RunResult> {
-    let Begun { live, given, warnings } = begun;
+async fn result(app: &App, begun: StartedTask) -> ApiResult<RunResult> {
+    let StartedTask { live, given, warnings } = begun;
     let mut updates = live.subscribe(Seq(given.0.saturating_sub(1)));
     let Some((finished, began, ended, run, steps)) = end_of_run(&mut *updates).await else {
-        live.fault().await?;
+        live.ended_by_fault().await?;
         return Err(ApiError::unavailable(
             "The session was closed before the run had ended; it can be resumed.",
         ));

@@ -1,10 +1,10 @@
-//! Sessions: listed, searched, named, forked, taken back, exported.
+//! Sessions: listed, searched, named, forked, rewound, exported.
 
 use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use lathe_host::{Really, RemovedItem, Undone, What, blocking, blocking_in_turn};
+use lathe_host::{RemovedItem, RewindAction, RewindReport, RewindScope, blocking, blocking_in_turn};
 use lathe_protocol::{
     CommandBody, CommandId, Digest, Forked, ReceiptAnswer, RunNo, SessionId, SessionSummary, StepNo,
 };
@@ -14,17 +14,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::access::Identity;
-use crate::api::{Api, ApiResult, Endpoint, Exact, ExactAnswer, Input, Json, PathOf, QueryOf};
+use crate::api::{Api, ApiResult, Endpoint, Exact, ExactResult, Input, Json, PathOf, QueryOf};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::live::SessionWork;
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-struct Search {
+struct SessionSearch {
     /// Words that the title or the folder must hold.
     #[serde(default)]
     q: Option<String>,
-    /// At most so many, the newest first.
+    /// The largest number of sessions in the list, newest first.
     #[serde(default)]
     limit: Option<u32>,
 }
@@ -50,24 +50,24 @@ struct SessionRow {
     damaged: Option<String>,
     /// The origin of a fork.
     #[serde(skip_serializing_if = "Option::is_none")]
-    forked_from: Option<Origin>,
+    forked_from: Option<ForkOrigin>,
 }
 
 /// The session that a fork was made from, and the last step that it took over.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Origin {
+struct ForkOrigin {
     id: String,
     session_step: u32,
 }
 
-impl From<Forked> for Origin {
+impl From<Forked> for ForkOrigin {
     fn from(forked: Forked) -> Self {
         Self { id: forked.from.to_string(), session_step: forked.at.0 }
     }
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-struct NewTitle {
+struct RenameRequest {
     title: String,
     /// A repeated request with the same id has no further effect.
     #[serde(default)]
@@ -75,7 +75,7 @@ struct NewTitle {
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-struct ForkAt {
+struct ForkRequest {
     /// The last step that is taken over, counted through the whole session (`session_step`); all if left out.
     #[serde(default)]
     at: Option<u32>,
@@ -85,18 +85,18 @@ struct ForkAt {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Made {
+struct CreatedSession {
     id: String,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-struct RewindTo {
-    /// The step whose end is gone back to, counted through the whole session (`session_step`); 0 is before the first.
+struct RewindRequest {
+    /// The step to rewind to the end of, counted through the whole session (`session_step`); 0 is before the first.
     to: u32,
-    /// The files too, not the conversation alone.
+    /// Rewind the files too, not only the conversation.
     #[serde(default)]
     files: bool,
-    /// Only say what would be done.
+    /// Only report what would be done.
     #[serde(default)]
     preview: bool,
     /// A repeated request with the same id has no further effect.
@@ -105,8 +105,8 @@ struct RewindTo {
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-struct UndoHow {
-    /// Only say what would be done.
+struct UndoRequest {
+    /// Only report what would be done.
     #[serde(default)]
     preview: bool,
     /// A repeated request with the same id has no further effect.
@@ -116,7 +116,7 @@ struct UndoHow {
 
 /// The result of going back, or of its preview.
 #[derive(Debug, Serialize, JsonSchema)]
-struct WentBack {
+struct RewindResult {
     about: String,
     restored: Vec<PathAct>,
     conflicts: Vec<PathAct>,
@@ -147,7 +147,7 @@ struct Message {
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-struct ExportAs {
+struct ExportQuery {
     #[serde(default)]
     format: Option<Format>,
 }
@@ -163,7 +163,7 @@ enum Format {
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-struct OfRun {
+struct RunOfSession {
     #[serde(default)]
     run: Option<u32>,
 }
@@ -171,68 +171,72 @@ struct OfRun {
 pub(crate) fn add(api: &mut Api) {
     api.add(
         Endpoint::get("/api/sessions", "The sessions, newest first")
-            .query::<Search>()
-            .answer::<Vec<SessionRow>>(),
+            .query::<SessionSearch>()
+            .response::<Vec<SessionRow>>(),
         list,
     )
-    .add(Endpoint::get("/api/sessions/{id}", "One session").answer::<SessionRow>(), get)
+    .add(Endpoint::get("/api/sessions/{id}", "One session").response::<SessionRow>(), get)
     .add(
-        Endpoint::delete("/api/sessions/{id}", "Remove a session; it can be brought back")
-            .answer::<RemovedItem>(),
+        Endpoint::delete("/api/sessions/{id}", "Remove a session; it can be restored")
+            .response::<RemovedItem>(),
         remove,
     )
     .add(
-        Endpoint::post("/api/sessions/{id}/restore", "Bring a removed session back").answer::<Made>(),
+        Endpoint::post("/api/sessions/{id}/restore", "Restore a removed session")
+            .response::<CreatedSession>(),
         restore,
     )
     .add(
         Endpoint::post("/api/sessions/{id}/rename", "Give a session a title")
-            .body::<NewTitle>()
-            .answer::<SessionRow>(),
+            .body::<RenameRequest>()
+            .response::<SessionRow>(),
         rename,
     )
     .add(
-        Endpoint::post("/api/sessions/{id}/fork", "A new session that begins as this one")
-            .body::<ForkAt>()
-            .answer::<Made>(),
+        Endpoint::post("/api/sessions/{id}/fork", "Fork a session: make a new one that begins like it")
+            .body::<ForkRequest>()
+            .response::<CreatedSession>(),
         fork,
     )
     .add(
-        Endpoint::post("/api/sessions/{id}/rewind", "Go back to the end of a step")
-            .body::<RewindTo>()
-            .answer::<WentBack>(),
+        Endpoint::post("/api/sessions/{id}/rewind", "Rewind a session to the end of a step")
+            .body::<RewindRequest>()
+            .response::<RewindResult>(),
         rewind,
     )
     .add(
-        Endpoint::post("/api/sessions/{id}/undo", "Take back the newest change")
-            .body::<UndoHow>()
-            .answer::<WentBack>(),
+        Endpoint::post("/api/sessions/{id}/undo", "Undo the newest change")
+            .body::<UndoRequest>()
+            .response::<RewindResult>(),
         undo,
     )
     .add(
         Endpoint::get("/api/sessions/{id}/messages", "The bubbles of a session in their last form")
-            .answer::<Vec<Message>>(),
+            .response::<Vec<Message>>(),
         messages,
     )
     .add(
         Endpoint::get("/api/sessions/{id}/export", "A session as a file")
-            .query::<ExportAs>()
-            .gives("application/octet-stream"),
+            .query::<ExportQuery>()
+            .returns("application/octet-stream"),
         export,
     )
     .add(
-        Endpoint::get("/api/sessions/{id}/trajectory", "The trajectory of a run, the last if none is named")
-            .query::<OfRun>(),
+        Endpoint::get(
+            "/api/sessions/{id}/trajectory",
+            "The trajectory of a run; of the last run if none is named",
+        )
+        .query::<RunOfSession>(),
         trajectory,
     )
     .add(
         Endpoint::get("/api/sessions/{id}/blob/{digest}", "Bytes that an event of the session names")
-            .gives("application/octet-stream"),
+            .returns("application/octet-stream"),
         blob,
     );
 }
 
-fn row(app: &App, summary: SessionSummary) -> SessionRow {
+fn session_row(app: &App, summary: SessionSummary) -> SessionRow {
     let live = app.sessions.get(&summary.id);
     SessionRow {
         damaged: app.host.archive().damage(&summary.id),
@@ -248,7 +252,7 @@ fn row(app: &App, summary: SessionSummary) -> SessionRow {
         output_tokens: summary.output_tokens,
         open: live.is_some(),
         clients: live.map_or(0, |live| live.hub.listeners()),
-        forked_from: summary.forked.map(Origin::from),
+        forked_from: summary.forked.map(ForkOrigin::from),
     }
 }
 
@@ -262,41 +266,42 @@ fn served(app: &App) -> Result<Vec<SessionSummary>, ApiError> {
     // Of a journal that cannot be read the index still knows something.
     let damaged: Vec<SessionId> = archive.unreadable(&found).into_iter().map(|(id, _)| id).collect();
     if !damaged.is_empty() {
-        found.extend(archive.known_of(&damaged));
+        found.extend(archive.indexed_summaries(&damaged));
         found.sort_by(|a, b| b.updated.cmp(&a.updated).then_with(|| b.id.cmp(&a.id)));
     }
     Ok(found.into_iter().filter(inside).collect())
 }
 
-async fn list(State(app): State<App>, QueryOf(search): QueryOf<Search>) -> ApiResult<Vec<SessionRow>> {
+async fn list(State(app): State<App>, QueryOf(search): QueryOf<SessionSearch>) -> ApiResult<Vec<SessionRow>> {
     let words: Vec<String> =
         search.q.unwrap_or_default().to_lowercase().split_whitespace().map(str::to_owned).collect();
     let most = search.limit.unwrap_or(1000) as usize;
     let found = blocking(|| served(&app))?;
     let fits = |summary: &SessionSummary| {
-        // Only what is shown: who may not read a secret must not find it out letter by letter.
+        // The search covers only what is shown: a client that may not read a secret must not find it out letter by
+        // letter.
         let title = Projector::shown(&summary.title);
         let text = format!("{title} {}", summary.workspace).to_lowercase();
         words.iter().all(|word| text.contains(word))
     };
     let fitting: Vec<SessionSummary> = found.into_iter().filter(fits).take(most).collect();
-    Ok(Json(blocking(|| fitting.into_iter().map(|summary| row(&app, summary)).collect())))
+    Ok(Json(blocking(|| fitting.into_iter().map(|summary| session_row(&app, summary)).collect())))
 }
 
 async fn get(State(app): State<App>, PathOf(id): PathOf<String>) -> ApiResult<SessionRow> {
     let id = app.session(&id)?;
     let found = blocking(|| served(&app))?.into_iter().find(|summary| summary.id == id);
-    // It was found a moment ago: what is not in the list cannot be read.
-    let row = found.map(|found| blocking(|| row(&app, found)));
+    // It was found a moment ago, so if it is not in the list it cannot be read.
+    let row = found.map(|found| blocking(|| session_row(&app, found)));
     row.filter(|row| row.damaged.is_none()).map(Json).ok_or_else(|| app.unreadable(&id))
 }
 
-/// Lets go of a session that is open here, so that its journal can be written. Refused while a run is under way.
-async fn let_go(app: &App, id: &SessionId) -> Result<(), ApiError> {
+/// Closes a session that is open here, so that its journal can be written. Refused while a run is under way.
+async fn close_for_writing(app: &App, id: &SessionId) -> Result<(), ApiError> {
     if let Some(live) = app.sessions.get(id) {
-        // A run whose end its client has been told may have an end that the hub has not come to yet.
+        // A client may know the end of a run before the hub has come to it.
         if let Ok(last) = blocking(|| app.host.archive().last_seq(id)) {
-            live.hub.reach(last).await;
+            live.hub.wait_until_sent(last).await;
         }
         if live.hub.is_running() {
             return Err(ApiError::conflict("A run is under way in this session; cancel it first."));
@@ -310,7 +315,7 @@ async fn rename(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
     PathOf(id): PathOf<String>,
-    Input(asked): Input<NewTitle>,
+    Input(asked): Input<RenameRequest>,
 ) -> ApiResult<SessionRow> {
     let id = app.session(&id)?;
     let title: String = asked.title.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -333,7 +338,7 @@ async fn rename(
         }
         None => blocking(|| app.host.archive().rename(&id, &title, claimed.id))?,
     }
-    blocking(|| app.host.archive().note(&id));
+    blocking(|| app.host.archive().update_index(&id));
     get(State(app), PathOf(id.to_string())).await
 }
 
@@ -341,10 +346,10 @@ async fn fork(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
     PathOf(id): PathOf<String>,
-    Input(asked): Input<ForkAt>,
-) -> ApiResult<Made> {
+    Input(asked): Input<ForkRequest>,
+) -> ApiResult<CreatedSession> {
     let id = app.session(&id)?;
-    // A fork has the mode and the model of what it is made from.
+    // A fork has the mode and the model of its origin.
     let made = blocking(|| -> Result<SessionId, ApiError> {
         app.may(&identity, &id, SessionWork::Drive)?;
         let command = match &asked.id {
@@ -355,53 +360,53 @@ async fn fork(
         };
         Ok(app.host.archive().fork(&id, asked.at.map(StepNo), command)?)
     })?;
-    Ok(Json(Made { id: made.to_string() }))
+    Ok(Json(CreatedSession { id: made.to_string() }))
 }
 
 async fn rewind(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
     PathOf(id): PathOf<String>,
-    Input(asked): Input<RewindTo>,
-) -> ApiResult<WentBack> {
+    Input(asked): Input<RewindRequest>,
+) -> ApiResult<RewindResult> {
     let id = app.session(&id)?;
-    let what = if asked.files { What::Both } else { What::Conversation };
-    let named = TakeBack { id: asked.id.as_deref(), what: format!("rewind {} {what:?}", asked.to) };
-    let (really, command) = really(&app, &identity, &id, asked.preview, named).await?;
+    let what = if asked.files { RewindScope::Both } else { RewindScope::Conversation };
+    let named = UndoCommand { id: asked.id.as_deref(), what: format!("rewind {} {what:?}", asked.to) };
+    let (really, command) = rewind_action(&app, &identity, &id, asked.preview, named).await?;
     let done =
         blocking_in_turn(|| app.host.archive().rewind(&id, StepNo(asked.to), what, really, command)).await?;
-    Ok(Json(went_back(done)))
+    Ok(Json(rewind_result(done)))
 }
 
 async fn undo(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
     PathOf(id): PathOf<String>,
-    Input(asked): Input<UndoHow>,
-) -> ApiResult<WentBack> {
+    Input(asked): Input<UndoRequest>,
+) -> ApiResult<RewindResult> {
     let id = app.session(&id)?;
-    let named = TakeBack { id: asked.id.as_deref(), what: "undo".to_owned() };
-    let (really, command) = really(&app, &identity, &id, asked.preview, named).await?;
+    let named = UndoCommand { id: asked.id.as_deref(), what: "undo".to_owned() };
+    let (really, command) = rewind_action(&app, &identity, &id, asked.preview, named).await?;
     let done = blocking_in_turn(|| app.host.archive().undo(&id, really, command)).await?;
-    Ok(Json(went_back(done)))
+    Ok(Json(rewind_result(done)))
 }
 
-/// A command to take something back, with the id that its client gave it.
-struct TakeBack<'a> {
+/// A command to undo something, with the id that its client gave it.
+struct UndoCommand<'a> {
     id: Option<&'a str>,
     what: String,
 }
 
 /// Done or only shown, and the id of the command. Undoing a session's work needs the role that the work needs.
-async fn really(
+async fn rewind_action(
     app: &App,
     identity: &Identity,
     id: &SessionId,
     preview: bool,
-    command: TakeBack<'_>,
-) -> Result<(Really, Option<CommandId>), ApiError> {
+    command: UndoCommand<'_>,
+) -> Result<(RewindAction, Option<CommandId>), ApiError> {
     if preview {
-        return Ok((Really::Preview, None));
+        return Ok((RewindAction::Preview, None));
     }
     let claimed = blocking(|| -> Result<_, ApiError> {
         app.may(identity, id, SessionWork::Drive)?;
@@ -410,15 +415,15 @@ async fn really(
             None => Ok(None),
         }
     })?;
-    let_go(app, id).await?;
-    Ok((Really::Do, claimed))
+    close_for_writing(app, id).await?;
+    Ok((RewindAction::Apply, claimed))
 }
 
-fn went_back(undone: Undone) -> WentBack {
+fn rewind_result(undone: RewindReport) -> RewindResult {
     let acts = |acts: Vec<lathe_host::PathAct>| {
         acts.into_iter().map(|act| PathAct { path: act.path, act: act.act }).collect()
     };
-    WentBack {
+    RewindResult {
         about: undone.about,
         restored: acts(undone.restored),
         conflicts: acts(undone.conflicts),
@@ -435,7 +440,7 @@ async fn remove(
 ) -> ApiResult<RemovedItem> {
     let id = app.session(&id)?;
     blocking(|| app.may(&identity, &id, SessionWork::Drive))?;
-    let_go(&app, &id).await?;
+    close_for_writing(&app, &id).await?;
     Ok(Json(blocking(|| app.host.archive().remove(&id))?))
 }
 
@@ -443,7 +448,7 @@ async fn restore(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
     PathOf(id): PathOf<String>,
-) -> ApiResult<Made> {
+) -> ApiResult<CreatedSession> {
     let removed = blocking(|| app.host.archive().removed_sessions());
     let is_served = |kept: &&RemovedItem| {
         app.roots.iter().any(|root| std::path::Path::new(&kept.workspace).starts_with(root))
@@ -452,14 +457,14 @@ async fn restore(
     let kept = kept.ok_or_else(|| ApiError::not_found("No session of that id was removed."))?;
     blocking(|| -> Result<(), ApiError> {
         app.may_removed(&identity, kept, SessionWork::Drive)?;
-        app.host.archive().bring_back(&kept.id)?;
+        app.host.archive().restore_session(&kept.id)?;
         Ok(())
     })?;
-    Ok(Json(Made { id: kept.path.clone() }))
+    Ok(Json(CreatedSession { id: kept.path.clone() }))
 }
 
 /// The frames that bubbles are made from are masked already.
-async fn messages(State(app): State<App>, PathOf(id): PathOf<String>) -> ExactAnswer<Vec<Message>> {
+async fn messages(State(app): State<App>, PathOf(id): PathOf<String>) -> ExactResult<Vec<Message>> {
     let id = app.session(&id)?;
     let (bubbles, _) = blocking(|| crate::page::bubbles(&app, &id))?;
     let text = |bubble: &Value, key: &str| bubble[key].as_str().unwrap_or_default().to_owned();
@@ -478,12 +483,12 @@ async fn messages(State(app): State<App>, PathOf(id): PathOf<String>) -> ExactAn
 async fn export(
     State(app): State<App>,
     PathOf(id): PathOf<String>,
-    QueryOf(asked): QueryOf<ExportAs>,
+    QueryOf(asked): QueryOf<ExportQuery>,
 ) -> Result<Response, ApiError> {
     let id = app.session(&id)?;
     let (ending, text) = blocking(|| -> Result<_, ApiError> {
         Ok(match asked.format.unwrap_or_default() {
-            Format::Jsonl => ("jsonl", masked_file(&app.host.archive().lines(&id)?, true)),
+            Format::Jsonl => ("jsonl", masked_file(&app.host.archive().json_lines(&id)?, true)),
             Format::Trajectory => ("json", masked_file(&app.host.archive().trajectory(&id)?, false)),
             Format::Html => ("html", app.host.archive().html(&id, Language::English)?),
             Format::Text => {
@@ -497,7 +502,7 @@ async fn export(
     Ok(attachment(&format!("{id}.{ending}"), text.into_bytes()))
 }
 
-/// Something to keep, never to be shown in our own place.
+/// A file to save, which the browser must not show as a page of this origin.
 fn attachment(name: &str, bytes: Vec<u8>) -> Response {
     let disposition = HeaderValue::from_str(&format!("attachment; filename=\"{name}\""));
     let headers = [
@@ -510,7 +515,7 @@ fn attachment(name: &str, bytes: Vec<u8>) -> Response {
 async fn trajectory(
     State(app): State<App>,
     PathOf(id): PathOf<String>,
-    QueryOf(asked): QueryOf<OfRun>,
+    QueryOf(asked): QueryOf<RunOfSession>,
 ) -> Result<Response, ApiError> {
     let id = app.session(&id)?;
     let text = blocking(|| -> Result<_, ApiError> {

@@ -1,4 +1,4 @@
-//! Tools as people see them: their names in two languages, a name of one's own, and whether new sessions have them.
+//! Tools as users see them: their names in two languages, a custom name, and a switch for new sessions.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::app::App;
 use crate::error::ApiError;
 
 const FILE: &str = "tools.json";
-/// Characters of a name of one's own.
+/// Characters of a custom name.
 const NAME_MAX: usize = 64;
 
 /// The Chinese names of the tools; the first nine are the server fork's.
@@ -58,10 +58,10 @@ struct StoredTool {
     enabled: Option<bool>,
 }
 
-type AllKept = BTreeMap<String, StoredTool>;
+type StoredTools = BTreeMap<String, StoredTool>;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-struct WhichTools {
+struct ToolsQuery {
     /// Those of this toolset; of `lathe` and `trae` if left out.
     #[serde(default)]
     toolset: Option<Toolset>,
@@ -86,7 +86,7 @@ struct Tools {
 #[derive(Debug, Deserialize, JsonSchema)]
 struct ToolConfig {
     name: String,
-    /// A name for people; an empty one takes it away.
+    /// A name for users; an empty one removes it.
     #[serde(default)]
     custom_name: Option<String>,
     #[serde(default)]
@@ -94,25 +94,25 @@ struct ToolConfig {
 }
 
 pub(crate) fn add(api: &mut Api) {
-    api.add(Endpoint::get("/agent/tools", "The tools").query::<WhichTools>().answer::<Tools>(), list).add(
-        Endpoint::post("/agent/tools/config", "Name a tool, or leave it out of new sessions")
+    api.add(Endpoint::get("/agent/tools", "The tools").query::<ToolsQuery>().response::<Tools>(), list).add(
+        Endpoint::post("/agent/tools/config", "Give a tool a name, or leave it out of new sessions")
             .body::<ToolConfig>()
-            .answer::<ToolRow>(),
+            .response::<ToolRow>(),
         config,
     );
 }
 
 /// Names of tools that new sessions do not have.
-pub(crate) fn left_out(app: &App) -> Result<Vec<String>, ApiError> {
-    let kept: AllKept = app.settings.read(FILE)?;
+pub(crate) fn disabled_tools(app: &App) -> Result<Vec<String>, ApiError> {
+    let kept: StoredTools = app.settings.read(FILE)?;
     Ok(kept.into_iter().filter(|(_, kept)| kept.enabled == Some(false)).map(|(name, _)| name).collect())
 }
 
 fn rows(app: &App, toolset: Option<Toolset>) -> Result<Vec<ToolRow>, ApiError> {
-    let kept: AllKept = app.settings.read(FILE)?;
+    let kept: StoredTools = app.settings.read(FILE)?;
     let sets = toolset.map_or_else(|| vec![Toolset::Lathe, Toolset::Trae], |toolset| vec![toolset]);
     let mut rows: Vec<ToolRow> = Vec::new();
-    for (name, description) in sets.into_iter().flat_map(|set| app.host.tools().names(set)) {
+    for (name, description) in sets.into_iter().flat_map(|set| app.host.tools().all_tools(set)) {
         if rows.iter().any(|row| row.name == name) {
             continue;
         }
@@ -129,7 +129,7 @@ fn rows(app: &App, toolset: Option<Toolset>) -> Result<Vec<ToolRow>, ApiError> {
     Ok(rows)
 }
 
-async fn list(State(app): State<App>, QueryOf(asked): QueryOf<WhichTools>) -> ApiResult<Tools> {
+async fn list(State(app): State<App>, QueryOf(asked): QueryOf<ToolsQuery>) -> ApiResult<Tools> {
     Ok(Json(Tools { tools: blocking(|| rows(&app, asked.toolset))? }))
 }
 
@@ -152,7 +152,7 @@ async fn config(State(app): State<App>, Input(asked): Input<ToolConfig>) -> ApiR
         {
             return Err(ApiError::not_found("There is no such tool."));
         }
-        app.settings.change(FILE, |kept: &mut AllKept| {
+        app.settings.change(FILE, |kept: &mut StoredTools| {
             let entry = kept.entry(name.clone()).or_default();
             if let Some(custom) = custom_name {
                 entry.custom_name = Some(custom).filter(|custom| !custom.trim().is_empty());

@@ -26,25 +26,25 @@ pub(super) enum ClientInput {
     Life,
 }
 
-pub(super) struct Incoming {
+pub(super) struct MessageStream {
     stream: SplitStream<WebSocket>,
     meter: Meter,
-    /// Bytes of the connection that belong to messages that are whole.
+    /// Bytes of the connection that belong to complete messages.
     taken: u64,
     /// The time at which the message that has begun must be complete.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
-impl Incoming {
+impl MessageStream {
     pub fn new(stream: SplitStream<WebSocket>, meter: Meter) -> Self {
         Self { stream, taken: meter.read(), meter, deadline: None }
     }
 
-    /// The next that is whole. It may be dropped and asked again: the time of a message goes on.
+    /// The next complete message. The future may be dropped and called again: the time of a message continues.
     pub async fn next(&mut self) -> Result<ClientInput, Goodbye> {
         let heard = poll_fn(|cx| {
             if let Poll::Ready(next) = self.stream.poll_next_unpin(cx) {
-                self.account(&next);
+                self.count_bytes(&next);
                 return Poll::Ready(Ok(next));
             }
             // All bytes that were read are in whole messages: the client is not slow.
@@ -62,7 +62,7 @@ impl Incoming {
                 Err(Goodbye::new(close_code::UNSUPPORTED, "messages are text, not binary"))
             }
             Ok(Some(Ok(Message::Ping(_) | Message::Pong(_)))) => Ok(ClientInput::Life),
-            Ok(Some(Err(error))) => Err(broken(&error)),
+            Ok(Some(Err(error))) => Err(protocol_error(&error)),
             Err(()) => {
                 let seconds = MESSAGE_TIME.as_secs();
                 Err(Goodbye::new(close_code::POLICY, format!("a message took longer than {seconds} seconds")))
@@ -70,9 +70,10 @@ impl Incoming {
         }
     }
 
-    /// Pings may come between the fragments of a message, so only their own bytes are taken off. A text ends what was read; a
-    /// byte of the next message that came with it is missed, but not the one after.
-    fn account(&mut self, next: &Option<Result<Message, axum::Error>>) {
+    /// Counts the bytes of a message. Pings may come between the fragments of a message, so only their own bytes are
+    /// subtracted. A text ends everything that was read; a byte of the next message that came with it is missed, but
+    /// not the one after.
+    fn count_bytes(&mut self, next: &Option<Result<Message, axum::Error>>) {
         let read = self.meter.read();
         match next {
             Some(Ok(Message::Ping(payload) | Message::Pong(payload))) => {
@@ -83,7 +84,7 @@ impl Incoming {
     }
 }
 
-fn broken(error: &axum::Error) -> Goodbye {
+fn protocol_error(error: &axum::Error) -> Goodbye {
     let words = error.to_string();
     if words.contains("too long") || words.contains("too big") || words.contains("Space limit") {
         return Goodbye::new(close_code::SIZE, format!("a message may have {MESSAGE_MAX} bytes"));

@@ -1,9 +1,9 @@
-//! WebSocket: a run is started or a session attached to, and then both sides speak.
+//! WebSocket: a run is started or a session attached to, and then both sides send messages.
 
+mod client_message;
 mod incoming;
 mod outgoing;
 mod pump;
-mod said;
 
 use axum::Extension;
 use axum::extract::ws::WebSocketUpgrade;
@@ -35,18 +35,19 @@ pub(crate) struct Attach {
     /// A session to attach to. Without it, the first message starts or continues one.
     #[serde(default)]
     session_id: Option<String>,
-    /// The cursor of the last frame that was seen; everything if left out.
+    /// The cursor of the last frame that the client has; everything if left out.
     #[serde(default)]
     from: Option<String>,
     /// Close when a run has ended.
     #[serde(default)]
     until_end: Option<bool>,
-    /// The events of the journal, each with the changes of a finished call, in the place of the frames that are made of them.
+    /// Send the events of the journal, each with the changes of a finished call, instead of the frames made from
+    /// them.
     #[serde(default)]
     events: Option<bool>,
 }
 
-/// The content that a client is sent of a session.
+/// The kind of content that a client gets of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Content {
     /// Steps, bubbles, questions: a view that is made here.
@@ -88,7 +89,7 @@ pub(crate) async fn interactive(
     connect((upgrade, meter), app, identity, &attach, Purpose::Task)
 }
 
-/// The head of a WebSocket, or the reason why the request is none.
+/// The upgrade of a connection, or the reason why the request is not one for a WebSocket.
 type Upgrade = Result<WebSocketUpgrade, WebSocketUpgradeRejection>;
 
 fn connect(
@@ -113,9 +114,11 @@ fn connect(
         },
     };
     let content = if attach.events.unwrap_or(false) { Content::Events } else { Content::Frames };
-    // What is larger is refused where that is first seen: in the head of a frame, or in the sum of the fragments so far.
+    // A larger message is refused as soon as its size is known: from the head of a frame, or from the sum of the
+    // fragments so far.
     upgrade
-        // A page offers this one and another that holds its half of the cookie; a browser wants one of them answered.
+        // A page offers this one and another that holds its half of the cookie; a browser needs one of them in the
+        // response.
         .protocols([PROTOCOL])
         .max_message_size(MESSAGE_MAX)
         .max_frame_size(MESSAGE_MAX)
@@ -128,7 +131,7 @@ fn attached(app: &App, id: &str, attach: &Attach) -> Result<Purpose, ApiError> {
         Some(from) => from.parse().map_err(|error| ApiError::unprocessable(format!("`from`: {error}")))?,
     };
     let id = app.session(id)?;
-    // Nothing would come before the session has caught up with it.
+    // The client would get nothing before the session has reached such a cursor.
     let last = blocking(|| app.host.archive().last_seq(&id))?;
     if from.seq > last {
         return Err(ApiError::unprocessable(format!("`from`: the last event of this session is {last}.")));

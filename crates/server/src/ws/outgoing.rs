@@ -17,19 +17,19 @@ use super::Content;
 use super::pump::Goodbye;
 use crate::access::Identity;
 use crate::app::App;
-use crate::live::{Live, Sent, SessionWork};
+use crate::live::{HubMessage, LiveSession, SessionWork};
 
-/// Between two pings.
+/// The interval between two pings.
 const PING: Duration = Duration::from_secs(15);
 /// The time within which a client must accept one frame.
 const STUCK: Duration = Duration::from_secs(30);
-/// Between two looks at a journal that another process writes.
+/// The interval between two reads of a journal that another process writes.
 const TAIL: Duration = Duration::from_millis(200);
 
 pub(super) type Sink = SplitSink<WebSocket, Message>;
 
 /// The direction to the client.
-pub(super) struct Sending {
+pub(super) struct FrameSender {
     app: App,
     identity: Identity,
     id: SessionId,
@@ -39,7 +39,7 @@ pub(super) struct Sending {
     /// The last event that was read ahead of the hub. Up to it only events are sent: of a text or an output that had
     /// begun, this client would see only the end.
     ahead: Seq,
-    view: View,
+    view: QuestionView,
 }
 
 /// A reader of the journal, by what the client is sent.
@@ -49,7 +49,7 @@ enum JournalReader {
 }
 
 impl JournalReader {
-    /// Reads on, events not beyond the last one that is named.
+    /// Reads on. Events are not read beyond the one that is named.
     fn read(&mut self, host: &Host, up_to: Option<Seq>) -> Result<(Vec<WireFrame>, bool), HostError> {
         blocking(|| match self {
             JournalReader::Frames(frames) => frames.read(),
@@ -67,7 +67,7 @@ impl JournalReader {
 
 /// The detail in which this client sees questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum View {
+enum QuestionView {
     /// The client may answer: it sees what will run, byte for byte.
     Exact,
     /// The client may only watch: questions are masked by shape like every other frame.
@@ -76,28 +76,28 @@ enum View {
     Unopened,
 }
 
-impl View {
-    fn of(live: Option<&Live>, identity: &Identity) -> Self {
-        match live.map(|live| live.needs.check(identity, SessionWork::Drive)) {
-            None => View::Unopened,
-            Some(Ok(())) => View::Exact,
-            Some(Err(_)) => View::Masked,
+impl QuestionView {
+    fn of(live: Option<&LiveSession>, identity: &Identity) -> Self {
+        match live.map(|live| live.role_needs.check(identity, SessionWork::Drive)) {
+            None => QuestionView::Unopened,
+            Some(Ok(())) => QuestionView::Exact,
+            Some(Err(_)) => QuestionView::Masked,
         }
     }
 }
 
 /// The next action after a frame was sent.
-enum Then {
-    GoOn,
+enum NextAction {
+    Continue,
     /// The run has ended, and with it the connection.
     End,
 }
 
-impl Sending {
+impl FrameSender {
     /// Sends the frames of a session after a cursor, and with `until_end` nothing after the end of a run.
     pub fn new(app: &App, identity: &Identity, id: SessionId, cursor: Cursor, until_end: bool) -> Self {
         let (app, identity, content) = (app.clone(), identity.clone(), Content::Frames);
-        let (ahead, view) = (Seq(0), View::Unopened);
+        let (ahead, view) = (Seq(0), QuestionView::Unopened);
         Self { app, identity, id, cursor, until_end, content, ahead, view }
     }
 
@@ -111,15 +111,15 @@ impl Sending {
         let mut was_open = None;
         loop {
             let live = self.app.sessions.get(&self.id);
-            self.view = View::of(live.as_deref(), &self.identity);
+            self.view = QuestionView::of(live.as_deref(), &self.identity);
             let is_new = was_open.replace(live.is_some()) != Some(live.is_some());
             let went = match live {
                 Some(live) => self.follow(sink, &live, is_new, &mut answers, &mut pings).await,
                 None => self.tail(sink, &mut answers, &mut pings).await,
             };
             match went {
-                Ok(Then::GoOn) => {}
-                Ok(Then::End) => {
+                Ok(NextAction::Continue) => {}
+                Ok(NextAction::End) => {
                     return match self.last_summaries(sink, &mut answers, &mut pings).await {
                         Ok(()) => ended(sink).await,
                         Err(goodbye) => goodbye,
@@ -130,8 +130,8 @@ impl Sending {
         }
     }
 
-    /// After the end of a run whose steps are summed up: the steps that changed by it. The client that asked for summaries is
-    /// there to get the last one too.
+    /// Sends the steps that changed after the end of a run because they were summarised. A client that asked for
+    /// summaries stays connected for the last one too.
     async fn last_summaries(
         &mut self,
         sink: &mut Sink,
@@ -139,7 +139,7 @@ impl Sending {
         pings: &mut tokio::time::Interval,
     ) -> Result<(), Goodbye> {
         let Some(live) = self.app.sessions.get(&self.id) else { return Ok(()) };
-        let Some(summing) = live.summing() else { return Ok(()) };
+        let Some(summing) = live.summary_progress() else { return Ok(()) };
         flush(sink).await?;
         let mut summed_up = pin!(summing.reach(self.cursor.seq));
         loop {
@@ -157,7 +157,7 @@ impl Sending {
                 if frame.cursor <= self.cursor {
                     continue;
                 }
-                // The next run of the session is not what this client asked for.
+                // The client did not ask for the next run of the session.
                 let is_other = match self.content {
                     Content::Frames => frame.kind != "step",
                     Content::Events => frame.edge.is_some(),
@@ -179,43 +179,43 @@ impl Sending {
     async fn follow(
         &mut self,
         sink: &mut Sink,
-        live: &Live,
+        live: &LiveSession,
         is_new: bool,
         answers: &mut mpsc::Receiver<Message>,
         pings: &mut tokio::time::Interval,
-    ) -> Result<Then, Goodbye> {
+    ) -> Result<NextAction, Goodbye> {
         // Listening begins before anything is read, so nothing falls between.
         let hub = live.hub.listen();
         let mut shown = match is_new {
-            true => live.hub.reach(self.written().await).await,
+            true => live.hub.wait_until_sent(self.last_event().await).await,
             false => Seq::default(),
         };
         let recent = match self.content {
-            Content::Frames => live.hub.recent(self.cursor),
+            Content::Frames => live.hub.recent_frames(self.cursor),
             Content::Events => None,
         };
         match recent {
             Some(recent) => {
                 let mut events = None;
                 for sent in recent {
-                    if let Then::End = self.pass(sink, sent, &mut events).await? {
-                        return Ok(Then::End);
+                    if let NextAction::End = self.forward(sink, sent, &mut events).await? {
+                        return Ok(NextAction::End);
                     }
                 }
             }
             None => {
                 let mut frames = self.reader(Some(live)).await?;
-                if let (Then::End, _) = self.catch_up(sink, &mut frames, None).await? {
-                    return Ok(Then::End);
+                if let (NextAction::End, _) = self.catch_up(sink, &mut frames, None).await? {
+                    return Ok(NextAction::End);
                 }
                 shown = shown.max(frames.last());
             }
         }
         if is_new {
-            self.tell_status(sink, Some(shown)).await?;
+            self.send_status(sink, Some(shown)).await?;
         }
         flush(sink).await?;
-        self.listen(sink, hub, answers, pings).await
+        self.send_hub_frames(sink, hub, answers, pings).await
     }
 
     /// A session that is not open here, until it is: its journal is read again now and then.
@@ -224,19 +224,19 @@ impl Sending {
         sink: &mut Sink,
         answers: &mut mpsc::Receiver<Message>,
         pings: &mut tokio::time::Interval,
-    ) -> Result<Then, Goodbye> {
+    ) -> Result<NextAction, Goodbye> {
         let app = self.app.clone();
         let mut frames = self.reader(None).await?;
         let (mut told, mut was_held) = (false, false);
         while self.app.sessions.get(&self.id).is_none() {
             let opened = app.sessions.opened();
             let (then, read) = self.catch_up(sink, &mut frames, None).await?;
-            if let Then::End = then {
-                return Ok(Then::End);
+            if let NextAction::End = then {
+                return Ok(NextAction::End);
             }
             let held = self.app.host.archive().is_running(&self.id);
             if !told || read || held != was_held {
-                self.tell_status(sink, None).await?;
+                self.send_status(sink, None).await?;
                 (told, was_held) = (true, held);
             }
             tokio::select! {
@@ -246,23 +246,23 @@ impl Sending {
                 Some(answer) = answers.recv() => push(sink, answer).await?,
             }
         }
-        Ok(Then::GoOn)
+        Ok(NextAction::Continue)
     }
 
-    /// The last event that the journal has.
-    async fn written(&self) -> Seq {
+    /// The last event in the journal.
+    async fn last_event(&self) -> Seq {
         let (host, id) = (Arc::clone(&self.app.host), self.id.clone());
         let last = tokio::task::spawn_blocking(move || host.archive().last_seq(&id).ok()).await;
         last.ok().flatten().unwrap_or_default()
     }
 
-    async fn tell_status(&self, sink: &mut Sink, shown: Option<Seq>) -> Result<(), Goodbye> {
+    async fn send_status(&self, sink: &mut Sink, shown: Option<Seq>) -> Result<(), Goodbye> {
         let status = self.status(shown).await;
         push(sink, note("status", &status)).await
     }
 
-    async fn reader(&self, live: Option<&Live>) -> Result<JournalReader, Goodbye> {
-        let near = live.and_then(|live| live.hub.near(Seq(self.cursor.seq.0.saturating_sub(1))));
+    async fn reader(&self, live: Option<&LiveSession>) -> Result<JournalReader, Goodbye> {
+        let near = live.and_then(|live| live.hub.projection_before(Seq(self.cursor.seq.0.saturating_sub(1))));
         let (host, id, cursor, content) =
             (Arc::clone(&self.app.host), self.id.clone(), self.cursor, self.content);
         let opened = tokio::task::spawn_blocking(move || match content {
@@ -282,13 +282,13 @@ impl Sending {
         }
     }
 
-    /// Sends what the journal has, and says whether that was anything.
+    /// Sends the rest of the journal, and returns whether there was any.
     async fn catch_up(
         &mut self,
         sink: &mut Sink,
         frames: &mut JournalReader,
         up_to: Option<Seq>,
-    ) -> Result<(Then, bool), Goodbye> {
+    ) -> Result<(NextAction, bool), Goodbye> {
         let mut any = false;
         loop {
             let read = frames.read(&self.app.host, up_to);
@@ -298,20 +298,23 @@ impl Sending {
                     continue;
                 }
                 let exact = frame.to_exact_json(&self.id);
-                // The session was opened here meanwhile: this question may be open, and is shown to those who may answer it.
-                if exact.is_some() && self.view == View::Unopened && self.app.sessions.get(&self.id).is_some()
+                // The session was opened here meanwhile: this question may be open, and is shown to clients that may
+                // answer it.
+                if exact.is_some()
+                    && self.view == QuestionView::Unopened
+                    && self.app.sessions.get(&self.id).is_some()
                 {
                     flush(sink).await?;
-                    return Ok((Then::GoOn, any));
+                    return Ok((NextAction::Continue, any));
                 }
                 any = true;
                 self.cursor = frame.cursor;
-                let exact = exact.filter(|_| self.view == View::Exact);
+                let exact = exact.filter(|_| self.view == QuestionView::Exact);
                 let text = exact.unwrap_or_else(|| frame.to_json(&self.id));
                 feed(sink, Message::Text(text.into())).await?;
                 self.app.counts.frames.add(1);
                 if frame.edge == Some(RunEdge::End) && self.until_end {
-                    return Ok((Then::End, any));
+                    return Ok((NextAction::End, any));
                 }
             }
             if !more {
@@ -319,36 +322,36 @@ impl Sending {
                     self.ahead = self.cursor.seq;
                 }
                 flush(sink).await?;
-                return Ok((Then::GoOn, any));
+                return Ok((NextAction::Continue, any));
             }
         }
     }
 
     /// Sends the hub's frames until this client lags or the session is closed.
-    async fn listen(
+    async fn send_hub_frames(
         &mut self,
         sink: &mut Sink,
-        mut hub: broadcast::Receiver<Sent>,
+        mut hub: broadcast::Receiver<HubMessage>,
         answers: &mut mpsc::Receiver<Message>,
         pings: &mut tokio::time::Interval,
-    ) -> Result<Then, Goodbye> {
+    ) -> Result<NextAction, Goodbye> {
         let mut events = None;
         loop {
             tokio::select! {
                 sent = hub.recv() => match sent {
                     Ok(sent) => {
-                        if let Then::End = self.pass(sink, sent, &mut events).await? {
-                            return Ok(Then::End);
+                        if let NextAction::End = self.forward(sink, sent, &mut events).await? {
+                            return Ok(NextAction::End);
                         }
                         if hub.is_empty() {
                             flush(sink).await?;
                         }
                     }
-                    Err(broadcast::error::RecvError::Lagged(_)) => return Ok(Then::GoOn),
+                    Err(broadcast::error::RecvError::Lagged(_)) => return Ok(NextAction::Continue),
                     Err(broadcast::error::RecvError::Closed) => {
                         // The session is closed here; it may be opened again.
                         tokio::time::sleep(TAIL).await;
-                        return Ok(Then::GoOn);
+                        return Ok(NextAction::Continue);
                     }
                 },
                 Some(answer) = answers.recv() => push(sink, answer).await?,
@@ -357,17 +360,17 @@ impl Sending {
         }
     }
 
-    /// Passes on what the hub tells. `events` is the reader that events are read by, once there is one.
-    async fn pass(
+    /// Passes on a message of the hub. `events` is the reader of the events, once there is one.
+    async fn forward(
         &mut self,
         sink: &mut Sink,
-        sent: Sent,
+        sent: HubMessage,
         events: &mut Option<JournalReader>,
-    ) -> Result<Then, Goodbye> {
+    ) -> Result<NextAction, Goodbye> {
         match sent {
-            Sent::Frame { cursor, .. } if cursor <= self.cursor => Ok(Then::GoOn),
-            // The frame says how far the session is.
-            Sent::Frame { cursor, .. } if self.content == Content::Events => {
+            HubMessage::Frame { cursor, .. } if cursor <= self.cursor => Ok(NextAction::Continue),
+            // The frame only shows how far the session is.
+            HubMessage::Frame { cursor, .. } if self.content == Content::Events => {
                 let mut reading = match events.take() {
                     Some(reading) if reading.last() == self.cursor.seq => reading,
                     Some(_) | None => self.reader(None).await?,
@@ -376,21 +379,21 @@ impl Sending {
                 *events = Some(reading);
                 Ok(then)
             }
-            Sent::Live { after, .. } if self.content == Content::Events && after <= self.ahead => {
-                Ok(Then::GoOn)
+            HubMessage::Live { after, .. } if self.content == Content::Events && after <= self.ahead => {
+                Ok(NextAction::Continue)
             }
-            Sent::Frame { kind, cursor, text, exact } => {
+            HubMessage::Frame { kind, cursor, text, exact } => {
                 self.cursor = cursor;
-                let exact = exact.filter(|_| self.view == View::Exact);
+                let exact = exact.filter(|_| self.view == QuestionView::Exact);
                 feed(sink, Message::Text(exact.unwrap_or(text))).await?;
                 self.app.counts.frames.add(1);
-                Ok(if kind == "end" && self.until_end { Then::End } else { Then::GoOn })
+                Ok(if kind == "end" && self.until_end { NextAction::End } else { NextAction::Continue })
             }
-            // What the journal has already told needs no announcement.
-            Sent::Live { after, .. } if after < self.cursor.seq => Ok(Then::GoOn),
-            Sent::Live { text, .. } => {
+            // The client already has the events that this frame announces.
+            HubMessage::Live { after, .. } if after < self.cursor.seq => Ok(NextAction::Continue),
+            HubMessage::Live { text, .. } => {
                 feed(sink, Message::Text(text)).await?;
-                Ok(Then::GoOn)
+                Ok(NextAction::Continue)
             }
         }
     }

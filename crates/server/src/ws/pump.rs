@@ -14,11 +14,11 @@ use lathe_views::{Cursor, Projector};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::incoming::{ClientInput, Incoming};
-use super::outgoing::{Sending, Sink, note, push};
-use super::said::{ClientMessage, understand};
+use super::client_message::{ClientMessage, parse_message};
+use super::incoming::{ClientInput, MessageStream};
+use super::outgoing::{FrameSender, Sink, note, push};
 use super::{Content, Purpose};
-use crate::access::{Identity, Role, Standing};
+use crate::access::{Identity, Role, TokenState};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::live::{SessionWork, new_command_id};
@@ -27,9 +27,9 @@ use crate::routes::runs;
 
 /// The time for the first message.
 const FIRST: Duration = Duration::from_secs(10);
-/// A client that is not heard for so long is gone.
+/// A client that is silent for so long is gone.
 const SILENCE: Duration = Duration::from_secs(60);
-/// Answers to a client that wait to be sent.
+/// Replies to a client that may wait to be sent.
 const REPLIES: usize = 64;
 
 /// The reasons for which a connection ends.
@@ -47,18 +47,18 @@ impl Goodbye {
         Self::new(close_code::POLICY, "the token was removed")
     }
 
-    /// The other side is not there any more, so it need not be told.
+    /// The client is no longer there, so it gets no reason.
     pub fn gone() -> Self {
         Self::new(close_code::NORMAL, "")
     }
 }
 
-/// Counts a client while it is there.
-struct Present(App);
+/// Counts a client while it is connected.
+struct ClientCount(App);
 
-impl Drop for Present {
+impl Drop for ClientCount {
     fn drop(&mut self) {
-        self.0.counts.clients.less();
+        self.0.counts.clients.subtract();
     }
 }
 
@@ -70,18 +70,18 @@ pub(super) async fn serve(
     (purpose, content): (Purpose, Content),
 ) {
     app.counts.clients.add(1);
-    let _present = Present(app.clone());
+    let _present = ClientCount(app.clone());
     let (mut sink, stream) = socket.split();
-    let mut stream = Incoming::new(stream, meter.clone());
+    let mut stream = MessageStream::new(stream, meter.clone());
     let conversation = async {
         let watched = match purpose {
             Purpose::Attach { id, from, until_end } => {
-                Ok(Watched { id, from, until_end, warnings: Vec::new() })
+                Ok(AttachedSession { id, from, until_end, warnings: Vec::new() })
             }
-            Purpose::Run | Purpose::Task => begin(&mut stream, &app, &identity, &purpose).await,
+            Purpose::Run | Purpose::Task => first_message(&mut stream, &app, &identity, &purpose).await,
         };
         match watched {
-            Ok(watched) => talk(&mut sink, stream, &app, &identity, (watched, content)).await,
+            Ok(watched) => exchange(&mut sink, stream, &app, &identity, (watched, content)).await,
             Err((error, goodbye)) => {
                 if let Some(error) = error {
                     let data = json!({ "message": error.detail, "code": error.code });
@@ -96,21 +96,21 @@ pub(super) async fn serve(
         () = app.stopped() => Goodbye::new(close_code::AWAY, "the server stops"),
         () = app.access.removed(&identity) => Goodbye::token_removed(),
     };
-    // A client that is still sending reads why only if it is not cut off in the middle.
-    meter.part();
+    // A client that is still sending reads the reason only if it is not cut off in the middle.
+    meter.linger();
     let reason: String =
         Projector::shown(&goodbye.reason).chars().take(120).filter(|c| c.is_ascii()).collect();
     let close = Message::Close(Some(CloseFrame { code: goodbye.code, reason: reason.into() }));
     let farewell = async {
         let _ = sink.send(close).await;
-        // Also where the client said goodbye first: it is answered.
+        // The close frame is sent even if the client closed first.
         let _ = sink.close().await;
     };
     let _ = tokio::time::timeout(Duration::from_secs(2), farewell).await;
 }
 
 /// The session to show, and the cursor.
-struct Watched {
+struct AttachedSession {
     id: SessionId,
     from: Cursor,
     until_end: bool,
@@ -118,13 +118,13 @@ struct Watched {
     warnings: Vec<String>,
 }
 
-/// Reads the first message and starts what it asks for.
-async fn begin(
-    stream: &mut Incoming,
+/// Reads the first message and starts what it requests.
+async fn first_message(
+    stream: &mut MessageStream,
     app: &App,
     identity: &Identity,
     purpose: &Purpose,
-) -> Result<Watched, (Option<ApiError>, Goodbye)> {
+) -> Result<AttachedSession, (Option<ApiError>, Goodbye)> {
     let refused = |error: ApiError| {
         let code = if matches!(error.status, 401 | 403 | 404) {
             close_code::POLICY
@@ -151,10 +151,10 @@ async fn begin(
             return Err((Some(ApiError::bad(reason)), Goodbye::new(close_code::POLICY, reason)));
         }
     };
-    match app.access.standing(identity) {
-        Standing::Known => {}
-        Standing::Removed => return Err((Some(ApiError::token_removed()), Goodbye::token_removed())),
-        Standing::Unreadable => return Err(refused(ApiError::tokens_unreadable())),
+    match app.access.token_state(identity) {
+        TokenState::Known => {}
+        TokenState::Removed => return Err((Some(ApiError::token_removed()), Goodbye::token_removed())),
+        TokenState::Unreadable => return Err(refused(ApiError::tokens_unreadable())),
     }
     if identity.role < Role::Operator {
         let reason = "starting a run needs a token with the role operator";
@@ -165,18 +165,18 @@ async fn begin(
         Purpose::Task => runs::give_task(app, identity, request).await,
         Purpose::Run | Purpose::Attach { .. } => runs::start_run(app, identity, request).await,
     };
-    let runs::Begun { live, given, warnings } = started.map_err(refused)?;
+    let runs::StartedTask { live, given, warnings } = started.map_err(refused)?;
     app.audit.note(Some(identity), "start", live.id.as_str(), "accepted");
     let from = Cursor::after(Seq(given.0.saturating_sub(1)));
-    Ok(Watched { id: live.id.clone(), from, until_end: true, warnings })
+    Ok(AttachedSession { id: live.id.clone(), from, until_end: true, warnings })
 }
 
-async fn talk(
+async fn exchange(
     sink: &mut Sink,
-    stream: Incoming,
+    stream: MessageStream,
     app: &App,
     identity: &Identity,
-    (watched, content): (Watched, Content),
+    (watched, content): (AttachedSession, Content),
 ) -> Goodbye {
     for warning in &watched.warnings {
         if let Err(goodbye) = push(sink, note("warning", &json!({ "message": warning }))).await {
@@ -186,7 +186,7 @@ async fn talk(
     let (replies, answers) = mpsc::channel(REPLIES);
     let began = Instant::now();
     let heard = Arc::new(AtomicU64::new(0));
-    let listening = Listening {
+    let listening = MessageHandler {
         app: app.clone(),
         identity: identity.clone(),
         id: watched.id.clone(),
@@ -194,19 +194,19 @@ async fn talk(
         heard: Arc::clone(&heard),
         began,
     };
-    let sending = Sending::new(app, identity, watched.id, watched.from, watched.until_end).of(content);
+    let sending = FrameSender::new(app, identity, watched.id, watched.from, watched.until_end).of(content);
     tokio::select! {
         goodbye = listening.run(stream) => goodbye,
         goodbye = sending.run(sink, answers) => goodbye,
-        goodbye = silence(&heard, began) => goodbye,
+        goodbye = wait_for_silence(&heard, began) => goodbye,
     }
 }
 
 /// The wait of a client that sends more messages than its token may.
 const TOO_OFTEN: Duration = Duration::from_millis(20);
 
-/// Ends when nothing was heard of the client for too long.
-async fn silence(heard: &AtomicU64, began: Instant) -> Goodbye {
+/// Ends when the client has been silent for too long.
+async fn wait_for_silence(heard: &AtomicU64, began: Instant) -> Goodbye {
     loop {
         let last = Duration::from_millis(heard.load(Ordering::Relaxed));
         let silent = began.elapsed().saturating_sub(last);
@@ -218,7 +218,7 @@ async fn silence(heard: &AtomicU64, began: Instant) -> Goodbye {
 }
 
 /// The direction from the client.
-struct Listening {
+struct MessageHandler {
     app: App,
     identity: Identity,
     id: SessionId,
@@ -227,8 +227,8 @@ struct Listening {
     began: Instant,
 }
 
-impl Listening {
-    async fn run(self, mut stream: Incoming) -> Goodbye {
+impl MessageHandler {
+    async fn run(self, mut stream: MessageStream) -> Goodbye {
         loop {
             let heard = match stream.next().await {
                 Ok(heard) => heard,
@@ -237,20 +237,20 @@ impl Listening {
             let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
             self.heard.store(now, Ordering::Relaxed);
             let ClientInput::Text(text) = heard else { continue };
-            // Messages count as requests do; who sends more of them is read more slowly.
-            while !self.app.rates.may(self.identity.key) {
+            // Messages count like requests; a client that sends too many is read more slowly.
+            while !self.app.rates.may_send(self.identity.key) {
                 tokio::time::sleep(TOO_OFTEN).await;
             }
-            match self.app.access.standing(&self.identity) {
-                Standing::Known => {}
-                Standing::Removed => return Goodbye::token_removed(),
-                Standing::Unreadable => {
+            match self.app.access.token_state(&self.identity) {
+                TokenState::Known => {}
+                TokenState::Removed => return Goodbye::token_removed(),
+                TokenState::Unreadable => {
                     let error = ApiError::tokens_unreadable();
                     self.reply("error", &json!({ "message": error.detail, "code": error.code })).await;
                     continue;
                 }
             }
-            let heard = match understand(&text) {
+            let heard = match parse_message(&text) {
                 Ok(heard) => heard,
                 Err(error) if serde_json::from_str::<serde::de::IgnoredAny>(&text).is_err() => {
                     self.reply("error", &json!({ "message": error.detail })).await;
@@ -268,7 +268,7 @@ impl Listening {
                     continue;
                 }
             };
-            let receipt = self.obey(id, heard.said).await;
+            let receipt = self.carry_out(id, heard.message).await;
             if let Some(receipt) = receipt {
                 self.reply("receipt", &receipt).await;
             }
@@ -279,9 +279,9 @@ impl Listening {
         let _ = self.replies.send(note(kind, data)).await;
     }
 
-    /// Does what was said; none if there is nothing to answer.
-    async fn obey(&self, id: CommandId, said: ClientMessage) -> Option<Value> {
-        let (opens, word) = (said.opens(), said.word());
+    /// Carries out a message; none if it needs no reply.
+    async fn carry_out(&self, id: CommandId, said: ClientMessage) -> Option<Value> {
+        let (opens, word) = (said.needs_open_session(), said.type_word());
         let refused =
             |reason: String| Some(json!({ "id": id, "command": word, "accepted": false, "reason": reason }));
         if said.is_silent() {
@@ -304,7 +304,7 @@ impl Listening {
                 return refused("the session is not open here; send `resume` to go on with it".to_owned());
             }
         };
-        if let Err(error) = live.needs.check(&self.identity, SessionWork::of(&body)) {
+        if let Err(error) = live.role_needs.check(&self.identity, SessionWork::of(&body)) {
             self.app.audit.note(Some(&self.identity), word, self.id.as_str(), error.code);
             return refused(error.detail);
         }

@@ -28,7 +28,10 @@ fn options(address: &str, root: &std::path::Path, tls: Option<TlsFiles>) -> Serv
     }
 }
 
-async fn bound(options: ServerOptions, home: &std::path::Path) -> Result<lathe_server::Bound, ServerError> {
+async fn bound(
+    options: ServerOptions,
+    home: &std::path::Path,
+) -> Result<lathe_server::BoundServer, ServerError> {
     let plans = Arc::new(Recorded { cassette: String::new(), mode: Mode::Default });
     bind(Arc::new(Host::new(Home::at(home.to_owned()))), plans, options).await
 }

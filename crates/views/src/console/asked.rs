@@ -2,7 +2,7 @@
 
 use lathe_protocol::{ApprovalAnswer, ApprovalAsked, Effects, Proposal, Question, QuestionKind, clean};
 
-use crate::messages::{Language, Say};
+use crate::messages::{Language, Noun, Say};
 
 /// A reply to the question whether something may be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,7 +55,9 @@ pub fn approval_text(asked: &ApprovalAsked, language: Language, most: usize) -> 
             }
             let each: Vec<String> = commands
                 .iter()
-                .map(|each| format!("  - {}  {}", each.words.join(" "), effects_text(&each.effects)))
+                .map(|each| {
+                    format!("  - {}  {}", each.words.join(" "), effects_text(&each.effects, language))
+                })
                 .map(|words| words.trim_end().to_owned())
                 .collect();
             out.push_str(&block(&each.join("\n")));
@@ -70,7 +72,7 @@ pub fn approval_text(asked: &ApprovalAsked, language: Language, most: usize) -> 
     }
     if !asked.remember.is_empty() {
         let what = clean(&asked.remember.join("; "));
-        out.push_str(&format!("  {}: {what}\n", Say::Remembered.text(language)));
+        out.push_str(&format!("  {}{what}\n", Say::Remembered.label(language)));
     }
     (out, hidden)
 }
@@ -81,26 +83,26 @@ pub fn block_text(text: &str, language: Language, most: usize) -> (String, usize
     let more = text.lines().count().saturating_sub(most);
     let mut out: String = text.lines().take(most).map(|line| format!("    {line}\n")).collect();
     if more > 0 {
-        out.push_str(&format!("    … {more} {}\n", Say::more_lines(more).text(language)));
+        out.push_str(&format!("    … {}\n", Noun::HiddenLine.count(more, language)));
     }
     (out, more)
 }
 
-fn effects_text(effects: &Effects) -> String {
+fn effects_text(effects: &Effects, language: Language) -> String {
     let mut parts = Vec::new();
-    for (name, things) in [
-        ("reads", &effects.reads),
-        ("writes", &effects.writes),
-        ("runs", &effects.programs),
-        ("reaches", &effects.hosts),
-        ("sets", &effects.environment),
+    for (effect, things) in [
+        (Say::EffectReads, &effects.reads),
+        (Say::EffectWrites, &effects.writes),
+        (Say::EffectRuns, &effects.programs),
+        (Say::EffectReaches, &effects.hosts),
+        (Say::EffectSets, &effects.environment),
     ] {
         if !things.is_empty() {
-            parts.push(format!("{name} {}", things.join(" ")));
+            parts.push(format!("{} {}", effect.text(language), things.join(" ")));
         }
     }
     if effects.opaque {
-        parts.push("and what nobody can tell".to_owned());
+        parts.push(Say::EffectUnknown.text(language).to_owned());
     }
     if parts.is_empty() { String::new() } else { format!("[{}]", parts.join(", ")) }
 }
@@ -125,7 +127,7 @@ pub fn question_text(question: &Question, language: Language) -> String {
         QuestionKind::YesNo => Say::AskYesNo,
         QuestionKind::Text => Say::AskText,
     };
-    text + &format!("{}: ", hint.text(language))
+    text + &hint.label(language)
 }
 
 /// The reply that a line gives. Numbers stand for the options they name; any other text is the user's own words.

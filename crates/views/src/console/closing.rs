@@ -1,11 +1,11 @@
 //! The first lines of a session and the last ones of a run.
 
-use lathe_protocol::{Budget, Mode, SessionOptions, Usage, clean, counted, dollars, grouped, plain_address};
+use lathe_protocol::{Budget, Mode, SessionOptions, Usage, clean, dollars, grouped, plain_address};
 use serde::Serialize;
 
 use super::styled::{Style, Styled, name_text};
-use crate::cost::CacheMeter;
-use crate::messages::{Language, Say, Tell};
+use crate::cost::{CacheCause, CacheMeter};
+use crate::messages::{Language, Noun, Say, Tell};
 
 /// The source of a session's mode, for its first line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,7 +84,7 @@ pub fn opening(
     let mode = unusual_mode(options, from, language)
         .unwrap_or_else(|| format!("{} {}", say(Say::Mode), options.mode.as_str()));
     let line = format!(
-        "lathe {} · {} {} ({}{}) · {mode} · {} · {} {} {}{}{}",
+        "lathe {} · {} {} ({}{}) · {mode} · {} · {} {}{}{}",
         env!("CARGO_PKG_VERSION"),
         say(Say::Model),
         clean(&options.model.model),
@@ -92,9 +92,8 @@ pub fn opening(
         clean(&host_of(options)),
         say(Say::SandboxOff),
         say(Say::AtMost),
-        options.limits.steps(),
-        say(Say::steps(options.limits.steps().into())),
-        budget_words(&options.limits.budget),
+        Noun::Step.count(options.limits.steps(), language),
+        budget_words(&options.limits.budget, language),
         folder.map(|folder| format!(" · {} {}", say(Say::Folder), clean(folder))).unwrap_or_default(),
     );
     let hint = match options.mode {
@@ -119,13 +118,13 @@ fn host_of(options: &SessionOptions) -> String {
 }
 
 /// The caps of a run, for its first line.
-fn budget_words(budget: &Budget) -> String {
+fn budget_words(budget: &Budget, language: Language) -> String {
     let mut words = String::new();
     if let Some(micro) = budget.cost {
         words.push_str(&format!(", {}", dollars(micro)));
     }
     if let Some(tokens) = budget.tokens {
-        words.push_str(&format!(", {}", counted(tokens, "token")));
+        words.push_str(&format!(", {}", Noun::Token.count(tokens, language)));
     }
     if let Some(seconds) = budget.seconds {
         words.push_str(&format!(", {seconds} s"));
@@ -134,22 +133,38 @@ fn budget_words(budget: &Budget) -> String {
 }
 
 /// The share of the input that came from the provider's cache, where it tells.
-pub fn cached_share(usage: &Usage) -> String {
+pub fn cached_share(usage: &Usage, language: Language) -> String {
     match usage.cache_read_input_tokens {
         0 => String::new(),
-        read => format!(" ({} % cached)", read.saturating_mul(100) / usage.input_tokens.max(1)),
+        read => {
+            let percent = read.saturating_mul(100) / usage.input_tokens.max(1);
+            Tell::CachedShare { percent }.text(language)
+        }
     }
 }
 
 /// Lines about the use of the provider's cache, and what broke it.
-pub fn cache_lines(meter: &CacheMeter) -> Styled {
+pub fn cache_lines(meter: &CacheMeter, language: Language) -> Styled {
     let Some(percent) = meter.percent() else { return Styled::default() };
-    let mut out =
-        format!("cache: {percent} % of the input was read from it, breaks: {}\n", meter.breaks.len());
+    let head = Tell::CacheUse { percent, breaks: meter.breaks.len() }.text(language);
+    let mut out = format!("{head}\n");
     for broken in &meter.breaks {
-        out.push_str(&format!("  step {}: {}\n", broken.step, broken.cause.words()));
+        let (step, cause) = (broken.step, cache_cause(broken.cause, language));
+        out.push_str(&format!("  {}\n", Tell::Summary { step, text: &cause }.text(language)));
     }
     Styled::of(Style::Dim, out)
+}
+
+/// The reason for which the provider's cache broke.
+fn cache_cause(cause: CacheCause, language: Language) -> String {
+    let say = match cause {
+        CacheCause::Time { seconds } => return Tell::CacheTime { minutes: seconds / 60 }.text(language),
+        CacheCause::OtherModel => Say::CacheOtherModel,
+        CacheCause::Epoch => Say::CacheOptions,
+        CacheCause::Rewound => Say::CacheRewound,
+        CacheCause::Provider => Say::CacheProvider,
+    };
+    say.text(language).to_owned()
 }
 
 impl Closing<'_> {
@@ -173,17 +188,14 @@ impl Closing<'_> {
             };
             out = out.and("\n").styled(Style::Yellow, line).and("\n");
         }
-        let line = format!(
-            "{} {} · {} {}{}, {} {} · {:.1} s",
-            self.steps,
-            say(Say::steps(self.steps.into())),
-            grouped(self.usage.input_tokens),
-            say(Say::TokensIn),
-            cached_share(&self.usage),
-            grouped(self.usage.output_tokens),
-            say(Say::TokensOut),
-            self.seconds
-        );
+        let totals = Tell::RunTotals {
+            steps: &Noun::Step.count(self.steps, language),
+            input: &grouped(self.usage.input_tokens),
+            cached: &cached_share(&self.usage, language),
+            output: &grouped(self.usage.output_tokens),
+            seconds: self.seconds,
+        };
+        let line = totals.text(language);
         out.and("\n").styled(Style::Dim, line).and("\n").styled(Style::Dim, self.look(language)).and("\n")
     }
 
@@ -199,7 +211,7 @@ impl Closing<'_> {
         self.files.iter().fold(head, |out, file| {
             let out = out.and(format!("  {:<width$}  ", name_text(&file.path)));
             if file.kept.is_some() {
-                return out.styled(Style::Red, say(Say::KeptAway)).and("\n");
+                return out.styled(Style::Red, say(Say::InQuarantine)).and("\n");
             }
             let (added, removed) = (format!("+{}", file.added), format!("-{}", file.removed));
             out.styled(Style::Green, added).and(" ").styled(Style::Red, removed).and("\n")
@@ -211,10 +223,11 @@ impl Closing<'_> {
         if self.aside.is_empty() {
             return Styled::default();
         }
-        let head = Styled::new("\n").styled(Style::Yellow, Say::SetAside.text(language)).and(":\n");
+        let head =
+            Styled::new("\n").styled(Style::Yellow, Say::SetAside.label(language).trim_end()).and("\n");
         self.aside.iter().fold(head, |out, file| {
             let now = file.set_aside_as.as_ref().map_or_else(String::new, |name| {
-                format!(" ({}: {})", Say::SetAsideNow.text(language), name_text(name))
+                format!(" ({}{})", Say::SetAsideNow.label(language), name_text(name))
             });
             out.and(format!("  {}{now}: {}\n", name_text(&file.path), file.advice))
         })

@@ -9,7 +9,7 @@ use lathe_protocol::{
 
 use super::styled::{Style, Styled};
 use crate::lengths::shortened;
-use crate::messages::{Language, Say, Tell};
+use crate::messages::{Language, Noun, Say, Tell};
 use crate::wire::lakeview_line;
 
 /// Lines of a command's output that are shown.
@@ -85,7 +85,7 @@ impl Console {
                 self.note(Style::Yellow, line)
             }
             FrameBody::Warning(words) => {
-                let line = format!("{}: {}", self.say(Say::Warning), clean(words));
+                let line = format!("{}{}", Say::Warning.label(self.language), clean(words));
                 self.note(Style::Yellow, line)
             }
         }
@@ -114,7 +114,8 @@ impl Console {
             }
             Fact::StepSummarised(summary) => {
                 let step = event.place.step.unwrap_or_default();
-                let line = format!("{} {step}: {}", self.say(Say::Step), clean(&lakeview_line(summary)));
+                let text = &*clean(&lakeview_line(summary));
+                let line = Tell::Summary { step, text }.text(self.language);
                 self.note(Style::Dim, line.replace('\n', " "))
             }
             Fact::ReplayDrifted(drift) => self.drifted(event, drift),
@@ -187,7 +188,7 @@ impl Console {
                 .and(format!(" {}", clipped(about.trim_end()).replace('\n', "\n    "))),
             "think" => Styled::of(
                 Style::Dim,
-                format!("{}: {}", self.say(Say::Thinking), about.trim().replace('\n', "\n  ")),
+                format!("{}{}", Say::Thinking.label(self.language), about.trim().replace('\n', "\n  ")),
             ),
             "done" => return Styled::default(),
             _ => Styled::of(Style::Cyan, "▸").and(format!(" {about}")),
@@ -254,7 +255,7 @@ impl Console {
         (self.shown, self.hidden) = (0, 0);
         out = out.then(self.diff_lines(diff));
         for lost in &finished.not_undoable {
-            let words = format!("    {}: {}", self.say(Say::NotUndoable), clean(lost));
+            let words = format!("    {}{}", Say::NotUndoable.label(self.language), clean(lost));
             out = out.styled(Style::Yellow, words).and("\n");
         }
         if !finished.others.is_empty() {
@@ -275,7 +276,7 @@ impl Console {
     }
 
     fn more_lines(&self, count: usize) -> Styled {
-        let more = format!("… {count} {}", self.say(Say::more_lines(count)));
+        let more = format!("… {}", Noun::HiddenLine.count(count, self.language));
         Styled::new("    ").styled(Style::Dim, more).and("\n")
     }
 
@@ -294,7 +295,7 @@ impl Console {
     /// A line only where there is something to report: a failure, a refusal, an exit code.
     fn verdict(&self, decided: Option<&CallDecided>, finished: &CallFinished, started: bool) -> Styled {
         if let Some(decided) = decided.filter(|decided| decided.decision.verdict == Verdict::Deny) {
-            let what = format!("✘ {}: {}", self.say(Say::Denied), clean(&decided.about));
+            let what = format!("✘ {}{}", Say::Denied.label(self.language), clean(&decided.about));
             let why = format!("{} ({})", decided.decision.reason, decided.decision.rule);
             return refusal(what, why);
         }
@@ -306,13 +307,13 @@ impl Console {
                 let about = clean(about).lines().next().unwrap_or_default().to_owned();
                 return refusal(format!("✘ {about}"), message);
             }
-            let words = format!("✘ {}: {message}", self.say(Say::Failed));
+            let words = format!("✘ {}{message}", Say::Failed.label(self.language));
             return Styled::new("    ").styled(Style::Red, words).and("\n");
         }
         let data = finished.data.as_ref().and_then(|data| data.to_value().ok());
         match data.as_ref().and_then(|data| data.get("exit_code")?.as_i64()) {
             Some(code) if code != 0 => {
-                Styled::new("    ").styled(Style::Yellow, format!("exit {code}")).and("\n")
+                Styled::new("    ").styled(Style::Yellow, format!("{} {code}", self.say(Say::Exit))).and("\n")
             }
             Some(_) | None => Styled::default(),
         }

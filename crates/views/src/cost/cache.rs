@@ -42,18 +42,6 @@ pub enum CacheCause {
     Provider,
 }
 
-impl CacheCause {
-    pub fn words(self) -> String {
-        match self {
-            CacheCause::OtherModel => "another model was asked".to_owned(),
-            CacheCause::Epoch => "the options changed, so the prompt began anew".to_owned(),
-            CacheCause::Rewound => "steps were taken back".to_owned(),
-            CacheCause::Time { seconds } => format!("{} minutes had passed", seconds / 60),
-            CacheCause::Provider => "the provider had not kept it".to_owned(),
-        }
-    }
-}
-
 /// The answer before.
 struct Before {
     input: u64,

@@ -8,7 +8,7 @@ use super::Page;
 use super::escape::EscapedText;
 use super::parts::short;
 use crate::cost::Money;
-use crate::messages::Say;
+use crate::messages::{Say, Tell};
 use crate::time::duration;
 
 /// A task longer than this is folded below its first line.
@@ -98,7 +98,7 @@ impl Page<'_> {
     }
 
     fn unpriced(&self, models: &[&str]) -> String {
-        format!("{} {}", self.say(Say::PriceUnknown), models.join(", "))
+        Tell::PriceUnknown { models: &models.join(", ") }.text(self.language)
     }
 
     fn facts(&self, out: &mut String) {

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::Page;
 use super::escape::EscapedText;
 use super::parts::{Tone, anchor, compact, short};
-use crate::messages::Say;
+use crate::messages::{Say, Tell};
 use crate::session::{CallView, RunView, StepView};
 use crate::time::duration;
 
@@ -255,14 +255,9 @@ impl Page<'_> {
             text => self.block(class, text, out),
         }
         if let Some(cut) = &finished.truncated {
-            let _ = writeln!(
-                out,
-                "<p class=\"note\">{} {} {} {}.</p>",
-                self.say(Say::ShownToModel),
-                grouped(cut.shown),
-                self.say(Say::OfBytes),
-                grouped(cut.total)
-            );
+            let (shown, all) = (&*grouped(cut.shown), &*grouped(cut.total));
+            let text = Tell::ShownToModel { shown, all }.text(self.language);
+            let _ = writeln!(out, "<p class=\"note\">{text}</p>");
         }
     }
 }

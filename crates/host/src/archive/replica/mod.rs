@@ -1,10 +1,11 @@
-//! The copy of a workspace that a session is run again in. It is whole in itself: nothing in it leads back.
+//! The copy of a workspace in which a session is replayed. It is self-contained: nothing in it leads back to the
+//! original.
 //!
-//! A copy of the files alone is not. A `.git` may be a file or a link that leads to the real repository, a repository names its
-//! own places in its files, and links have absolute targets. All of that is turned to the copy here, and a copy in which git
-//! would still work elsewhere is refused.
+//! A plain copy of the files is not. A `.git` may be a file or a link that leads to the real repository, a repository
+//! names its own paths in its files, and links have absolute targets. All of these are redirected to the copy here,
+//! and a copy in which git would still work elsewhere is refused.
 
-mod places;
+mod paths;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -12,27 +13,28 @@ use std::path::{Path, PathBuf};
 
 use toml::de::{DeTable, DeValue};
 
-use self::places::{
-    behind, copied, has_signs, is_objects, is_of_name, is_of_work_tree, is_repository, led, quoted,
-    real_place, refused, rewrite, rewritten_as_file, set, text_of, wrong,
+use self::paths::{
+    collect_rests, continues_name, copy_error, copy_tree, git_target, has_wildcards, into_text, is_objects,
+    is_repository, is_work_tree_entry, quote, real_path, refused_copy, replace_file, set_value,
+    write_git_file,
 };
 use crate::error::HostError;
 use crate::session::folder::shell_env;
 
-/// Asks `cp` for a copy of a folder as it is. Only that of GNU knows of copies that share their blocks.
+/// Arguments with which `cp` copies a folder unchanged. Only GNU's `cp` knows copies that share their blocks.
 const COPYING: &[&str] =
     if cfg!(target_os = "linux") { &["-a", "--reflink=auto", "--"] } else { &["-a", "--"] };
 
-/// Files of a repository that name places.
+/// Files of a repository that name paths.
 const NAMING: [&str; 4] = ["gitdir", "commondir", "config", "config.worktree"];
 
-/// Bytes of a file that holds one path.
+/// Largest file that holds one path, in bytes.
 const PATH_MAX: u64 = 64 << 10;
 
-/// Parts of the repository of a linked work tree that only say where the rest is.
+/// Parts of the repository of a linked work tree that only name the place of the rest.
 const LINKING: [&str; 3] = ["gitdir", "commondir", "locked"];
 
-/// Variables by which git works in another place than the folder it stands in.
+/// Variables that make git work in another place than its current folder.
 const PLACING: [&str; 8] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -44,7 +46,7 @@ const PLACING: [&str; 8] = [
     CEILING,
 ];
 
-/// Folders above which git looks for no repository.
+/// Names the folders above which git does not look for a repository.
 const CEILING: &str = "GIT_CEILING_DIRECTORIES";
 
 /// A workspace and its copy. Both are real paths.
@@ -57,30 +59,31 @@ pub struct Replica {
 impl Replica {
     /// Copies the files.
     pub(crate) fn make(&self) -> Result<(), HostError> {
-        copied(&self.original, &self.copy)
+        copy_tree(&self.original, &self.copy)
     }
 
-    /// Turns everything that leads back into the real workspace, or to a repository behind it, to the copy.
-    pub(crate) fn part(&self) -> Result<(), HostError> {
+    /// Redirects to the copy everything that leads back into the real workspace, or to a repository that it refers
+    /// to.
+    pub(crate) fn detach(&self) -> Result<(), HostError> {
         let mut tops = Vec::new();
         let mut folders = vec![(self.copy.clone(), false)];
         while let Some((folder, in_git)) = folders.pop() {
             let in_git = in_git || is_repository(&folder);
-            if is_repository(&folder) && !self.turn_names(&folder)? {
+            if is_repository(&folder) && !self.redirect_names(&folder)? {
                 continue;
             }
-            for entry in std::fs::read_dir(&folder).map_err(|error| wrong(&folder, &error))? {
-                let entry = entry.map_err(|error| wrong(&folder, &error))?;
+            for entry in std::fs::read_dir(&folder).map_err(|error| copy_error(&folder, &error))? {
+                let entry = entry.map_err(|error| copy_error(&folder, &error))?;
                 let (path, kind) = (entry.path(), entry.file_type());
                 let is_git = entry.file_name().eq_ignore_ascii_case(".git");
-                if is_git && !kind.map_err(|error| wrong(&path, &error))?.is_dir() {
-                    self.bring_repository(&path)?;
+                if is_git && !kind.map_err(|error| copy_error(&path, &error))?.is_dir() {
+                    self.copy_repository(&path)?;
                 }
                 if is_git {
                     tops.push(folder.clone());
                 }
                 if path.is_symlink() {
-                    self.turn_link(&path, in_git)?;
+                    self.redirect_link(&path, in_git)?;
                 }
                 if !path.is_symlink() && path.is_dir() && !is_objects(&path) {
                     folders.push((path, in_git));
@@ -91,20 +94,20 @@ impl Replica {
     }
 
     /// The place in the copy of a place in the original.
-    fn turned(&self, place: &Path) -> Option<PathBuf> {
+    fn in_copy(&self, place: &Path) -> Option<PathBuf> {
         let below = place.strip_prefix(&self.original).ok()?;
         Some(if below.as_os_str().is_empty() { self.copy.clone() } else { self.copy.join(below) })
     }
 
-    /// A text that names the original, with the copy in its place.
-    pub(crate) fn turned_text(&self, text: &OsStr) -> Option<OsString> {
+    /// A text that names the original, changed to name the copy; none if it does not name the original.
+    pub(crate) fn text_for_copy(&self, text: &OsStr) -> Option<OsString> {
         let (bytes, from) = (text.as_bytes(), self.original.as_os_str().as_bytes());
         let mut out = Vec::new();
         let (mut at, mut found) = (0, false);
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
             let before = at.checked_sub(1).and_then(|before| bytes.get(before));
             let around = [before, rest.get(from.len())];
-            let is_whole = around.into_iter().flatten().all(|byte| !is_of_name(*byte));
+            let is_whole = around.into_iter().flatten().all(|byte| !continues_name(*byte));
             if rest.starts_with(from) && is_whole {
                 out.extend(self.copy.as_os_str().as_bytes());
                 (at, found) = (at + from.len(), true);
@@ -116,47 +119,48 @@ impl Replica {
         found.then(|| OsString::from_vec(out))
     }
 
-    /// Turns a link to the copy. One in a repository that leads elsewhere becomes a copy of what it leads to: git would write
-    /// there.
-    fn turn_link(&self, link: &Path, in_git: bool) -> Result<(), HostError> {
-        let failed = |error: std::io::Error| wrong(link, &error);
+    /// Redirects a link to the copy. A link in a repository that leads elsewhere is replaced by a copy of its target,
+    /// because git would write to the target.
+    fn redirect_link(&self, link: &Path, in_git: bool) -> Result<(), HostError> {
+        let failed = |error: std::io::Error| copy_error(link, &error);
         let target = std::fs::read_link(link).map_err(failed)?;
-        let real = real_place(&link.parent().unwrap_or(&self.copy).join(target));
-        if let Some(to) = self.turned(&real) {
+        let real = real_path(&link.parent().unwrap_or(&self.copy).join(target));
+        if let Some(to) = self.in_copy(&real) {
             std::fs::remove_file(link).map_err(failed)?;
             return std::os::unix::fs::symlink(to, link).map_err(failed);
         }
         if in_git && !real.starts_with(&self.copy) {
             std::fs::remove_file(link).map_err(failed)?;
             if real.exists() {
-                copied(&real, link)?;
+                copy_tree(&real, link)?;
             }
         }
         Ok(())
     }
 
-    /// Turns names of the original in the files of a repository, as `core.worktree` and the places of linked work trees.
-    /// False if it was only the part of a work tree elsewhere, which is not in the copy any more.
-    fn turn_names(&self, repository: &Path) -> Result<bool, HostError> {
+    /// Redirects names of the original in the files of a repository, such as `core.worktree` and the places of linked
+    /// work trees. Returns false if the folder was only the entry of a work tree elsewhere; that entry is removed
+    /// from the copy.
+    fn redirect_names(&self, repository: &Path) -> Result<bool, HostError> {
         for name in NAMING {
             let file = repository.join(name);
             if !file.symlink_metadata().is_ok_and(|found| found.is_file()) {
                 continue;
             }
-            let text = std::fs::read(&file).map_err(|error| wrong(&file, &error))?;
-            let turned = self.turned_text(OsStr::from_bytes(&text));
+            let text = std::fs::read(&file).map_err(|error| copy_error(&file, &error))?;
+            let turned = self.text_for_copy(OsStr::from_bytes(&text));
             if let Some(text) = &turned {
-                rewrite(&file, text.as_bytes())?;
+                replace_file(&file, text.as_bytes())?;
             }
             let text = turned.as_deref().map_or(text.as_slice(), OsStr::as_bytes);
             let inside =
-                real_place(&repository.join(OsStr::from_bytes(text.trim_ascii()))).starts_with(&self.copy);
+                real_path(&repository.join(OsStr::from_bytes(text.trim_ascii()))).starts_with(&self.copy);
             match name {
-                "gitdir" if !inside && is_of_work_tree(repository) => {
-                    std::fs::remove_dir_all(repository).map_err(|error| wrong(repository, &error))?;
+                "gitdir" if !inside && is_work_tree_entry(repository) => {
+                    std::fs::remove_dir_all(repository).map_err(|error| copy_error(repository, &error))?;
                     return Ok(false);
                 }
-                "gitdir" | "commondir" if !inside => return Err(refused(repository)),
+                "gitdir" | "commondir" if !inside => return Err(refused_copy(repository)),
                 _ => {}
             }
         }
@@ -164,70 +168,70 @@ impl Replica {
     }
 
     /// Makes the repository that a `.git` file or link leads to a part of the copy.
-    fn bring_repository(&self, git: &Path) -> Result<(), HostError> {
+    fn copy_repository(&self, git: &Path) -> Result<(), HostError> {
         let Some(holder) = git.parent() else { return Ok(()) };
         let Ok(below) = git.strip_prefix(&self.copy) else { return Ok(()) };
-        // Where it leads from its own place, and from here, which may not be the same.
-        let from_there = led(&self.original.join(below));
-        if let Some(inside) = from_there.as_deref().and_then(|real| self.turned(real)) {
-            return rewritten_as_file(git, &inside);
+        // The target as seen from the original place and from here; the two may differ.
+        let from_there = git_target(&self.original.join(below));
+        if let Some(inside) = from_there.as_deref().and_then(|real| self.in_copy(real)) {
+            return write_git_file(git, &inside);
         }
-        if led(git).is_some_and(|real| real.starts_with(&self.copy)) {
+        if git_target(git).is_some_and(|real| real.starts_with(&self.copy)) {
             return Ok(());
         }
-        let Some(real) = from_there.or_else(|| led(git)) else { return Ok(()) };
+        let Some(real) = from_there.or_else(|| git_target(git)) else { return Ok(()) };
         let common = match lathe_git::read_regular(&real.join("commondir"), PATH_MAX) {
-            Ok(Some(text)) => real_place(&real.join(OsStr::from_bytes(text.trim_ascii()))),
+            Ok(Some(text)) => real_path(&real.join(OsStr::from_bytes(text.trim_ascii()))),
             Ok(None) => real.clone(),
-            Err(error) => return Err(wrong(&real, &error)),
+            Err(error) => return Err(copy_error(&real, &error)),
         };
         if common == self.original || self.copy.starts_with(&common) || !is_repository(&common) {
-            return Err(refused(holder));
+            return Err(refused_copy(holder));
         }
-        std::fs::remove_file(git).map_err(|error| wrong(git, &error))?;
-        copied(&common, git)?;
+        std::fs::remove_file(git).map_err(|error| copy_error(git, &error))?;
+        copy_tree(&common, git)?;
         // The other work trees are not part of the copy.
         let others = git.join("worktrees");
         if others.symlink_metadata().is_ok_and(|found| found.is_dir()) {
-            std::fs::remove_dir_all(&others).map_err(|error| wrong(&others, &error))?;
+            std::fs::remove_dir_all(&others).map_err(|error| copy_error(&others, &error))?;
         }
         if common != real {
-            copied(&real.join("."), git)?;
+            copy_tree(&real.join("."), git)?;
             for name in LINKING {
                 let _ = std::fs::remove_file(git.join(name));
             }
-            set(&git.join("config"), "core.bare", Some("false"))?;
+            set_value(&git.join("config"), "core.bare", Some("false"))?;
         }
-        set(&git.join("config"), "core.worktree", None)?;
-        set(&git.join("config.worktree"), "core.worktree", None)
+        set_value(&git.join("config"), "core.worktree", None)?;
+        set_value(&git.join("config.worktree"), "core.worktree", None)
     }
 
     /// Refuses a copy in which git would work elsewhere.
     fn check(&self, top: &Path) -> Result<(), HostError> {
-        let said = lathe_git::git_folders(top, &self.environment(shell_env()))
-            .map_err(|error| wrong(top, &error))?;
-        // A `.git` that git does not take leads nowhere; a bare one has no work tree.
-        let outside = |place: &PathBuf| !real_place(place).starts_with(&self.copy);
-        match said.is_some_and(|places| places.iter().any(outside)) {
-            true => Err(refused(top)),
+        let folders = lathe_git::git_folders(top, &self.environment(shell_env()))
+            .map_err(|error| copy_error(top, &error))?;
+        // A `.git` that git does not accept leads nowhere; a bare one has no work tree.
+        let outside = |place: &PathBuf| !real_path(place).starts_with(&self.copy);
+        match folders.is_some_and(|places| places.iter().any(outside)) {
+            true => Err(refused_copy(top)),
             false => Ok(()),
         }
     }
 
-    /// The environment of programs that work in the copy: nothing in it leads back.
+    /// The environment of programs that work in the copy: nothing in it leads back to the original.
     pub(crate) fn environment(&self, env: Vec<(OsString, OsString)>) -> Vec<(OsString, OsString)> {
         let places = |name: &OsString| PLACING.iter().any(|placing| name == placing);
         let turned = |(name, value): (OsString, OsString)| {
-            let value = self.turned_text(&value).unwrap_or(value);
+            let value = self.text_for_copy(&value).unwrap_or(value);
             (name, value)
         };
-        // A folder of temporary files may lie in a repository.
+        // The folder of temporary files may itself lie in a repository.
         let above = self.copy.parent().unwrap_or(&self.copy);
         let ceiling = (OsString::from(CEILING), above.as_os_str().to_owned());
         env.into_iter().filter(|(name, _)| !places(name)).map(turned).chain([ceiling]).collect()
     }
 
-    /// Rules as they hold for the copy: what names the original names the copy too. Lines stay where they are.
+    /// Rules adapted to the copy: one that names the original names the copy too. Lines keep their numbers.
     pub(crate) fn rules(&self, text: &str) -> String {
         let Ok(table) = DeTable::parse(text) else { return text.to_owned() };
         let rules = table.get_ref().iter().filter(|(key, _)| key.get_ref() == "rule");
@@ -249,21 +253,21 @@ impl Replica {
                     _ => continue,
                 };
                 for item in items {
-                    let DeValue::String(said) = item.get_ref() else { continue };
+                    let DeValue::String(literal) = item.get_ref() else { continue };
                     let also: Vec<String> = match key {
-                        "path" => self.patterns(said),
+                        "path" => self.patterns_for_copy(literal),
                         "command" => self
-                            .turned_text(OsStr::new(said.as_ref()))
-                            .and_then(text_of)
+                            .text_for_copy(OsStr::new(literal.as_ref()))
+                            .and_then(into_text)
                             .into_iter()
                             .collect(),
                         _ => self
-                            .turned(Path::new(said.as_ref()))
-                            .and_then(|place| text_of(place.into()))
+                            .in_copy(Path::new(literal.as_ref()))
+                            .and_then(|place| into_text(place.into()))
                             .into_iter()
                             .collect(),
                     };
-                    let also: Vec<String> = also.iter().map(|one| quoted(one)).collect();
+                    let also: Vec<String> = also.iter().map(|one| quote(one)).collect();
                     let written = text.get(item.span()).unwrap_or_default();
                     if !also.is_empty() {
                         let all = format!("{written}, {}", also.join(", "));
@@ -278,8 +282,8 @@ impl Replica {
         text
     }
 
-    /// The meaning of a pattern for paths in the original, as patterns for the copy.
-    fn patterns(&self, pattern: &str) -> Vec<String> {
+    /// The patterns for the copy that correspond to a pattern for paths in the original.
+    fn patterns_for_copy(&self, pattern: &str) -> Vec<String> {
         let home = std::env::home_dir().unwrap_or_default();
         let pattern = match pattern.strip_prefix("~/") {
             Some(rest) => home.join(rest),
@@ -289,17 +293,17 @@ impl Replica {
         if !pattern.is_absolute() && !is_bare {
             return Vec::new();
         }
-        // The part without signs is a place, by whatever name.
+        // The part without wildcards is a place, by whatever name it is spelled.
         let parts: Vec<&OsStr> = pattern.iter().collect();
-        let plain = parts.iter().take_while(|part| !has_signs(part)).collect::<PathBuf>();
+        let plain = parts.iter().take_while(|part| !has_wildcards(part)).collect::<PathBuf>();
         let rest = parts.iter().skip(plain.iter().count());
-        let real = if is_bare { PathBuf::from("/") } else { real_place(&plain) };
+        let real = if is_bare { PathBuf::from("/") } else { real_path(&plain) };
         let parts: Vec<&OsStr> = real.iter().chain(rest.copied()).collect();
         let names: Vec<&OsStr> = self.original.iter().collect();
         let mut ends = Vec::new();
-        behind(&parts, &names, &mut ends);
+        collect_rests(&parts, &names, &mut ends);
         let place = |end: Vec<&OsStr>| {
-            text_of(end.iter().fold(self.copy.clone(), |all, part| all.join(part)).into_os_string())
+            into_text(end.iter().fold(self.copy.clone(), |all, part| all.join(part)).into_os_string())
         };
         let mut all: Vec<String> = ends.into_iter().filter_map(place).collect();
         all.sort();
@@ -307,8 +311,8 @@ impl Replica {
         all
     }
 
-    /// A denial of the real workspace, by its place: whatever is run again works in the copy.
-    pub(crate) fn denial(&self) -> String {
+    /// A rule that denies the real workspace by its place: a replayed call works in the copy only.
+    pub(crate) fn denial_rule(&self) -> String {
         let places = crate::rules::line_check::path_patterns(std::slice::from_ref(&self.original));
         format!(
             "[[rule]]\ndecision = \"deny\"\npath = [{}]\n\

@@ -1,10 +1,11 @@
-//! The edits of a session, hunk by hunk, for a person who accepts or rejects them.
+//! The edits of a session, hunk by hunk, for a user who accepts or rejects them.
 //!
-//! What is compared is what the journal has: the content of a file before the session (or a run) changed it first, and after
-//! it changed it last. A hunk's name is a digest of what it takes away, puts there and where in the first content, so it
-//! stays the same when others are rejected, and is another one when the agent goes on changing it. A rejected hunk is
-//! taken out of the file if the file is still what the agent left; else that is a conflict, and nothing is touched. Both
-//! words are events, so every client sees them and a rejection can be undone like any other change.
+//! The journal's record is compared: the content of a file before its first change by the session (or a run), and
+//! after its last one. The id of a hunk is a digest of the lines it removes, the lines it adds and their place in the
+//! first content. So it stays the same when other hunks are rejected, and changes when the agent changes the hunk
+//! further. A rejected hunk is taken out of the file if the file is still as the agent left it; otherwise that is a
+//! conflict, and nothing is touched. Both decisions are events, so every client sees them, and a rejection can be
+//! undone like any other change.
 
 mod shapes;
 
@@ -23,26 +24,26 @@ use lathe_protocol::{
 use lathe_tools::journal_changes;
 use lathe_workspace::lock_naming;
 
-pub use self::shapes::{FileReview, HunkReview, ReviewOutcome, ReviewWish};
+pub use self::shapes::{FileReview, HunkReview, ReviewOutcome, ReviewSelection};
 use crate::archive::Archive;
-use crate::archive::layouts::leave_repositories;
+use crate::archive::repository_guard::refuse_new_repositories;
 use crate::error::HostError;
-use crate::session::folder::{opened_in, same_folder};
+use crate::session::folder::{current_opening, same_folder};
 use crate::session::now;
 
-/// Lines around a hunk.
+/// Lines shown before and after a hunk.
 const CONTEXT: usize = 3;
 /// Lines of one hunk that are shown.
 const SHOWN: usize = 2000;
 const TYPE: u32 = 0o170_000;
 const FILE: u32 = 0o100_000;
 
-/// What became of one path.
-struct Edited {
+/// The history of one path.
+struct EditedFile {
     first: Option<PathState>,
     last: Option<PathState>,
     mixed: bool,
-    /// Contents that a rejection was made from, with the names that were rejected.
+    /// Contents from which hunks were rejected, with the ids of those hunks.
     rejected: Vec<(Option<PathState>, Vec<String>)>,
     accepted: Vec<String>,
 }
@@ -51,7 +52,7 @@ struct Review {
     root: PathBuf,
     opened: SessionOpened,
     blobs: Blobs,
-    files: BTreeMap<PathBuf, Edited>,
+    files: BTreeMap<PathBuf, EditedFile>,
     last_run: RunNo,
 }
 
@@ -59,28 +60,39 @@ impl Archive {
     /// Every file that a session, or one run of it, changed, with its hunks.
     pub fn edits(&self, id: &SessionId, run: Option<RunNo>) -> Result<Vec<FileReview>, HostError> {
         let review = self.review(id, run)?;
-        let files = review.files.iter().map(|(path, edited)| review.shown(path, edited));
+        let files = review.files.iter().map(|(path, edited)| review.file_review(path, edited));
         Ok(files.filter(|file| !file.hunks.is_empty()).collect())
     }
 
-    /// What accepting these hunks writes down. Nothing is done yet.
-    pub fn accepted_edits(&self, id: &SessionId, wish: &ReviewWish) -> Result<Vec<ReviewOutcome>, HostError> {
-        let review = self.review(id, wish.run)?;
-        let meant = review.meant(wish)?;
-        Ok(meant.into_iter().map(|(path, hunks)| (review.word(&path, hunks, true), Vec::new())).collect())
+    /// The records of an acceptance of these hunks. Nothing is written yet.
+    pub fn accepted_edits(
+        &self,
+        id: &SessionId,
+        selection: &ReviewSelection,
+    ) -> Result<Vec<ReviewOutcome>, HostError> {
+        let review = self.review(id, selection.run)?;
+        let selected = review.selected_hunks(selection)?;
+        Ok(selected
+            .into_iter()
+            .map(|(path, hunks)| (review.review_fact(&path, hunks, true), Vec::new()))
+            .collect())
     }
 
-    /// Takes these hunks out of their files, all or, where a file is not what the agent left, none; and says what is to be
-    /// written down.
-    pub fn reject_edits(&self, id: &SessionId, wish: &ReviewWish) -> Result<Vec<ReviewOutcome>, HostError> {
-        let review = self.review(id, wish.run)?;
+    /// Takes these hunks out of their files: all of them, or none if a file is no longer as the agent left it.
+    /// Returns what is to be recorded.
+    pub fn reject_edits(
+        &self,
+        id: &SessionId,
+        selection: &ReviewSelection,
+    ) -> Result<Vec<ReviewOutcome>, HostError> {
+        let review = self.review(id, selection.run)?;
         same_folder(&review.opened)?;
-        let meant = review.meant(wish)?;
+        let selected = review.selected_hunks(selection)?;
         let wrong = HostError::from;
         let mut wanted = Vec::new();
-        for (path, ids) in &meant {
+        for (path, ids) in &selected {
             if let Some(edited) = review.files.get(path) {
-                let want = review.without(path, edited, ids)?;
+                let want = review.state_without(path, edited, ids)?;
                 wanted.push(RestoreTarget {
                     path: path.clone(),
                     now: edited.last.clone(),
@@ -91,9 +103,9 @@ impl Archive {
         }
         let one = lock_naming();
         let mut plan = restore::plan(&wanted, &review.blobs, &review.root).map_err(wrong)?;
-        leave_repositories(&mut plan, &review.root);
+        refuse_new_repositories(&mut plan, &review.root);
         if let Some(planned) = plan.iter().find(|planned| planned.step != RestoreStep::Restore) {
-            let path = review.name(&planned.wanted.path);
+            let path = review.relative_name(&planned.wanted.path);
             return Err(HostError::Review(match &planned.step {
                 RestoreStep::Conflict { .. } | RestoreStep::AlreadyThere => {
                     format!(
@@ -101,34 +113,34 @@ impl Archive {
                     )
                 }
                 RestoreStep::Failed { why } => {
-                    format!("{path} cannot be put back ({why}), so nothing was rejected")
+                    format!("{path} cannot be restored ({why}), so nothing was rejected")
                 }
-                step => format!("{path} cannot be put back ({step:?}), so nothing was rejected"),
+                step => format!("{path} cannot be restored ({step:?}), so nothing was rejected"),
             }));
         }
         let applied = restore::apply(&plan, &review.blobs, &review.root).map_err(wrong)?;
         drop(one);
         let by = CallId::new("review");
-        let (mut done, screen) = (applied.changes, self.screen());
+        let (mut done, screen) = (applied.changes, self.display_redactor());
         let mut reviewed = Vec::new();
-        for (path, hunks) in meant {
+        for (path, hunks) in selected {
             if applied.left.iter().any(|left| left.wanted.path == path) {
                 continue;
             }
-            // Folders that had to be made for a file go with it.
+            // Folders that had to be made for a file are recorded with it.
             let (own, rest) = done.into_iter().partition(|change| path.starts_with(&change.path));
             done = rest;
-            reviewed.push((review.word(&path, hunks, false), journal_changes(own, &by, &screen)));
+            reviewed.push((review.review_fact(&path, hunks, false), journal_changes(own, &by, &screen)));
         }
         if reviewed.is_empty() {
             return Err(HostError::Review(
-                "the files were changed in this moment: nothing was rejected".to_owned(),
+                "the files were changed at this moment, so nothing was rejected".to_owned(),
             ));
         }
         Ok(reviewed)
     }
 
-    /// Writes down what was said of edits, in a session that nobody has open.
+    /// Records decisions about edits in a session that is not open anywhere.
     pub fn record_review(&self, id: &SessionId, reviewed: Vec<ReviewOutcome>) -> Result<(), HostError> {
         let mut journal = Journal::open(&self.home().sessions(), id, self.home().blobs()?)?;
         let run = self.review(id, None)?.last_run;
@@ -143,22 +155,22 @@ impl Archive {
             }
         }
         journal.close()?;
-        self.note(id);
+        self.update_index(id);
         Ok(())
     }
 
     fn review(&self, id: &SessionId, run: Option<RunNo>) -> Result<Review, HostError> {
         let blobs = self.home().blobs()?;
         let events = SessionReader::open(&self.home().sessions(), id, blobs.clone())?.all()?;
-        let opened = opened_in(&events)?;
+        let opened = current_opening(&events)?;
         let last_run = events.iter().map(|event| event.place.run).max().unwrap_or_default();
         let root = PathBuf::from(&opened.workspace);
         let mut review = Review { root, opened, blobs, files: BTreeMap::new(), last_run };
         let counts = |event: &&Event| run.is_none_or(|run| event.place.run == run);
         for event in events.iter().filter(counts) {
-            review.changed(event.fact.changes());
+            review.apply_changes(event.fact.changes());
             if let Fact::EditsReviewed(word) = &event.fact {
-                review.said(word);
+                review.apply_review(word);
             }
         }
         Ok(review)
@@ -166,7 +178,7 @@ impl Archive {
 }
 
 impl Review {
-    fn changed(&mut self, changes: &[Change]) {
+    fn apply_changes(&mut self, changes: &[Change]) {
         for change in changes.iter().filter(|change| !change.is_folder()) {
             let change = TreeChange::from(change);
             let path =
@@ -178,7 +190,7 @@ impl Review {
                     edited.last = after;
                 }
                 None => {
-                    let edited = Edited {
+                    let edited = EditedFile {
                         first: before,
                         last: after,
                         mixed: false,
@@ -191,7 +203,7 @@ impl Review {
         }
     }
 
-    fn said(&mut self, word: &EditsReviewed) {
+    fn apply_review(&mut self, word: &EditsReviewed) {
         if let Some(edited) = self.files.get_mut(&self.root.join(&word.path)) {
             match word.accepted {
                 true => edited.accepted.extend(word.hunks.iter().cloned()),
@@ -203,19 +215,19 @@ impl Review {
         }
     }
 
-    fn name(&self, path: &Path) -> String {
+    fn relative_name(&self, path: &Path) -> String {
         path.strip_prefix(&self.root).unwrap_or(path).display().to_string()
     }
 
-    fn word(&self, path: &Path, hunks: Vec<String>, accepted: bool) -> EditsReviewed {
-        EditsReviewed { path: self.name(path), hunks, accepted, command: None }
+    fn review_fact(&self, path: &Path, hunks: Vec<String>, accepted: bool) -> EditsReviewed {
+        EditsReviewed { path: self.relative_name(path), hunks, accepted, command: None }
     }
 
     fn content(&self, state: Option<&PathState>) -> Option<Vec<u8>> {
         state.and_then(|state| self.blobs.get(&state.digest).ok().flatten())
     }
 
-    /// The hunks between two states of a path, by lines where both are text and both are there, else one for the whole.
+    /// The hunks between two states of a path: by lines if both exist and are text, otherwise one for the whole file.
     fn between(&self, first: Option<&PathState>, last: Option<&PathState>) -> Vec<(String, Option<Hunk>)> {
         if first == last {
             return Vec::new();
@@ -243,28 +255,28 @@ impl Review {
         named.collect()
     }
 
-    fn shown(&self, path: &Path, edited: &Edited) -> FileReview {
+    fn file_review(&self, path: &Path, edited: &EditedFile) -> FileReview {
         let (first, last) = (edited.first.as_ref(), edited.last.as_ref());
         let now = self.between(first, last);
         let mut found: Vec<HunkReview> = now
             .iter()
             .map(|(id, hunk)| {
                 let state = if edited.accepted.contains(id) { "accepted" } else { "pending" };
-                self.one(id, hunk.as_ref(), first, last, state)
+                self.hunk_review(id, hunk.as_ref(), first, last, state)
             })
             .collect();
         for (then, ids) in &edited.rejected {
             let then = then.as_ref();
             for (id, hunk) in self.between(first, then).iter().filter(|(id, _)| ids.contains(id)) {
-                // One that is there again, because its rejection was undone, is as it is now.
+                // A hunk that is there again, because its rejection was undone, has its present state.
                 if found.iter().all(|known| known.id != *id) {
-                    found.push(self.one(id, hunk.as_ref(), first, then, "rejected"));
+                    found.push(self.hunk_review(id, hunk.as_ref(), first, then, "rejected"));
                 }
             }
         }
         found.sort_by_key(|hunk| hunk.old_start);
         FileReview {
-            path: self.name(path),
+            path: self.relative_name(path),
             change: match (first, last) {
                 (None, _) => "created",
                 (Some(_), None) => "deleted",
@@ -276,7 +288,7 @@ impl Review {
         }
     }
 
-    fn one(
+    fn hunk_review(
         &self,
         id: &str,
         hunk: Option<&Hunk>,
@@ -325,40 +337,45 @@ impl Review {
         }
     }
 
-    /// The hunks that are meant, by file; all of them must be there.
-    fn meant(&self, wish: &ReviewWish) -> Result<Vec<(PathBuf, Vec<String>)>, HostError> {
-        let mut meant = Vec::new();
-        let mut missing: Vec<&String> = wish.hunks.iter().collect();
+    /// The selected hunks, by file. A hunk that no longer exists is an error.
+    fn selected_hunks(&self, selection: &ReviewSelection) -> Result<Vec<(PathBuf, Vec<String>)>, HostError> {
+        let mut selected = Vec::new();
+        let mut missing: Vec<&String> = selection.hunks.iter().collect();
         for (path, edited) in &self.files {
             let here = self.between(edited.first.as_ref(), edited.last.as_ref());
-            let is_file = wish.path.as_ref().is_some_and(|asked| self.root.join(asked) == *path);
+            let is_file = selection.path.as_ref().is_some_and(|named| self.root.join(named) == *path);
             let mut ids: Vec<String> = here.into_iter().map(|(id, _)| id).collect();
             missing.retain(|id| !ids.contains(id));
-            if !wish.all && !is_file {
-                ids.retain(|id| wish.path.is_none() && wish.hunks.contains(id));
-            } else if !wish.hunks.is_empty() {
-                ids.retain(|id| wish.hunks.contains(id));
+            if !selection.all && !is_file {
+                ids.retain(|id| selection.path.is_none() && selection.hunks.contains(id));
+            } else if !selection.hunks.is_empty() {
+                ids.retain(|id| selection.hunks.contains(id));
             } else {
-                // What was accepted is only meant when it is named.
+                // An accepted hunk is selected only if it is named.
                 ids.retain(|id| !edited.accepted.contains(id));
             }
             if !ids.is_empty() {
-                meant.push((path.clone(), ids));
+                selected.push((path.clone(), ids));
             }
         }
         if let Some(id) = missing.first() {
             return Err(HostError::Review(format!(
-                "there is no hunk {id} any more: the edits have changed, look at them again"
+                "there is no hunk {id} any more: the edits have changed, so list them again"
             )));
         }
-        if meant.is_empty() {
+        if selected.is_empty() {
             return Err(HostError::Review("there is no such edit".to_owned()));
         }
-        Ok(meant)
+        Ok(selected)
     }
 
-    /// What a path is without these hunks. Its content is in the store then.
-    fn without(&self, path: &Path, edited: &Edited, ids: &[String]) -> Result<Option<PathState>, HostError> {
+    /// The state of a path without these hunks. Its content is put into the blob store.
+    fn state_without(
+        &self,
+        path: &Path,
+        edited: &EditedFile,
+        ids: &[String],
+    ) -> Result<Option<PathState>, HostError> {
         let (first, last) = (edited.first.as_ref(), edited.last.as_ref());
         let all = self.between(first, last);
         let taken: Option<Vec<Hunk>> =
@@ -366,7 +383,8 @@ impl Review {
         let (Some(taken), Some(last)) = (taken.filter(|taken| taken.len() < all.len()), last) else {
             return Ok(edited.first.clone());
         };
-        let lost = || HostError::Review(format!("the content of {} is no longer stored", self.name(path)));
+        let lost =
+            || HostError::Review(format!("the content of {} is no longer stored", self.relative_name(path)));
         let old = self.content(first).ok_or_else(lost)?;
         let new = self.content(Some(last)).ok_or_else(lost)?;
         let content = without_hunks(&old, &new, &taken);

@@ -1,4 +1,4 @@
-//! Acts of sessions on files, and how it is told when it is taken back.
+//! Acts of sessions on files, and the report about undoing them.
 
 use std::path::Path;
 
@@ -7,18 +7,18 @@ use lathe_changes::restore::{Planned, RestoreStep};
 use lathe_journal::live_branch;
 use lathe_protocol::{Event, EventPlace, Fact, Rewound, Seq, StepNo};
 
-use super::{PathAct, Story, Undone};
+use super::{PathAct, RewindReport, SessionHistory};
 use crate::archive::claims::Claim;
-use crate::archive::restoring::shown;
+use crate::archive::restoring::relative_name;
 use crate::session::now;
 
-/// Changes of calls after an event that stay.
+/// Changes of calls after an event that cannot be undone.
 pub(super) fn lost_after(events: &[Event], end: Seq) -> Vec<String> {
     let later = events.iter().filter(|event| event.seq > end);
     later.flat_map(|event| event.fact.not_undoable()).collect()
 }
 
-/// The changes of an act's step, and of those after it, that cannot be taken back.
+/// The changes of an act's step, and of the steps after it, that cannot be undone.
 pub(super) fn lost_since(events: &[Event], act: &Act) -> Vec<String> {
     let of = |event: &Event| (event.place.run, event.place.step);
     let step = events.iter().find(|event| event.seq == act.seq).map(of).filter(|(_, step)| step.is_some());
@@ -30,27 +30,27 @@ pub(super) fn last_step(events: &[Event]) -> StepNo {
     events.iter().filter_map(|event| event.place.step).max().unwrap_or_default()
 }
 
-/// The last event that belongs to the state after step `to`: what a rewind to it would leave.
-pub(super) fn end_of(story: &Story, to: StepNo) -> Seq {
+/// The last event that belongs to the state after step `to`: the end of what a rewind to it would keep.
+pub(super) fn end_of(history: &SessionHistory, to: StepNo) -> Seq {
     let rewind = Event {
         seq: Seq(u64::MAX),
         at: now(),
-        place: EventPlace::in_run(story.last_run),
+        place: EventPlace::in_run(history.last_run),
         fact: Rewound { to }.into(),
     };
-    let left = live_branch(story.all.iter().cloned().chain([rewind]));
-    // What was put back after the step is no part of it: going to the step brings it back.
+    let left = live_branch(history.all.iter().cloned().chain([rewind]));
+    // Files restored after the step are not part of its state: a rewind to the step undoes that restoring.
     let is_own = |event: &&Event| !matches!(event.fact, Fact::FilesRestored(_) | Fact::RewindUndone(_));
     left.iter().rev().skip(1).find(is_own).map_or(Seq(0), |event| event.seq)
 }
 
-/// Every change after an event, on whatever branch.
+/// Every change after an event, on every branch.
 pub(super) fn changes_after(events: &[Event], end: Seq) -> Vec<TreeChange> {
     let later = events.iter().filter(|event| event.seq > end);
     later.flat_map(|event| event.fact.changes()).map(TreeChange::from).collect()
 }
 
-/// Something that changed files.
+/// An act that changed files.
 pub(super) struct Act {
     /// Its last event.
     pub(super) seq: Seq,
@@ -58,9 +58,9 @@ pub(super) struct Act {
     pub(super) changes: Vec<TreeChange>,
     /// The rewind of the conversation that went with it.
     pub(super) rewind: Option<Seq>,
-    /// The calls whose doing it was.
+    /// The calls that made the changes.
     pub(super) calls: Vec<String>,
-    /// The flags of the rewind that leads back to it.
+    /// The flags of the `rewind` that leads back to the state after it.
     pub(super) back: Option<String>,
 }
 
@@ -70,8 +70,8 @@ pub(super) fn calls_of<'a>(events: impl Iterator<Item = &'a Event>) -> Vec<Strin
     ended.filter_map(|event| Some(event.place.call.as_ref()?.as_str().to_owned())).collect()
 }
 
-/// `kept` are the calls of which the quarantine holds something, `exchanging` the acts that moved something out of it or
-/// into it.
+/// The newest act that changed files and is not undone yet. `kept` are the calls for which the quarantine holds
+/// something, `exchanging` the acts that moved something out of it or into it.
 pub(super) fn newest_act(events: &[Event], kept: &[String], exchanging: &[Seq]) -> Option<Act> {
     let undone: Vec<Seq> = events
         .iter()
@@ -85,7 +85,8 @@ pub(super) fn newest_act(events: &[Event], kept: &[String], exchanging: &[Seq]) 
             .iter()
             .any(|event| matches!(&event.fact, Fact::RewindUndone(undone) if undone.rewind == rewind))
     };
-    // The undo of a call takes back what its step changed before it ended, in the background too, and names the call.
+    // The undo of a call also undoes what its step changed before the call ended, including background changes, and
+    // names the call.
     let step_of = |event: &Event| (event.place.run, event.place.step);
     let is_call = |event: &Event| matches!(event.fact, Fact::CallFinished(_));
     let is_doing = |event: &Event| is_call(event) || matches!(event.fact, Fact::CommandRan(_));
@@ -151,7 +152,7 @@ pub(super) fn newest_act(events: &[Event], kept: &[String], exchanging: &[Seq]) 
                         .as_ref()
                         .is_some_and(|call| kept.iter().any(|kept| kept == call.as_str())) =>
             {
-                // All calls of the step that are still as they were made.
+                // All calls of the step whose changes are not undone yet.
                 let same = |other: &&Event| {
                     other.place.step == event.place.step
                         && other.place.run == event.place.run
@@ -174,8 +175,8 @@ pub(super) fn newest_act(events: &[Event], kept: &[String], exchanging: &[Seq]) 
     None
 }
 
-pub(super) fn note(root: &Path, planned: &Planned, claims: &[Claim], undone: &mut Undone) {
-    let path = shown(root, &planned.wanted.path);
+pub(super) fn add_planned(root: &Path, planned: &Planned, claims: &[Claim], report: &mut RewindReport) {
+    let path = relative_name(root, &planned.wanted.path);
     let act = match (&planned.wanted.now, &planned.wanted.want) {
         (_, None) => "removed",
         (None, Some(_)) => "brought back",
@@ -188,19 +189,19 @@ pub(super) fn note(root: &Path, planned: &Planned, claims: &[Claim], undone: &mu
     };
     let is_of_path = |claim: &Claim| claim.path == planned.wanted.path;
     match &planned.step {
-        RestoreStep::Restore => undone.restored.push(PathAct { path, act: act.to_owned() }),
+        RestoreStep::Restore => report.restored.push(PathAct { path, act: act.to_owned() }),
         RestoreStep::AlreadyThere => {}
         RestoreStep::Conflict { .. } if claims.iter().any(is_of_path) => {
             let other = claims.iter().find(|claim| is_of_path(claim));
             let other = other.map_or_else(String::new, |claim| claim.session.to_string());
             let act = format!("session {other} was at work at the same time, and wrote it or may have");
-            undone.conflicts.push(PathAct { path, act });
+            report.conflicts.push(PathAct { path, act });
         }
-        step => undone.conflicts.push(PathAct { path, act: reason(step) }),
+        step => report.conflicts.push(PathAct { path, act: conflict_reason(step) }),
     }
 }
 
-pub(super) fn reason(step: &RestoreStep) -> String {
+pub(super) fn conflict_reason(step: &RestoreStep) -> String {
     match step {
         RestoreStep::Restore | RestoreStep::AlreadyThere => "changed while it was put back".to_owned(),
         RestoreStep::Conflict { found: None } => "somebody removed it meanwhile".to_owned(),

@@ -1,8 +1,9 @@
-//! Going back: files, conversation, or both, to the state after a step; and taking back the last change.
+//! Rewind of files, conversation, or both, to the state after a step; and undo of the last change.
 //!
-//! What happened to files is one line of events, whatever branch of the conversation they belong to: a branch that was left
-//! changed files all the same. So the way back to a step undoes every change recorded after the end of that step, newest
-//! first. Only what those changes left is replaced; what somebody else changed meanwhile is a conflict, shown and kept.
+//! The changes of files form one sequence of events, across all branches of the conversation: a branch that was
+//! dropped changed files all the same. So a rewind to a step undoes every change recorded after the end of that step,
+//! newest first. Only what those changes left is replaced; a file with other changes since is a conflict, reported
+//! and kept.
 
 mod acts;
 
@@ -21,278 +22,284 @@ use lathe_redact::Redactor;
 use serde::{Deserialize, Serialize};
 
 use self::acts::{
-    calls_of, changes_after, end_of, last_step, lost_after, lost_since, newest_act, note, reason,
+    add_planned, calls_of, changes_after, conflict_reason, end_of, last_step, lost_after, lost_since,
+    newest_act,
 };
 use crate::archive::Archive;
-use crate::archive::claims::unnamed;
-use crate::archive::layouts::leave_repositories;
+use crate::archive::claims::unnamed_changes;
 use crate::archive::quarantine::Exchange;
-use crate::archive::restoring::{Restoring, shown};
+use crate::archive::repository_guard::refuse_new_repositories;
+use crate::archive::restoring::{Restoring, relative_name};
 use crate::error::HostError;
-use crate::session::folder::{folder_or_gone, opened_in};
+use crate::session::folder::{current_opening, same_or_missing_folder};
 use crate::session::now;
 
-/// What goes back.
+/// The parts that are rewound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
+pub enum RewindScope {
     Files,
     Conversation,
     Both,
 }
 
-impl What {
+impl RewindScope {
     fn files(self) -> bool {
-        self != What::Conversation
+        self != RewindScope::Conversation
     }
 
     fn conversation(self) -> bool {
-        self != What::Files
+        self != RewindScope::Files
     }
 }
 
-/// Whether it is done or only shown.
+/// The choice between doing it and only showing it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Really {
-    Do,
+pub enum RewindAction {
+    Apply,
     Preview,
 }
 
-/// What going back does, or would do.
+/// The result of a rewind or undo, or of its preview.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Undone {
-    /// Files put back, each with what is done to it.
+pub struct RewindReport {
+    /// Restored files, each with what is done to it.
     pub restored: Vec<PathAct>,
     /// Paths that are left as they are, each with the reason.
     pub conflicts: Vec<PathAct>,
-    /// Paths that somebody else wrote while a line ran: there is nothing of ours to take back.
+    /// Paths that another program or session wrote while a line ran: there is no change of this session to undo.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<String>,
-    /// Files put back that the line did not name which changed them: somebody else may have written them.
+    /// Restored files that were changed by a line which did not name them: another program may have written them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unnamed: Vec<String>,
-    /// Steps of the conversation that are left behind.
+    /// Number of conversation steps that are dropped.
     pub steps: u32,
-    /// What was taken back, for people.
+    /// A description of what was undone, for the user.
     pub about: String,
-    /// What changed in that time and cannot be taken back, with the reason.
+    /// Changes of that time that cannot be undone, each with the reason.
     pub not_undoable: Vec<String>,
     pub session: String,
-    /// The folder whose files these are.
+    /// The folder that these files belong to.
     pub folder: String,
-    /// The last step there is.
+    /// The last step of the session.
     pub last: u32,
-    /// Of an undo: the flags of the `rewind` that leads back to where the files and the conversation were. None if no rewind
-    /// leads there.
+    /// For an undo: the flags of the `rewind` that leads back to the previous state of the files and the
+    /// conversation. None if no rewind leads there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<String>,
-    /// The paths that the way back does not take away again: a repository that was made whole from its parts.
+    /// Paths that an undo of this one does not remove again: a repository that was put together from its parts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stays: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathAct {
-    /// From the workspace on.
+    /// Relative to the workspace.
     pub path: String,
     pub act: String,
 }
 
-/// The whole story of a session.
-struct Story {
+/// The whole history of a session.
+struct SessionHistory {
     opened: SessionOpened,
     all: Vec<Event>,
     last_run: RunNo,
 }
 
 impl Archive {
-    /// The state after step `to`. The session must not be in use. A command that is repeated does nothing: what it did is
-    /// told again.
+    /// Rewinds a session to the state after step `to`. The session must not be in use. A repeated command does
+    /// nothing: the report of the first one is returned.
     pub fn rewind(
         &self,
         id: &SessionId,
         to: StepNo,
-        what: What,
-        really: Really,
+        what: RewindScope,
+        really: RewindAction,
         command: Option<CommandId>,
-    ) -> Result<Undone, HostError> {
+    ) -> Result<RewindReport, HostError> {
         let mut held = match really {
-            Really::Do => Some(Journal::open(&self.home().sessions(), id, self.home().blobs()?)?),
-            Really::Preview => None,
+            RewindAction::Apply => Some(Journal::open(&self.home().sessions(), id, self.home().blobs()?)?),
+            RewindAction::Preview => None,
         };
         match &mut held {
-            Some(journal) => self.mend(journal)?,
-            None => self.mend_left(id)?,
+            Some(journal) => self.repair(journal)?,
+            None => self.repair_leftovers(id)?,
         }
-        let story = self.story(id)?;
-        if let Some(undone) = story.done_by(command.as_ref()) {
-            return Ok(undone);
+        let history = self.history(id)?;
+        if let Some(report) = history.repeated_report(command.as_ref()) {
+            return Ok(report);
         }
-        let branch = live_branch(story.all.clone());
+        let branch = live_branch(history.all.clone());
         let last = last_step(&branch);
         if to > last {
             return Err(HostError::NoSuchStep { at: to, last });
         }
-        let end = end_of(&story, to);
-        let mut undone = Undone {
-            not_undoable: lost_after(&story.all, end),
-            ..story.undone(id, format!("to the end of step {to}"))
+        let end = end_of(&history, to);
+        let mut report = RewindReport {
+            not_undoable: lost_after(&history.all, end),
+            ..history.empty_report(id, format!("to the end of step {to}"))
         };
         let rewound = (what.conversation() && to < last).then_some(to);
-        undone.steps = rewound.map_or(0, |to| last.0 - to.0);
+        report.steps = rewound.map_or(0, |to| last.0 - to.0);
         if what.files() {
-            let later = || story.all.iter().filter(|event| event.seq > end);
-            let changes = changes_after(&story.all, end);
-            let told = later().map(|event| event.seq).collect();
-            let plan = self.plan_back(&story, &changes, &told, &mut undone)?;
-            undone.leave_to_others(later());
-            let calls = calls_of(story.all.iter().filter(|event| event.seq > end));
-            let mut exchange = self.exchange_back_to(id, end, &calls);
-            exchange.fit(&self.quarantine(), &plan, &mut undone);
+            let later = || history.all.iter().filter(|event| event.seq > end);
+            let changes = changes_after(&history.all, end);
+            let recorded_by = later().map(|event| event.seq).collect();
+            let plan = self.plan_restore(&history, &changes, &recorded_by, &mut report)?;
+            report.add_others(later());
+            let calls = calls_of(history.all.iter().filter(|event| event.seq > end));
+            let mut exchange = self.exchange_for_rewind(id, end, &calls);
+            exchange.fit_to_plan(&self.quarantine(), &plan, &mut report);
             if let Some(journal) = &mut held {
-                let restoring = story.restoring(journal, &plan, &exchange, &undone, &command);
+                let restoring = history.restoring(journal, &plan, &exchange, &report, &command);
                 let restoring = Restoring { to: Some(to), rewound, ..restoring };
-                self.put_back(journal, &story, &restoring, &mut undone)?;
+                self.restore_files(journal, &history, &restoring, &mut report)?;
             } else {
-                exchange.preview(&mut undone);
+                exchange.add_preview(&mut report);
             }
         } else if let (Some(journal), Some(to)) = (&mut held, rewound) {
-            append(journal, story.last_run, Rewound { to })?;
+            append(journal, history.last_run, Rewound { to })?;
         }
-        self.done(held, &story, undone, command)
+        self.finish(held, &history, report, command)
     }
 
-    /// Takes back the newest act that changed files and was not taken back yet: a step's changes, or a rewind. A command that
-    /// is repeated does nothing: what it did is told again.
+    /// Undoes the newest act that changed files and is not undone yet: a step's changes, or a rewind. A repeated
+    /// command does nothing: the report of the first one is returned.
     pub fn undo(
         &self,
         id: &SessionId,
-        really: Really,
+        really: RewindAction,
         command: Option<CommandId>,
-    ) -> Result<Undone, HostError> {
+    ) -> Result<RewindReport, HostError> {
         let mut held = match really {
-            Really::Do => Some(Journal::open(&self.home().sessions(), id, self.home().blobs()?)?),
-            Really::Preview => None,
+            RewindAction::Apply => Some(Journal::open(&self.home().sessions(), id, self.home().blobs()?)?),
+            RewindAction::Preview => None,
         };
         match &mut held {
-            Some(journal) => self.mend(journal)?,
-            None => self.mend_left(id)?,
+            Some(journal) => self.repair(journal)?,
+            None => self.repair_leftovers(id)?,
         }
-        let story = self.story(id)?;
-        if let Some(undone) = story.done_by(command.as_ref()) {
-            return Ok(undone);
+        let history = self.history(id)?;
+        if let Some(report) = history.repeated_report(command.as_ref()) {
+            return Ok(report);
         }
-        let kept: Vec<String> =
-            self.kept_of(id, &calls_of(story.all.iter())).into_iter().map(|kept| kept.call).collect();
-        let exchanging = self.exchanging_acts(id, &story.all);
-        let Some(act) = newest_act(&story.all, &kept, &exchanging) else {
+        let kept: Vec<String> = self
+            .entries_of_calls(id, &calls_of(history.all.iter()))
+            .into_iter()
+            .map(|kept| kept.call)
+            .collect();
+        let exchanging = self.exchanging_acts(id, &history.all);
+        let Some(act) = newest_act(&history.all, &kept, &exchanging) else {
             return Err(HostError::NothingToUndo);
         };
-        let mut undone = Undone { back: act.back.clone(), ..story.undone(id, act.about.clone()) };
-        undone.not_undoable = lost_since(&story.all, &act);
+        let mut report =
+            RewindReport { back: act.back.clone(), ..history.empty_report(id, act.about.clone()) };
+        report.not_undoable = lost_since(&history.all, &act);
         let is_of_act = |event: &&Event| {
             event.place.call.as_ref().is_some_and(|call| act.calls.iter().any(|known| known == call.as_str()))
         };
-        let of_act = || story.all.iter().filter(is_of_act);
-        let told = of_act().map(|event| event.seq).chain([act.seq]).collect();
-        let plan = self.plan_back(&story, &act.changes, &told, &mut undone)?;
-        undone.leave_to_others(of_act());
-        let mut exchange = self.exchange_undoing(id, &story.all, act.seq, &act.calls);
-        exchange.fit(&self.quarantine(), &plan, &mut undone);
+        let of_act = || history.all.iter().filter(is_of_act);
+        let recorded_by = of_act().map(|event| event.seq).chain([act.seq]).collect();
+        let plan = self.plan_restore(&history, &act.changes, &recorded_by, &mut report)?;
+        report.add_others(of_act());
+        let mut exchange = self.exchange_for_undo(id, &history.all, act.seq, &act.calls);
+        exchange.fit_to_plan(&self.quarantine(), &plan, &mut report);
         if let Some(journal) = &mut held {
             let restoring = Restoring {
                 undoes: Some(act.seq),
                 rewind: act.rewind,
-                ..story.restoring(journal, &plan, &exchange, &undone, &command)
+                ..history.restoring(journal, &plan, &exchange, &report, &command)
             };
-            self.put_back(journal, &story, &restoring, &mut undone)?;
+            self.restore_files(journal, &history, &restoring, &mut report)?;
         } else {
-            exchange.preview(&mut undone);
+            exchange.add_preview(&mut report);
         }
-        self.done(held, &story, undone, command)
+        self.finish(held, &history, report, command)
     }
 
-    /// Closes the journal of what was done, with the command that wanted it.
-    fn done(
+    /// Closes the journal, with the command that requested the act and its report.
+    fn finish(
         &self,
         held: Option<Journal>,
-        story: &Story,
-        undone: Undone,
+        history: &SessionHistory,
+        report: RewindReport,
         command: Option<CommandId>,
-    ) -> Result<Undone, HostError> {
-        let undone = undone.cleaned(&self.screen());
+    ) -> Result<RewindReport, HostError> {
+        let report = report.redacted(&self.display_redactor());
         if let Some(mut journal) = held {
             if let Some(command) = command {
-                append(&mut journal, story.last_run, taken(command, &undone))?;
+                append(&mut journal, history.last_run, command_receipt(command, &report))?;
             }
             journal.close()?;
-            self.note(&story.opened.session);
+            self.update_index(&history.opened.session);
         }
-        Ok(undone)
+        Ok(report)
     }
 
-    /// The effect on the tree of undoing changes, oldest first in the list. `told` are the events that tell them.
-    fn plan_back(
+    /// The plan that undoes these changes, which are listed oldest first. `told` are the events that record them.
+    fn plan_restore(
         &self,
-        story: &Story,
+        history: &SessionHistory,
         changes: &[TreeChange],
-        told: &BTreeSet<Seq>,
-        undone: &mut Undone,
+        recorded_by: &BTreeSet<Seq>,
+        report: &mut RewindReport,
     ) -> Result<Vec<Planned>, HostError> {
-        let (root, blobs) = (&*folder_or_gone(&story.opened)?, self.home().blobs()?);
+        let (root, blobs) = (&*same_or_missing_folder(&history.opened)?, self.home().blobs()?);
         let wrong = HostError::from;
         let mut wanted = net(changes);
-        let (id, events) = (&story.opened.session, (story.all.as_slice(), told));
-        let claims = self.leave_to_other_sessions(id, root, events, &mut wanted);
+        let (id, events) = (&history.opened.session, (history.all.as_slice(), recorded_by));
+        let claims = self.mark_foreign_writes(id, root, events, &mut wanted);
         let mut plan = restore::plan(&wanted, &blobs, root).map_err(wrong)?;
-        leave_repositories(&mut plan, root);
+        refuse_new_repositories(&mut plan, root);
         for planned in &plan {
-            note(root, planned, &claims, undone);
+            add_planned(root, planned, &claims, report);
         }
-        let unnamed = unnamed(root, events, &wanted).into_iter().map(|path| shown(root, &path));
-        undone.unnamed = unnamed.filter(|path| undone.restored.iter().any(|act| act.path == *path)).collect();
+        let unnamed =
+            unnamed_changes(root, events, &wanted).into_iter().map(|path| relative_name(root, &path));
+        report.unnamed = unnamed.filter(|path| report.restored.iter().any(|act| act.path == *path)).collect();
         Ok(plan)
     }
 
-    fn put_back(
+    fn restore_files(
         &self,
         journal: &mut Journal,
-        story: &Story,
+        history: &SessionHistory,
         restoring: &Restoring,
-        undone: &mut Undone,
+        report: &mut RewindReport,
     ) -> Result<(), HostError> {
-        let root = &*folder_or_gone(&story.opened)?;
-        let (applied, exchanged) = self.restore(journal, &story.opened, restoring)?;
-        exchanged.tell(undone);
-        // What changed between the plan and the act is a conflict too.
+        let root = &*same_or_missing_folder(&history.opened)?;
+        let (applied, exchanged) = self.restore(journal, &history.opened, restoring)?;
+        exchanged.add_to_report(report);
+        // A file that changed between the plan and its execution is a conflict too.
         for left in &applied.left {
-            let path = shown(root, &left.wanted.path);
-            undone.restored.retain(|act| act.path != path);
-            if undone.conflicts.iter().all(|act| act.path != path) {
-                undone.conflicts.push(PathAct { path, act: reason(&left.step) });
+            let path = relative_name(root, &left.wanted.path);
+            report.restored.retain(|act| act.path != path);
+            if report.conflicts.iter().all(|act| act.path != path) {
+                report.conflicts.push(PathAct { path, act: conflict_reason(&left.step) });
             }
         }
         Ok(())
     }
 
-    fn story(&self, id: &SessionId) -> Result<Story, HostError> {
+    fn history(&self, id: &SessionId) -> Result<SessionHistory, HostError> {
         let reader = SessionReader::open(&self.home().sessions(), id, self.home().blobs()?)?;
         let all = reader.all()?;
-        let opened = opened_in(&all)?;
+        let opened = current_opening(&all)?;
         let last_run = all.iter().map(|event| event.place.run).max().unwrap_or_default();
-        Ok(Story { opened, last_run, all })
+        Ok(SessionHistory { opened, last_run, all })
     }
 }
 
-impl Undone {
-    /// Names what somebody else wrote while lines of these events ran: it is not touched.
-    fn leave_to_others<'a>(&mut self, events: impl Iterator<Item = &'a Event>) {
+impl RewindReport {
+    /// Adds the paths that others wrote while lines of these events ran: they are not touched.
+    fn add_others<'a>(&mut self, events: impl Iterator<Item = &'a Event>) {
         let finished = events.filter_map(|event| match &event.fact {
             Fact::CallFinished(finished) => Some(finished),
             _ => None,
         });
         let root = PathBuf::from(&self.folder);
         for path in finished.flat_map(|finished| &finished.others) {
-            let path = shown(&root, Path::new(path));
+            let path = relative_name(&root, Path::new(path));
             let is_told = self.conflicts.iter().any(|act| act.path == path);
             if !is_told && !self.others.contains(&path) {
                 self.others.push(path);
@@ -300,8 +307,8 @@ impl Undone {
         }
     }
 
-    /// The same with placeholders for secrets in names: all of it is for showing.
-    fn cleaned(mut self, screen: &Redactor) -> Self {
+    /// The report with secrets in names redacted: all of it is shown to the user.
+    fn redacted(mut self, screen: &Redactor) -> Self {
         let clean = |text: &mut String| {
             if let Cow::Owned(hidden) = screen.redact_text(text) {
                 *text = hidden;
@@ -314,9 +321,9 @@ impl Undone {
     }
 }
 
-impl Story {
-    /// The answer to a command that was done before.
-    fn done_by(&self, command: Option<&CommandId>) -> Option<Undone> {
+impl SessionHistory {
+    /// The report of a command that was done before.
+    fn repeated_report(&self, command: Option<&CommandId>) -> Option<RewindReport> {
         let command = command?;
         let receipt = self.all.iter().find_map(|event| match &event.fact {
             Fact::CommandTaken(taken) if taken.command == *command => taken.receipt.as_deref(),
@@ -325,13 +332,13 @@ impl Story {
         serde_json::from_str(receipt?).ok()
     }
 
-    /// What a plan puts back, and nothing yet of why.
+    /// The note of what a plan restores, without the reason for it.
     fn restoring(
         &self,
         journal: &Journal,
         plan: &[Planned],
         exchange: &Exchange,
-        undone: &Undone,
+        report: &RewindReport,
         command: &Option<CommandId>,
     ) -> Restoring {
         let chosen = plan.iter().filter(|planned| planned.step == RestoreStep::Restore);
@@ -347,26 +354,26 @@ impl Story {
             undoes: None,
             rewind: None,
             rewound: None,
-            taken: command.clone().map(|command| taken(command, undone)),
-            conflicts: undone.conflicts.iter().map(|act| act.path.clone()).collect(),
+            taken: command.clone().map(|command| command_receipt(command, report)),
+            conflicts: report.conflicts.iter().map(|act| act.path.clone()).collect(),
             changes: chosen.map(|planned| planned.wanted.as_change().into_change(by.clone())).collect(),
         }
     }
 
-    fn undone(&self, id: &SessionId, about: String) -> Undone {
-        Undone {
+    fn empty_report(&self, id: &SessionId, about: String) -> RewindReport {
+        RewindReport {
             about,
             session: id.to_string(),
             folder: self.opened.workspace.clone(),
             last: last_step(&self.all).0,
-            ..Undone::default()
+            ..RewindReport::default()
         }
     }
 }
 
-/// The note of a command with what it did.
-fn taken(command: CommandId, undone: &Undone) -> CommandTaken {
-    CommandTaken { command, actor: Actor::Person, receipt: serde_json::to_string(undone).ok() }
+/// The receipt of a command, with its report.
+fn command_receipt(command: CommandId, report: &RewindReport) -> CommandTaken {
+    CommandTaken { command, actor: Actor::Person, receipt: serde_json::to_string(report).ok() }
 }
 
 fn append(journal: &mut Journal, run: RunNo, fact: impl Into<Fact>) -> Result<(), HostError> {

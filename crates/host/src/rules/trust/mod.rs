@@ -1,11 +1,12 @@
-//! What a project brings along, and what of it a person trusts.
+//! The items that a project brings along, and the user's trust in them.
 //!
-//! Only files that are named here or in the project's configuration are read, each up to a size, and only regular files
-//! that really lie in the project: a pipe, a device or a link that leads out is said and left out. What is used later is
-//! what was read when the hash was taken, never the file again. The book of trust is one file for each folder, in
-//! Lathe's own folder, written whole under a lock, so that many processes at once lose nothing.
+//! Only files that are named here or in the project's configuration are read, each up to a size, and only regular
+//! files that really lie in the project: a pipe, a device or a link that leads out is reported and left out. What is
+//! used later is the content that was read when the hash was taken, never the file again. The record of trust is one
+//! file for each folder, in Lathe's own folder, written whole under a lock, so that many processes at once lose
+//! nothing.
 
-mod looked;
+mod inspection;
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -17,8 +18,8 @@ use lathe_policy::{TrustEntry, TrustItem, TrustRecord};
 use lathe_protocol::{Digest, ItemKind, ItemState, TrustAnswer};
 use lathe_workspace::{LocalTree, Pin};
 
-use self::looked::of_part;
-pub(crate) use self::looked::text_of;
+use self::inspection::inspect_part;
+pub(crate) use self::inspection::text_of;
 use crate::error::HostError;
 use crate::files::own::{own_folder, own_lock, own_text, own_write};
 use crate::models::providers::dotenv_keys;
@@ -26,19 +27,19 @@ use crate::rules::Rules;
 use crate::session::folder::working_folder;
 use crate::session::now;
 
-/// Trae files of a project, the first that is there counts.
+/// Trae files of a project; the first that exists counts.
 pub const TRAE_FILES: [&str; 2] = ["trae_config.yaml", "trae_config.json"];
 
-/// Files of a project that speak to the model, in the order they are told.
+/// Files of a project with instructions for the model, in the order in which they are sent.
 pub const INSTRUCTIONS: [&str; 4] = ["AGENTS.md", "CLAUDE.md", "GEMINI.md", ".lathe/instructions.md"];
 
 /// Bytes of one file of instructions that reach the model.
-pub(crate) const TOLD: usize = 32 * 1024;
+pub(crate) const MODEL_BYTES: usize = 32 * 1024;
 
-/// Largest text that is read: instructions, or a file of schemas.
+/// Largest text that is read, in bytes: instructions, or a file of schemas.
 const LARGEST_TEXT: u64 = 1 << 20;
 
-/// Words of a command that are looked for as files.
+/// Number of words of a command that are checked for files.
 const WORDS: usize = 64;
 
 /// An entry of a project's configuration that names a program.
@@ -46,109 +47,115 @@ const WORDS: usize = 64;
 pub struct ProjectPart {
     pub kind: ItemKind,
     pub name: String,
-    /// The file it stands in, below the root.
+    /// The file it stands in, relative to the root.
     pub path: PathBuf,
-    /// All that the file says about it, as JSON.
+    /// Everything that the file says about it, as JSON.
     pub value: String,
     pub command: String,
-    /// The file of schemas it names, below the root.
+    /// The file of schemas it names, relative to the root.
     pub tools: Option<PathBuf>,
 }
 
-/// Instructions that are told to the model.
+/// Instructions for the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProjectText {
     pub name: String,
     pub text: String,
 }
 
-/// An item, how it stands, and what would be used of it.
+/// An inspected item: its state, and the content that would be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Looked {
+pub struct InspectedItem {
     pub item: TrustItem,
     pub state: ItemState,
     /// The instructions, or the file of schemas.
     pub text: String,
-    /// The files of the project that its command names, as they were looked at.
+    /// The files of the project that its command names, as they were when inspected.
     pub pins: Vec<Pin>,
-    /// What trust in it does not hold fast, told with it wherever it is shown or trusted.
-    pub loose: Vec<String>,
+    /// The parts that trust in the item does not pin down; reported wherever it is shown or trusted.
+    pub unpinned: Vec<String>,
 }
 
-/// What a project brings along.
+/// The inspection of a project.
 #[derive(Debug, Clone)]
-pub struct ProjectLook {
+pub struct ProjectInspection {
     pub root: PathBuf,
-    pub items: Vec<Looked>,
+    pub items: Vec<InspectedItem>,
     /// The Trae file. It is trusted by its own name only, so it is never among the items.
-    pub trae: Option<Looked>,
-    /// Keys in the `.env` beside a Trae file, each with the name of its provider.
+    pub trae: Option<InspectedItem>,
+    /// Keys in the `.env` next to a Trae file, each with the name of its provider.
     pub dotenv: Vec<(String, String)>,
-    /// What was said about items here, those that are gone as well.
-    book: TrustRecord,
-    /// What cannot be an item, and why.
+    /// The decisions about items here, including items that no longer exist.
+    record: TrustRecord,
+    /// Parts that cannot be items, with the reason.
     pub unusable: Vec<String>,
 }
 
-impl ProjectLook {
-    /// Items that nobody has decided about as they are.
-    pub fn undecided(&self) -> impl Iterator<Item = &Looked> {
-        self.items.iter().filter(|looked| matches!(looked.state, ItemState::New | ItemState::Changed))
+impl ProjectInspection {
+    /// Items about whose present content the user has not decided.
+    pub fn undecided(&self) -> impl Iterator<Item = &InspectedItem> {
+        self.items.iter().filter(|inspected| matches!(inspected.state, ItemState::New | ItemState::Changed))
     }
 
     /// Items that are not used.
-    pub fn left_out(&self) -> impl Iterator<Item = &Looked> {
-        self.items.iter().filter(|looked| looked.state != ItemState::Trusted)
+    pub fn left_out(&self) -> impl Iterator<Item = &InspectedItem> {
+        self.items.iter().filter(|inspected| inspected.state != ItemState::Trusted)
     }
 
-    /// As if everything were trusted, without writing anything down.
+    /// The inspection with every item trusted. Nothing is stored.
     pub fn all_trusted(mut self) -> Self {
-        self.items.iter_mut().for_each(|looked| looked.state = ItemState::Trusted);
+        self.items.iter_mut().for_each(|inspected| inspected.state = ItemState::Trusted);
         self
     }
 
-    /// As if those nobody had decided about were trusted, without writing anything down.
+    /// The inspection with every undecided item trusted. Nothing is stored.
     pub fn undecided_trusted(mut self) -> Self {
-        let undecided = |looked: &&mut Looked| matches!(looked.state, ItemState::New | ItemState::Changed);
-        self.items.iter_mut().filter(undecided).for_each(|looked| looked.state = ItemState::Trusted);
+        let undecided =
+            |inspected: &&mut InspectedItem| matches!(inspected.state, ItemState::New | ItemState::Changed);
+        self.items.iter_mut().filter(undecided).for_each(|inspected| inspected.state = ItemState::Trusted);
         self
     }
 
-    /// What was trusted and is not there any more.
-    pub fn gone(&self) -> impl Iterator<Item = &TrustEntry> {
+    /// Items that were trusted and no longer exist.
+    pub fn missing_items(&self) -> impl Iterator<Item = &TrustEntry> {
         let items = self.items.iter().chain(&self.trae);
-        let items: Vec<TrustItem> = items.map(|looked| looked.item.clone()).collect();
-        self.book.missing_items(&items).into_iter()
+        let items: Vec<TrustItem> = items.map(|inspected| inspected.item.clone()).collect();
+        self.record.missing_items(&items).into_iter()
     }
 
-    /// What was said about an item, and who said it.
+    /// The decision about an item, and the user who made it.
     pub fn entry(&self, kind: ItemKind, name: &str) -> Option<&TrustEntry> {
-        self.book.entries.iter().find(|entry| entry.kind == kind && entry.name == name)
+        self.record.entries.iter().find(|entry| entry.kind == kind && entry.name == name)
     }
 
-    /// What the model may be told.
+    /// The instructions that may be sent to the model.
     pub fn instructions(&self) -> Vec<ProjectText> {
-        let used = self.items.iter().filter(|looked| {
-            looked.state == ItemState::Trusted && looked.item.kind == ItemKind::Instructions
+        let used = self.items.iter().filter(|inspected| {
+            inspected.state == ItemState::Trusted && inspected.item.kind == ItemKind::Instructions
         });
-        used.map(|looked| ProjectText { name: looked.item.name.clone(), text: looked.text.clone() }).collect()
+        used.map(|inspected| ProjectText { name: inspected.item.name.clone(), text: inspected.text.clone() })
+            .collect()
     }
 
-    /// The Trae file, if it is trusted as it is.
-    pub fn trusted_trae(&self) -> Option<&Looked> {
-        self.trae.as_ref().filter(|looked| looked.state == ItemState::Trusted)
+    /// The Trae file, if it is trusted with its present content.
+    pub fn trusted_trae(&self) -> Option<&InspectedItem> {
+        self.trae.as_ref().filter(|inspected| inspected.state == ItemState::Trusted)
     }
 
     /// The trusted item of a kind and name.
-    pub fn trusted(&self, kind: ItemKind, name: &str) -> Option<&Looked> {
-        let is_it = |looked: &&Looked| looked.item.kind == kind && looked.item.name == name;
-        self.items.iter().chain(&self.trae).find(is_it).filter(|looked| looked.state == ItemState::Trusted)
+    pub fn trusted(&self, kind: ItemKind, name: &str) -> Option<&InspectedItem> {
+        let is_it = |inspected: &&InspectedItem| inspected.item.kind == kind && inspected.item.name == name;
+        self.items
+            .iter()
+            .chain(&self.trae)
+            .find(is_it)
+            .filter(|inspected| inspected.state == ItemState::Trusted)
     }
 }
 
-impl Looked {
-    /// The files of the project that its command names, each by its word, with the text that was hashed or the reason why
-    /// there is none to show.
+impl InspectedItem {
+    /// The files of the project that its command names, each by its word, with the text that was hashed or the reason
+    /// why there is none to show.
     pub fn programs(&self) -> Vec<(&str, Result<String, String>)> {
         let mut known = BTreeSet::new();
         let each = self.pins.iter().filter(|pin| known.insert(&pin.path));
@@ -156,9 +163,9 @@ impl Looked {
     }
 }
 
-/// As much of a text as the model is told, and that it is cut if it is.
-pub(crate) fn told(text: &str) -> String {
-    match text.get(..text.floor_char_boundary(TOLD)) {
+/// A text cut to the size that the model gets, with a note if it was cut.
+pub(crate) fn cut_for_model(text: &str) -> String {
+    match text.get(..text.floor_char_boundary(MODEL_BYTES)) {
         Some(head) if head.len() < text.len() => {
             format!("{head}\n[cut: the file has {} bytes, {} are shown]", text.len(), head.len())
         }
@@ -167,146 +174,151 @@ pub(crate) fn told(text: &str) -> String {
 }
 
 impl Rules {
-    /// Looks at what a project brings along. `parts` are those of its configuration.
-    pub fn look_at_project(&self, folder: &Path, parts: &[ProjectPart]) -> Result<ProjectLook, HostError> {
+    /// Inspects what a project brings along. `parts` are those of its configuration.
+    pub fn inspect_project(
+        &self,
+        folder: &Path,
+        parts: &[ProjectPart],
+    ) -> Result<ProjectInspection, HostError> {
         let root = working_folder(folder)?;
         let tree = LocalTree::at(root.clone(), None);
-        let book = self.trust_book(&root)?;
-        let mut look = ProjectLook {
+        let record = self.trust_record(&root)?;
+        let mut inspection = ProjectInspection {
             root,
             items: Vec::new(),
             trae: None,
             dotenv: Vec::new(),
-            book,
+            record,
             unusable: Vec::new(),
         };
         for name in INSTRUCTIONS {
             match text_of(&tree, Path::new(name)) {
                 Ok(Some(text)) if text.trim().is_empty() => {}
-                Ok(Some(text)) => look.add_instructions(name, text),
+                Ok(Some(text)) => inspection.add_instructions(name, text),
                 Ok(None) => {}
-                Err(reason) => look.unusable.push(format!("{name}: {reason}")),
+                Err(reason) => inspection.unusable.push(format!("{name}: {reason}")),
             }
         }
         for part in parts {
-            match of_part(&tree, &look.root, part) {
-                Ok(looked) => look.items.push(looked),
+            match inspect_part(&tree, &inspection.root, part) {
+                Ok(inspected) => inspection.items.push(inspected),
                 Err(reason) => {
-                    look.unusable.push(format!("{} `{}`: {reason}", part.kind.label(), part.name));
+                    inspection.unusable.push(format!("{} `{}`: {reason}", part.kind.label(), part.name));
                 }
             }
         }
-        look.add_trae(&tree);
-        for looked in look.items.iter_mut().chain(&mut look.trae) {
-            looked.state = look.book.state(&looked.item);
+        inspection.add_trae(&tree);
+        for inspected in inspection.items.iter_mut().chain(&mut inspection.trae) {
+            inspected.state = inspection.record.state(&inspected.item);
         }
-        Ok(look)
+        Ok(inspection)
     }
 
-    /// Forgets what was said about one item of a folder. Returns whether anything was said.
+    /// Forgets the decision about one item of a folder. Returns whether there was one.
     pub fn distrust_item(&self, root: &Path, kind: ItemKind, name: &str) -> Result<bool, HostError> {
         let mut was_there = false;
-        self.change_book(root, |book| {
-            let before = book.entries.len();
-            book.entries.retain(|entry| !(entry.kind == kind && entry.name == name));
-            was_there = book.entries.len() < before;
+        self.change_record(root, |record| {
+            let before = record.entries.len();
+            record.entries.retain(|entry| !(entry.kind == kind && entry.name == name));
+            was_there = record.entries.len() < before;
         })?;
         Ok(was_there)
     }
 
-    /// Writes down what a person said about items as they were looked at.
-    pub fn say_of_items<'a>(
+    /// Records the user's decision about items as they were when inspected.
+    pub fn record_answers<'a>(
         &self,
         root: &Path,
-        items: impl IntoIterator<Item = &'a Looked>,
-        said: TrustAnswer,
+        items: impl IntoIterator<Item = &'a InspectedItem>,
+        answer: TrustAnswer,
     ) -> Result<(), HostError> {
-        let (by, at) = (user(), now().to_string());
-        self.change_book(root, |book| {
-            for looked in items {
-                book.record_answer(&looked.item, said, &by, &at);
+        let (by, at) = (user_name(), now().to_string());
+        self.change_record(root, |record| {
+            for inspected in items {
+                record.record_answer(&inspected.item, answer, &by, &at);
             }
         })
     }
 
-    /// Forgets everything that was said about a folder; how many items that were. The folder need not be there any more.
+    /// Forgets all decisions about a folder and returns their number. The folder need not exist any more.
     pub fn distrust(&self, folder: &Path) -> Result<usize, HostError> {
         self.home().refuse_inside_session("lathe trust remove")?;
         let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
         let root = folder.canonicalize().unwrap_or(absolute);
-        let path = self.book_path(&root);
-        let _lock = self.lock_books()?;
-        let count = match read_book(&path) {
+        let path = self.record_path(&root);
+        let _lock = self.lock_records()?;
+        let count = match read_record(&path) {
             Ok(None) => return Err(HostError::NotTrusted(root)),
-            Ok(Some(book)) => book.entries.len(),
-            // A book that cannot be read is not trusted either, and this is the way to be rid of it.
+            Ok(Some(record)) => record.entries.len(),
+            // A record that cannot be read is not trusted either, and this removes it.
             Err(_) => 0,
         };
-        std::fs::remove_file(&path).map_err(|error| wrong(&path, &error.to_string()))?;
+        std::fs::remove_file(&path).map_err(|error| trust_error(&path, &error.to_string()))?;
         Ok(count)
     }
 
-    /// The folders something was said about, with how many items are trusted there.
+    /// The folders with decisions, each with the number of trusted items.
     pub fn trusted_folders(&self) -> Vec<(PathBuf, usize)> {
-        let books = std::fs::read_dir(self.books()).into_iter().flatten().flatten();
-        let read = books.filter_map(|entry| read_book(&entry.path()).ok().flatten());
+        let records = std::fs::read_dir(self.records_folder()).into_iter().flatten().flatten();
+        let read = records.filter_map(|entry| read_record(&entry.path()).ok().flatten());
         let mut folders: Vec<(PathBuf, usize)> = read
-            .map(|book| {
+            .map(|record| {
                 let trusted =
-                    book.entries.iter().filter(|entry| entry.choice == TrustAnswer::Trusted).count();
-                (book.root, trusted)
+                    record.entries.iter().filter(|entry| entry.choice == TrustAnswer::Trusted).count();
+                (record.root, trusted)
             })
             .collect();
         folders.sort();
         folders
     }
 
-    fn books(&self) -> PathBuf {
+    fn records_folder(&self) -> PathBuf {
         self.home().trust()
     }
 
-    /// Named by the bytes of the path, which need not be text.
-    fn book_path(&self, root: &Path) -> PathBuf {
+    /// The file is named by the bytes of the path, which need not be text.
+    fn record_path(&self, root: &Path) -> PathBuf {
         let name = Digest::of(root.as_os_str().as_bytes());
-        self.books().join(format!("{name}.json"))
+        self.records_folder().join(format!("{name}.json"))
     }
 
-    fn trust_book(&self, root: &Path) -> Result<TrustRecord, HostError> {
-        let path = self.book_path(root);
-        match read_book(&path) {
-            Ok(Some(book)) if book.is_about(root) => Ok(book),
+    fn trust_record(&self, root: &Path) -> Result<TrustRecord, HostError> {
+        let path = self.record_path(root);
+        match read_record(&path) {
+            Ok(Some(record)) if record.is_about(root) => Ok(record),
             Ok(_) => Ok(TrustRecord::new(root)),
-            Err(reason) => Err(wrong(&path, &reason)),
+            Err(reason) => Err(trust_error(&path, &reason)),
         }
     }
 
-    fn change_book(&self, root: &Path, change: impl FnOnce(&mut TrustRecord)) -> Result<(), HostError> {
+    fn change_record(&self, root: &Path, change: impl FnOnce(&mut TrustRecord)) -> Result<(), HostError> {
         self.home().refuse_inside_session("lathe trust")?;
-        let path = self.book_path(root);
-        let _lock = self.lock_books()?;
-        let mut book = self.trust_book(root)?;
-        change(&mut book);
-        let text = serde_json::to_string_pretty(&book).map_err(|error| wrong(&path, &error.to_string()))?;
-        own_write(&path, text.as_bytes()).map_err(|error| wrong(&path, &error.to_string()))
+        let path = self.record_path(root);
+        let _lock = self.lock_records()?;
+        let mut record = self.trust_record(root)?;
+        change(&mut record);
+        let text =
+            serde_json::to_string_pretty(&record).map_err(|error| trust_error(&path, &error.to_string()))?;
+        own_write(&path, text.as_bytes()).map_err(|error| trust_error(&path, &error.to_string()))
     }
 
-    /// One writer at a time. The lock is the kernel's, so a process that dies leaves none behind.
-    fn lock_books(&self) -> Result<File, HostError> {
-        let folder = self.books();
-        let failed = |error: std::io::Error| wrong(&folder, &error.to_string());
+    /// Allows one writer at a time. The lock is the kernel's, so it disappears with a process that dies.
+    fn lock_records(&self) -> Result<File, HostError> {
+        let folder = self.records_folder();
+        let failed = |error: std::io::Error| trust_error(&folder, &error.to_string());
         own_folder(&folder).map_err(failed)?;
         own_lock(&folder.join("lock")).map_err(failed)
     }
 }
 
-impl ProjectLook {
-    /// The first Trae file that is there, with the keys of the `.env` beside it.
+impl ProjectInspection {
+    /// Adds the first Trae file that exists, with the keys of the `.env` next to it.
     fn add_trae(&mut self, tree: &LocalTree) {
         for name in TRAE_FILES {
             let text = match text_of(tree, Path::new(name)) {
                 Ok(Some(text)) => text,
                 Ok(None) => continue,
-                // The configuration says what is wrong with it.
+                // Reading the configuration reports what is wrong with it.
                 Err(_) => return,
             };
             let item = TrustItem {
@@ -316,8 +328,13 @@ impl ProjectLook {
                 hash: Digest::of(text.as_bytes()),
                 shows: String::new(),
             };
-            self.trae =
-                Some(Looked { item, state: ItemState::New, text, pins: Vec::new(), loose: Vec::new() });
+            self.trae = Some(InspectedItem {
+                item,
+                state: ItemState::New,
+                text,
+                pins: Vec::new(),
+                unpinned: Vec::new(),
+            });
             match text_of(tree, Path::new(".env")) {
                 Ok(text) => self.dotenv = dotenv_keys(&text.unwrap_or_default()),
                 Err(reason) => self.unusable.push(format!(".env: {reason}")),
@@ -326,10 +343,11 @@ impl ProjectLook {
         }
     }
 
-    /// A file that says what an earlier one says, as a link to it does, is told once.
+    /// Adds a file of instructions. A file with the same content as an earlier one, such as a link to it, is added
+    /// only once.
     fn add_instructions(&mut self, name: &str, text: String) {
         let hash = Digest::of(text.as_bytes());
-        if self.items.iter().any(|looked| looked.item.hash == hash) {
+        if self.items.iter().any(|inspected| inspected.item.hash == hash) {
             return;
         }
         let item = TrustItem {
@@ -337,13 +355,19 @@ impl ProjectLook {
             name: name.to_owned(),
             path: name.into(),
             hash,
-            shows: told(&text),
+            shows: cut_for_model(&text),
         };
-        self.items.push(Looked { item, state: ItemState::New, text, pins: Vec::new(), loose: Vec::new() });
+        self.items.push(InspectedItem {
+            item,
+            state: ItemState::New,
+            text,
+            pins: Vec::new(),
+            unpinned: Vec::new(),
+        });
     }
 }
 
-fn read_book(path: &Path) -> Result<Option<TrustRecord>, String> {
+fn read_record(path: &Path) -> Result<Option<TrustRecord>, String> {
     match own_text(path) {
         Ok(Some(text)) => serde_json::from_str(&text).map(Some).map_err(|error| error.to_string()),
         Ok(None) => Ok(None),
@@ -352,12 +376,12 @@ fn read_book(path: &Path) -> Result<Option<TrustRecord>, String> {
     }
 }
 
-fn wrong(path: &Path, reason: &str) -> HostError {
+fn trust_error(path: &Path, reason: &str) -> HostError {
     HostError::Trust { path: path.to_owned(), reason: reason.to_owned() }
 }
 
-/// Who decides, for the book.
-fn user() -> String {
+/// The name of the user who decides, for the record.
+fn user_name() -> String {
     let id = nix::unistd::getuid();
     match nix::unistd::User::from_uid(id) {
         Ok(Some(user)) => user.name,

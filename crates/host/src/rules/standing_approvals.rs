@@ -1,4 +1,4 @@
-//! Answers that hold for ever: rules of the user's own, one for each "always".
+//! Standing approvals, stored as rules of the user: one for each "always".
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
@@ -21,29 +21,30 @@ const HEAD: &str =
 /// Begins the line with the checksum of the rules: a bit that flips on disk must not allow something else.
 const SUM: &str = "# Checksum of what follows; whoever edits the rules by hand removes this line: ";
 
-/// The file of answers in Lathe's folder.
-pub(crate) struct AnswerFile(PathBuf, Home);
+/// The file of standing approvals in Lathe's folder, and its home.
+pub(crate) struct ApprovalFile(PathBuf, Home);
 
 impl Rules {
-    pub(crate) fn answers(&self) -> AnswerFile {
-        AnswerFile(self.home().policy().join(APPROVALS_FILE), self.home().clone())
+    pub(crate) fn approvals(&self) -> ApprovalFile {
+        ApprovalFile(self.home().policy().join(APPROVALS_FILE), self.home().clone())
     }
 
-    /// The rules of a session without the answers, which it looks at by itself. Answers that cannot be read now are an error.
+    /// The rules of a session without the standing approvals, which the session reads itself. Approvals that cannot
+    /// be read now are an error.
     pub(crate) fn base_rules(&self, workspace: &Workspace, extras: &Extras) -> Result<Rulebook, HostError> {
-        self.answers().read().map_err(HostError::Policy)?;
-        Ok(lathe_tools::exclude_listed(self.rules_without_answers(workspace, extras)?, &extras.exclude))
+        self.approvals().read().map_err(HostError::Policy)?;
+        Ok(lathe_tools::exclude_listed(self.rules_without_approvals(workspace, extras)?, &extras.exclude))
     }
 
-    /// What was allowed for ever, in the order it was.
-    pub fn allowed_for_ever(&self) -> Result<Vec<String>, HostError> {
-        let grants = self.answers().read().map_err(HostError::Policy)?;
+    /// Descriptions of the standing approvals, in the order in which they were given.
+    pub fn standing_approvals(&self) -> Result<Vec<String>, HostError> {
+        let grants = self.approvals().read().map_err(HostError::Policy)?;
         Ok(grants.iter().map(StandingApproval::description).collect())
     }
 
-    /// Takes the answer of this number back, counted from 1; what it was.
+    /// Revokes the approval of this number, counted from 1. Returns its description.
     pub fn revoke(&self, number: usize) -> Result<String, HostError> {
-        let file = self.answers();
+        let file = self.approvals();
         let mut grants = file.read().map_err(HostError::Policy)?;
         let count = grants.len();
         let Some(at) = number.checked_sub(1).filter(|at| *at < count) else {
@@ -58,14 +59,14 @@ impl Rules {
     }
 }
 
-impl AnswerFile {
+impl ApprovalFile {
     fn read(&self) -> Result<Vec<StandingApproval>, String> {
         match own_text(&self.0) {
             Ok(Some(text)) => {
                 if !is_as_written(&text) {
                     return Err(format!(
                         "{} is not what Lathe wrote: its checksum differs, so nothing that it allows counts. If you edited \
-                         it, remove the line with the checksum; else move the file away and answer again",
+                         it, remove the line with the checksum; otherwise move the file away and approve again",
                         self.0.display()
                     ));
                 }
@@ -81,9 +82,9 @@ impl AnswerFile {
         }
     }
 
-    /// The whole file at once, so that nobody ever reads half of it.
+    /// Replaces the whole file at once, so that no process ever reads half of it.
     fn write(&self, grants: &[StandingApproval]) -> Result<(), String> {
-        self.1.refuse_inside_session("an answer for ever").map_err(|error| error.to_string())?;
+        self.1.refuse_inside_session("a standing approval").map_err(|error| error.to_string())?;
         let wrong = |error: std::io::Error| format!("{}: {error}", self.0.display());
         let folder = self.0.parent().ok_or_else(|| "there is no folder for it".to_owned())?;
         std::fs::create_dir_all(folder).map_err(wrong)?;
@@ -93,8 +94,8 @@ impl AnswerFile {
     }
 }
 
-/// Tells whether the rules are those that the checksum was made of. A file without one was edited by hand, or is an
-/// older one.
+/// Tells whether the rules are those that the checksum was made of. A file without a checksum was edited by hand, or
+/// is an older one.
 fn is_as_written(text: &str) -> bool {
     let Some((sum_line, rules)) = text.split_once(SUM).and_then(|(_, rest)| rest.split_once('\n')) else {
         return !text.contains("# Checksum of ");
@@ -106,7 +107,7 @@ fn sum(rules: &str) -> String {
     Digest::of(rules.as_bytes()).short().to_owned()
 }
 
-impl ApprovalStore for AnswerFile {
+impl ApprovalStore for ApprovalFile {
     fn remember(&self, grants: &[StandingApproval]) -> Result<(), String> {
         let mut all = self.read()?;
         let known = all.len();
@@ -143,7 +144,7 @@ mod tests {
     fn damaged_answers_allow_nothing_else() {
         let home = tempfile::tempdir().unwrap();
         let file =
-            AnswerFile(home.path().join("policy").join(APPROVALS_FILE), Home::at(home.path().to_owned()));
+            ApprovalFile(home.path().join("policy").join(APPROVALS_FILE), Home::at(home.path().to_owned()));
         let words = ["git", "push", "origin", "side"].map(str::to_owned).to_vec();
         let workspace = "/work/space".to_owned();
         let grants = vec![
@@ -163,11 +164,11 @@ mod tests {
                 std::fs::write(&file.0, &flipped).unwrap();
                 assert!(file.read().map_or(true, |read| read == grants), "bit {bit} of byte {at}");
             }
-            // What a cut leaves are whole answers that were given, or none.
+            // A cut leaves only whole approvals that were given, or none.
             std::fs::write(&file.0, &whole[..at]).unwrap();
             assert!(file.read().map_or(true, |read| grants.starts_with(&read)), "cut at {at}");
         }
-        // Whoever edits it by hand takes the checksum away.
+        // A user who edits it by hand removes the checksum.
         let text = String::from_utf8(whole).unwrap();
         let edited: String =
             text.lines().filter(|line| !line.starts_with(SUM)).map(|line| format!("{line}\n")).collect();

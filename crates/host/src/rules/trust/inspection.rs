@@ -1,4 +1,4 @@
-//! Parts of a project's configuration as they are looked at: what they run, and the files that counts for.
+//! Inspection of the parts of a project's configuration: what they run, and the files that count for that.
 
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read};
@@ -10,9 +10,13 @@ use lathe_workspace::{
     LocalTree, Pin, WorkspaceError, dangling_link_error, find_program, is_dangling, open_regular,
 };
 
-use super::{LARGEST_TEXT, Looked, ProjectPart, WORDS};
+use super::{InspectedItem, LARGEST_TEXT, ProjectPart, WORDS};
 
-pub(super) fn of_part(tree: &LocalTree, root: &Path, part: &ProjectPart) -> Result<Looked, String> {
+pub(super) fn inspect_part(
+    tree: &LocalTree,
+    root: &Path,
+    part: &ProjectPart,
+) -> Result<InspectedItem, String> {
     let mut counted = DigestBuilder::default();
     let mut count = |bytes: &[u8]| {
         counted.add(&(bytes.len() as u64).to_be_bytes());
@@ -31,7 +35,7 @@ pub(super) fn of_part(tree: &LocalTree, root: &Path, part: &ProjectPart) -> Resu
     }
     let named = match part.kind {
         ItemKind::Check | ItemKind::Instructions | ItemKind::TraeConfig => named_files(&part.command),
-        // Its words are passed as they are: no shell completes them.
+        // The words are passed on unchanged: no shell expands them.
         ItemKind::Field => field_words(root, &part.command)?,
     };
     let pins = pins(tree, root, &named.known)?;
@@ -49,14 +53,14 @@ pub(super) fn of_part(tree: &LocalTree, root: &Path, part: &ProjectPart) -> Resu
     let loose = loose.iter().map(|what| format!("cannot be tied to the content of a file: {what}")).collect();
     let (kind, name, path) = (part.kind, part.name.clone(), part.path.clone());
     let item = TrustItem { kind, name, path, hash: counted.finish(), shows };
-    Ok(Looked { item, state: ItemState::New, text, pins, loose })
+    Ok(InspectedItem { item, state: ItemState::New, text, pins, unpinned: loose })
 }
 
-/// The words of a field program, each as it is passed on and split at `=`. A word that could be a file of the project as
-/// well as a program on PATH is refused: nothing says which of them would run.
+/// The words of a field program, each as it is passed on and also split at `=`. A word that could be a file of the
+/// project as well as a program on PATH is refused: it would be unclear which of them runs.
 pub(super) fn field_words(root: &Path, command: &str) -> Result<NamedFiles, String> {
     let words = lathe_extend::split_command(command).map_err(|error| error.to_string())?;
-    // A program without a slash is looked for on PATH only.
+    // A program without a slash is searched for on PATH only.
     let skipped = usize::from(words.first().is_some_and(|program| !program.contains('/')));
     let words = words.get(skipped..).unwrap_or_default();
     for word in words.iter().filter(|word| !word.is_empty() && !word.contains('/')) {
@@ -71,7 +75,8 @@ pub(super) fn field_words(root: &Path, command: &str) -> Result<NamedFiles, Stri
     Ok(NamedFiles { known, ..NamedFiles::default() })
 }
 
-/// The files of the project that the words of a command name: trust in `sh check.sh` is trust in the content of `check.sh`.
+/// The files of the project that the words of a command name: trust in `sh check.sh` is trust in the content of
+/// `check.sh`.
 pub(super) fn pins(tree: &LocalTree, root: &Path, words: &BTreeSet<String>) -> Result<Vec<Pin>, String> {
     if words.len() > WORDS {
         return Err(format!("its command has more than {WORDS} words"));
@@ -83,14 +88,14 @@ pub(super) fn pins(tree: &LocalTree, root: &Path, words: &BTreeSet<String>) -> R
             continue;
         }
         let Some(pin) = Pin::take(tree, root, &word).map_err(|error| error.to_string())? else { continue };
-        // The system runs what the first line of a script names.
+        // The system runs the interpreter that the first line of a script names.
         waiting.extend(interpreter_words(&pin.path));
         pins.push(pin);
     }
     Ok(pins)
 }
 
-/// The words of a script's first line behind `#!`, none where it has no such line.
+/// The words after `#!` in a script's first line; none if it has no such line.
 pub(super) fn interpreter_words(path: &Path) -> Vec<String> {
     let mut first = [0; 256];
     let read = open_regular(path).and_then(|mut file| file.read(&mut first)).unwrap_or_default();
@@ -99,7 +104,7 @@ pub(super) fn interpreter_words(path: &Path) -> Vec<String> {
     String::from_utf8_lossy(words).split_whitespace().map(str::to_owned).collect()
 }
 
-/// The text of a regular file of the project; nothing if there is none of this name.
+/// The text of a regular file of the project; none if no file has this name.
 pub(crate) fn text_of(tree: &LocalTree, path: &Path) -> Result<Option<String>, String> {
     let file = match tree.open(path) {
         Ok(file) => file,

@@ -1,4 +1,4 @@
-//! Time travel: forks, watching from another process, and replays.
+//! Forks of sessions, watching one from another process, and replays.
 
 use std::collections::{HashSet, VecDeque};
 use std::os::unix::fs::PermissionsExt as _;
@@ -21,54 +21,55 @@ use crate::archive::Archive;
 use crate::archive::replica::Replica;
 use crate::error::HostError;
 use crate::session::extras::Extras;
-use crate::session::facts::SystemClock;
-use crate::session::folder::{identity, new_id, opened_in, same_folder, working_folder};
-use crate::session::{Attended, Host, ModelSource, SessionPlan, beginning, variables_of};
+use crate::session::folder::{current_opening, identity, new_id, same_folder, working_folder};
+use crate::session::machine::SystemClock;
+use crate::session::{Attended, Host, ModelSource, SessionPlan, opening_and_options, variables_of};
 
-/// Events read at once.
+/// Number of events read at once.
 const BATCH: usize = 256;
 
-/// How often a watched journal is looked at.
+/// The interval between two reads of a watched journal.
 const LOOK: Duration = Duration::from_millis(40);
 
-/// The way recorded calls are run again.
+/// The settings of a replay with real tools.
 #[derive(Debug, Clone)]
-pub struct LivePlan {
+pub struct ReplayPlan {
     pub mode: Mode,
-    /// Additions of the configuration as it is now. Only what limits a call is taken of it: its checks, programs and words
-    /// are none of the recorded session's.
+    /// Additions of the present configuration. Only those that limit a call are used: its checks, programs and texts
+    /// do not belong to the recorded session.
     pub extras: Extras,
 }
 
-/// A place where a live replay differed from the recording.
-pub struct Difference {
+/// A difference between a live replay and the recording.
+pub struct ReplayDifference {
     pub step: Option<StepNo>,
     pub drift: ReplayDrifted,
 }
 
-/// What a replay with live tools came to.
+/// The result of a replay with real tools.
 pub struct LiveReplay {
-    /// The copy of the workspace, kept to be looked at because something differed. Else nothing of it is left.
+    /// The copy of the workspace, kept for inspection because something differed. Otherwise it is removed.
     pub kept: Option<PathBuf>,
     pub steps: u32,
-    pub differences: Vec<Difference>,
-    /// Why it could not go on, if it could not.
+    pub differences: Vec<ReplayDifference>,
+    /// The reason why the replay could not continue, if it could not.
     pub stopped: Option<String>,
 }
 
 impl Archive {
-    /// A new session with everything up to the end of step `at` of another; the whole of it if no step is named.
+    /// Makes a session with everything up to the end of step `at` of another, or with the whole of it if no step is
+    /// named.
     ///
-    /// A command that is repeated makes no second fork: the first is given back.
+    /// A repeated command makes no second fork: it returns the first.
     pub fn fork(
         &self,
         from: &SessionId,
         at: Option<StepNo>,
         command: Option<CommandId>,
     ) -> Result<SessionId, HostError> {
-        let _one = self.forking.lock();
+        let _one = self.fork_lock.lock();
         if let Some(command) = &command
-            && let Some(made) = self.made_by(from, command)?
+            && let Some(made) = self.existing_fork(from, command)?
         {
             return Ok(made);
         }
@@ -78,7 +79,7 @@ impl Archive {
         if at > last {
             return Err(HostError::NoSuchStep { at, last });
         }
-        let kept = upto(events, at);
+        let kept = branch_up_to(events, at);
         let Some(Fact::SessionOpened(opened)) = kept.first().map(|event| event.fact.clone()) else {
             return Err(lathe_agent::AgentError::NoBeginning.into());
         };
@@ -99,17 +100,17 @@ impl Archive {
             journal.append(event.at, Draft { place: event.place, fact: event.fact })?;
         }
         journal.close()?;
-        self.note(&id);
+        self.update_index(&id);
         Ok(id)
     }
 
-    /// The fork of a session that a command has made.
-    fn made_by(&self, from: &SessionId, command: &CommandId) -> Result<Option<SessionId>, HostError> {
+    /// The fork of a session that a command made before.
+    fn existing_fork(&self, from: &SessionId, command: &CommandId) -> Result<Option<SessionId>, HostError> {
         let forks = self.sessions()?.into_iter();
         let forks = forks.filter(|fork| fork.forked.as_ref().is_some_and(|forked| forked.from == *from));
         for fork in forks {
             let reader = SessionReader::open(&self.home().sessions(), &fork.id, self.home().blobs()?)?;
-            let made = beginning(&reader)?.0.forked.and_then(|forked| forked.command);
+            let made = opening_and_options(&reader)?.0.forked.and_then(|forked| forked.command);
             match made {
                 Some(made) if made == *command => return Ok(Some(fork.id)),
                 Some(made) if made.as_sent() == command.as_sent() => {
@@ -121,14 +122,15 @@ impl Archive {
         Ok(None)
     }
 
-    /// The events of a session as another process writes them; ends when nobody writes and all was read.
+    /// The events of a session while another process writes them. The stream ends when no process writes and all
+    /// events were read.
     pub fn watch(&self, id: &SessionId) -> Result<Box<dyn EventStream>, HostError> {
         let reader = SessionReader::open(&self.home().sessions(), id, self.home().blobs()?)?;
         let (sessions, id) = (self.home().sessions(), id.clone());
         Ok(Box::new(Tail { reader, sessions, id, last: Seq(0), backlog: VecDeque::new(), version: None }))
     }
 
-    /// Walks a session with its recorded answers and results; nothing is run.
+    /// Verifies a session with its recorded answers and results; nothing is run.
     pub fn replay_recorded(&self, id: &SessionId) -> Result<Verification, HostError> {
         let events = self.events(id)?;
         let history = History::new(Wire::Chat, AgentId::main(), variables(&events));
@@ -137,21 +139,21 @@ impl Archive {
 }
 
 impl Host {
-    /// Runs a session's recorded answers again with real tools, in a copy of its workspace as it was before.
-    /// None if `stop` came first.
+    /// Runs a session's recorded answers again with real tools, in a copy of its workspace as it was before. None if
+    /// `stop` came first.
     ///
-    /// A journal may come from anybody, so each call is decided by the rules that hold here and now, and Lathe's folder is
-    /// guarded as in any session.
+    /// A journal may come from anywhere, so each call is decided by the rules that apply here and now, and Lathe's
+    /// folder is guarded as in any session.
     pub async fn replay_live(
         &self,
         id: &SessionId,
-        live: LivePlan,
+        live: ReplayPlan,
         stop: impl Future<Output = ()>,
     ) -> Result<Option<LiveReplay>, HostError> {
         let events = self.archive().events(id)?;
-        let opened = opened_in(&events)?;
+        let opened = current_opening(&events)?;
         let no_place = |error| HostError::Replay(format!("no place for a copy: {error}"));
-        // A copy of what may be for nobody else is for nobody else.
+        // Files that only their owner may read must not become readable in the copy.
         let private = std::fs::Permissions::from_mode(0o700);
         let mut scratch = tempfile::Builder::new();
         let scratch =
@@ -159,7 +161,7 @@ impl Host {
         let folder = working_folder(scratch.path())?.join("workspace");
         let replica = Replica { original: same_folder(&opened)?, copy: folder.clone() };
         self.copy_as_it_was(&replica, &events)?;
-        // Below Lathe's folder, so that no replayed call reaches its own journal.
+        // The store lies below Lathe's folder, so that a replayed call cannot reach its own journal.
         let mut store = tempfile::Builder::new();
         let store = store.prefix("replay-").permissions(private).tempdir_in(self.home().path());
         let store = store.map_err(no_place)?;
@@ -177,12 +179,12 @@ impl Host {
             ending: opened.options.ending,
             patch: None,
             record: None,
-            // What is excluded by now is denied: the recorded list of tools stays what the model was told.
+            // What is excluded by now is denied; the tool list given to the model stays the recorded one.
             tools: Extras { core: live.extras.core.clone(), ..Extras::default() }
-                .narrowed(opened.options.tools.clone()),
+                .narrowed_tools(opened.options.tools.clone()),
             attended: Attended::Nobody,
             extras: Extras {
-                // Its words are part of the first message.
+                // The persona's text is part of the first message.
                 persona: opened.options.persona.clone(),
                 replica: Some(replica),
                 project_fields: live.extras.field_names().collect(),
@@ -218,7 +220,7 @@ impl Host {
             () = replaying => true,
             () = stop => false,
         };
-        // Nothing may write there any more before the copy is removed.
+        // Nothing may write there any more when the copy is removed.
         session.close().await?;
         if ended && !(replay.differences.is_empty() && replay.stopped.is_none()) {
             drop(scratch.keep());
@@ -227,11 +229,11 @@ impl Host {
         Ok(ended.then_some(replay))
     }
 
-    /// A copy of a folder with the recorded changes of these events taken back.
+    /// Makes a copy of a folder and undoes the recorded changes of these events in it.
     fn copy_as_it_was(&self, replica: &Replica, events: &[Event]) -> Result<(), HostError> {
         replica.make()?;
-        // Before anything is written in it, and again, because what is put back may lead elsewhere too.
-        replica.part()?;
+        // Once before anything is written in it, and once after, because restored files may lead elsewhere too.
+        replica.detach()?;
         let (from, to) = (replica.original.as_path(), replica.copy.as_path());
         let blobs = self.home().blobs()?;
         let changes = events.iter().flat_map(|event| event.fact.changes());
@@ -241,7 +243,7 @@ impl Host {
         });
         let mut wanted = net(&moved.collect::<Vec<_>>());
         let wrong = |error: lathe_changes::ChangesError| HostError::Replay(error.to_string());
-        // It is a copy: what somebody changed since gives way.
+        // It is a copy: files that were changed since the recording may be overwritten.
         for planned in restore::plan(&wanted, &blobs, to).map_err(wrong)? {
             match planned.step {
                 RestoreStep::Conflict { found } => {
@@ -261,13 +263,13 @@ impl Host {
         }
         let plan = restore::plan(&wanted, &blobs, to).map_err(wrong)?;
         restore::apply(&plan, &blobs, to).map_err(wrong)?;
-        replica.part()
+        replica.detach()
     }
 }
 
 impl LiveReplay {
-    /// Takes updates until a task is finished; true if the replay cannot go on.
-    /// `denied` are the calls that were denied when they were recorded.
+    /// Takes updates until a task is finished; returns true if the replay cannot continue. `denied` are the calls
+    /// that were denied in the recording.
     async fn watch(&mut self, updates: &mut dyn EventStream, denied: &HashSet<CallPlace>) -> bool {
         while let Some(update) = updates.next().await {
             let Update::Event(event) = update else { continue };
@@ -280,12 +282,12 @@ impl LiveReplay {
                     recorded: "it was not denied".to_owned(),
                     now: format!("denied now by {rule}: {reason}"),
                 };
-                self.differences.push(Difference { step: event.place.step, drift });
+                self.differences.push(ReplayDifference { step: event.place.step, drift });
             }
             match &event.fact {
                 Fact::ModelAnswered(_) => self.steps += 1,
                 Fact::ReplayDrifted(drift) => {
-                    self.differences.push(Difference { step: event.place.step, drift: drift.clone() });
+                    self.differences.push(ReplayDifference { step: event.place.step, drift: drift.clone() });
                 }
                 Fact::ModelFailed(failed) => self.stopped = Some(failed.message.clone()),
                 Fact::TaskFinished(_) => return self.stopped.is_some(),
@@ -296,10 +298,10 @@ impl LiveReplay {
     }
 }
 
-/// A call in a session: its step and its own name, which may be used again in another step.
+/// A call in a session: its step and its own id, which may occur again in another step.
 type CallPlace = (Option<StepNo>, Option<CallId>);
 
-/// The call that an event says was denied, by a rule or because nobody could be asked.
+/// The call that an event reports as denied, by a rule or because no user was there to approve it.
 fn denied_call(event: &Event) -> Option<(CallPlace, &CallDecided)> {
     match &event.fact {
         Fact::CallDecided(decided) if decided.decision.verdict == Verdict::Deny => {
@@ -309,8 +311,8 @@ fn denied_call(event: &Event) -> Option<(CallPlace, &CallDecided)> {
     }
 }
 
-/// The live branch up to the end of a step: what a rewind to it would leave.
-fn upto(events: Vec<Event>, at: StepNo) -> Vec<Event> {
+/// The live branch up to the end of a step: what a rewind to it would keep.
+fn branch_up_to(events: Vec<Event>, at: StepNo) -> Vec<Event> {
     let Some(last) = events.last() else { return events };
     let rewound = Event {
         seq: last.seq.next(),
@@ -331,18 +333,18 @@ fn variables(events: &[Event]) -> Arc<Variables> {
     Arc::new(opened.map_or_else(Variables::none, |opened| variables_of(opened, Path::new("/"))))
 }
 
-/// A session as a cassette.
+/// A session converted to a cassette.
 pub(crate) fn cassette_of(events: &[Event]) -> String {
     let variables = variables(events);
     let mut history = History::new(Wire::Chat, AgentId::main(), Arc::clone(&variables));
     let mut text = String::new();
-    let mut asked: Option<WireRequest> = None;
+    let mut pending: Option<WireRequest> = None;
     for event in events {
         match &event.fact {
             Fact::SessionOpened(opened) => text.push_str(&cassette_header(opened.options.toolset)),
-            Fact::ModelAsked(_) => asked = Some(history.request(event.place.step.unwrap_or_default())),
+            Fact::ModelAsked(_) => pending = Some(history.request(event.place.step.unwrap_or_default())),
             Fact::ModelAnswered(answered) => {
-                if let Some(request) = asked.take() {
+                if let Some(request) = pending.take() {
                     let answer = ModelAnswer {
                         blocks: answered.blocks.clone(),
                         stop: answered.stop.clone(),
@@ -360,14 +362,14 @@ pub(crate) fn cassette_of(events: &[Event]) -> String {
     text
 }
 
-/// A journal followed from another process. Nothing is locked; the writer does not notice.
+/// A journal followed from another process. Nothing is locked, and the writer does not notice.
 struct Tail {
     reader: SessionReader,
     sessions: PathBuf,
     id: SessionId,
     last: Seq,
     backlog: VecDeque<Event>,
-    /// The version of the journal that was read to its end.
+    /// The version of the journal that was last read to its end.
     version: Option<i64>,
 }
 
@@ -378,12 +380,12 @@ impl Tail {
                 self.last = event.seq;
                 return Some(Update::Event(Arc::new(event)));
             }
-            // Whether somebody writes is asked before reading, so that the last events are not missed.
+            // The check for a writer comes before reading, so that the last events are not missed.
             let held = is_held(&self.sessions, &self.id);
             let version = self.reader.data_version().ok();
             if version.is_none() || version != self.version || !held {
                 self.backlog.extend(self.reader.after(self.last, BATCH).ok()?);
-                // A full batch has more behind it.
+                // After a full batch there may be more events.
                 self.version = version.filter(|_| self.backlog.len() < BATCH);
             }
             if self.backlog.is_empty() {

@@ -14,9 +14,9 @@ use crate::error::ApiError;
 pub(crate) enum SessionWork {
     /// Work that makes the agent act, or that undoes, names or changes what it did.
     Drive,
-    /// Only the session's model is asked something.
+    /// Work that only asks the session's model something.
     AskModel,
-    /// The session is stopped or tidied.
+    /// Work that stops or tidies the session.
     Manage,
 }
 
@@ -39,16 +39,16 @@ impl SessionWork {
 
 /// Options of a session that not every role may choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Needs {
+pub(crate) struct RoleNeeds {
     pub mode: Mode,
     /// True if an admin, or the user at the terminal, chose the model's address, key or configuration file for this session
     /// alone.
     pub own_model: bool,
 }
 
-impl Needs {
-    /// The needs of a session by what its own request chose. The settings and flags of the server that looks at it do not
-    /// count: they may name another model by now, and they are the owner's.
+impl RoleNeeds {
+    /// The needs of a session, from what its own request chose. The settings and flags of the server that reads it do
+    /// not count: they may name another model by now, and they are the owner's.
     pub fn of(options: &SessionOptions) -> Self {
         Self { mode: options.mode, own_model: options.own_model }
     }

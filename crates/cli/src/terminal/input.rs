@@ -1,4 +1,4 @@
-//! What a person types: tasks at the prompt, and answers to the model's questions.
+//! The input that a user types: tasks at the prompt, and answers to the model's questions.
 
 use std::io::BufRead;
 use std::sync::Arc;
@@ -12,24 +12,24 @@ use crate::terminal;
 
 /// Lines of standard input, read by a thread of their own: reading blocks, and a run must not.
 ///
-/// A line belongs to the moment its first byte came. What was begun before [`Lines::forget`] is nobody's answer, however
-/// late its end comes: it was typed for a question that is gone.
-pub(crate) struct Lines {
-    lines: mpsc::Receiver<Typed>,
+/// A line belongs to the moment at which its first byte came. A line that was begun before [`Lines::forget`] answers
+/// nothing, however late its end comes: it was typed for a question that is gone.
+pub(crate) struct TypedLines {
+    lines: mpsc::Receiver<TypedLine>,
     age: Arc<AtomicU64>,
 }
 
-struct Typed {
+struct TypedLine {
     age: u64,
     line: String,
 }
 
-impl Lines {
+impl TypedLines {
     pub(crate) fn read() -> Self {
         let (sender, lines) = mpsc::channel(16);
         let age = Arc::new(AtomicU64::new(0));
         let now = Arc::clone(&age);
-        // The thread ends with the process; nothing it holds needs an end of its own.
+        // The thread ends with the process; it holds nothing that needs to be closed.
         std::thread::spawn(move || {
             let (mut input, mut begun) = (std::io::stdin().lock(), None);
             loop {
@@ -40,7 +40,7 @@ impl Lines {
                 };
                 input.consume(piece.len());
                 if piece.is_empty() {
-                    let rest = begun.take().and_then(typed);
+                    let rest = begun.take().and_then(typed_line);
                     let _ = rest.map(|rest| sender.blocking_send(rest));
                     return;
                 }
@@ -49,7 +49,7 @@ impl Lines {
                     let (_, bytes) = begun.get_or_insert_with(|| (came, Vec::new()));
                     bytes.extend_from_slice(part);
                     if part.ends_with(b"\n") {
-                        let Some(line) = begun.take().and_then(typed) else { return };
+                        let Some(line) = begun.take().and_then(typed_line) else { return };
                         if sender.blocking_send(line).is_err() {
                             return;
                         }
@@ -60,15 +60,15 @@ impl Lines {
         Self { lines, age }
     }
 
-    /// Drops what has been typed so far, also of a line that has no end yet.
-    pub(crate) fn forget(&mut self) {
-        self.so_far();
+    /// Discards the lines typed so far, and a line that has no end yet.
+    pub(crate) fn discard(&mut self) {
+        self.take_typed();
     }
 
-    /// What has been typed so far and was not looked at. A line without an end is dropped.
-    pub(crate) fn so_far(&mut self) -> Vec<String> {
+    /// Takes the lines that were typed so far and not read. A line without an end is discarded.
+    pub(crate) fn take_typed(&mut self) -> Vec<String> {
         // A terminal keeps the line that is being typed to itself.
-        lathe_host::drop_typed();
+        lathe_host::discard_typed_input();
         self.age.fetch_add(1, Ordering::SeqCst);
         std::iter::from_fn(|| self.lines.try_recv().ok()).map(|typed| typed.line).collect()
     }
@@ -83,18 +83,18 @@ impl Lines {
     }
 }
 
-/// A line as it was typed. None for what is no text: it ends the input, as it always did.
-fn typed((age, mut bytes): (u64, Vec<u8>)) -> Option<Typed> {
+/// A line as it was typed. None for bytes that are not text: they end the input.
+fn typed_line((age, mut bytes): (u64, Vec<u8>)) -> Option<TypedLine> {
     for end in [b'\n', b'\r'] {
         if bytes.last() == Some(&end) {
             bytes.pop();
         }
     }
-    String::from_utf8(bytes).ok().map(|line| Typed { age, line })
+    String::from_utf8(bytes).ok().map(|line| TypedLine { age, line })
 }
 
-/// Puts the questions one after the other. None if the input ends before the last is answered.
-pub(crate) async fn ask(questions: &[Question], lines: &mut Lines) -> Option<Vec<String>> {
+/// Asks the questions one after the other. None if the input ends before the last is answered.
+pub(crate) async fn ask_questions(questions: &[Question], lines: &mut TypedLines) -> Option<Vec<String>> {
     let mut answers = Vec::with_capacity(questions.len());
     for question in questions {
         terminal::out(&format!("\n{}", question_text(question, terminal::language())));

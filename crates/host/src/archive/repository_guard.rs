@@ -10,7 +10,7 @@ use lathe_workspace::completes_repository;
 const WHY: &str = "the folder holds other parts of a git repository, and this would make it one";
 
 /// Refuses those paths of a plan that would complete a repository out of what is already there.
-pub(crate) fn leave_repositories(plan: &mut [Planned], root: &Path) {
+pub(crate) fn refuse_new_repositories(plan: &mut [Planned], root: &Path) {
     let paths = |step: &RestoreStep, plan: &[Planned]| -> Vec<PathBuf> {
         let fits = |planned: &&Planned| planned.step == *step && planned.wanted.want.is_some();
         plan.iter().filter(fits).map(|planned| planned.wanted.path.clone()).collect()

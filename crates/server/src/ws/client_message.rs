@@ -44,25 +44,25 @@ pub(super) enum ClientMessage {
         task: String,
     },
     Resume {},
-    /// Taken, and not needed: a client says where it is when it comes back.
+    /// Accepted and ignored: a client names its cursor when it reconnects.
     Ack {},
     Pong {},
 }
 
-/// An answer goes to the question that the client was shown. The model chooses call ids and may use one again, so a call
-/// alone does not say which question was meant.
+/// An answer goes to the question that the client was shown. The model chooses call ids and may use one again, so a
+/// call alone does not identify a question.
 const NO_APPROVAL_NUMBER: &str =
     "`question` is missing: send the number `question` of the `approval` frame that is answered";
 const NO_QUESTION_NUMBER: &str =
     "`question` is missing: send the number `question` of the `question` frame that is answered";
 
-/// A message that was understood, with the id the client gave it.
+/// A parsed message, with the id that the client gave it.
 pub(super) struct IdentifiedMessage {
     pub id: Option<CommandId>,
-    pub said: ClientMessage,
+    pub message: ClientMessage,
 }
 
-pub(super) fn understand(text: &str) -> Result<IdentifiedMessage, ApiError> {
+pub(super) fn parse_message(text: &str) -> Result<IdentifiedMessage, ApiError> {
     let mut message: Map<String, Value> = api::parse(text.as_bytes())?;
     if let Some(Value::Object(data)) = message.remove("data") {
         data.into_iter().for_each(|(key, value)| {
@@ -78,12 +78,12 @@ pub(super) fn understand(text: &str) -> Result<IdentifiedMessage, ApiError> {
     };
     let said = serde_path_to_error::deserialize(Value::Object(message))
         .map_err(|error| ApiError::unprocessable(error.to_string()))?;
-    Ok(IdentifiedMessage { id, said })
+    Ok(IdentifiedMessage { id, message: said })
 }
 
 impl ClientMessage {
-    /// The word of the message, for its receipt and the audit log.
-    pub fn word(&self) -> &'static str {
+    /// The type of the message, for its receipt and the audit log.
+    pub fn type_word(&self) -> &'static str {
         match self {
             ClientMessage::Cancel { .. } => "cancel",
             ClientMessage::Input { .. } => "input",
@@ -125,7 +125,7 @@ impl ClientMessage {
     }
 
     /// Tells whether the session must be open for it, and may be opened.
-    pub fn opens(&self) -> bool {
+    pub fn needs_open_session(&self) -> bool {
         matches!(self, ClientMessage::Resume {} | ClientMessage::Task { .. })
     }
 }
@@ -140,16 +140,16 @@ mod tests {
             r#"{"type":"input","id":"k1","text":"hello"}"#,
             r#"{"type":"input","id":"k1","data":{"text":"hello"}}"#,
         ] {
-            let heard = understand(text).unwrap();
+            let heard = parse_message(text).unwrap();
             assert_eq!(heard.id, Some(CommandId::new("k1")));
-            assert_eq!(heard.said.command(), Ok(CommandBody::Steer { text: "hello".to_owned() }));
+            assert_eq!(heard.message.command(), Ok(CommandBody::Steer { text: "hello".to_owned() }));
         }
     }
 
     #[test]
     fn an_id_that_is_a_number_is_the_id_of_its_digits() {
         for (text, id) in [("5", Some("5")), ("-1", Some("-1")), ("\"5\"", Some("5")), ("null", None)] {
-            let heard = understand(&format!(r#"{{"type":"input","id":{text},"text":"hello"}}"#)).unwrap();
+            let heard = parse_message(&format!(r#"{{"type":"input","id":{text},"text":"hello"}}"#)).unwrap();
             assert_eq!(heard.id, id.map(CommandId::new), "{text}");
         }
     }
@@ -168,7 +168,7 @@ mod tests {
             r#"{"type":"input","id":true,"text":"x"}"#,
             r#"{"type":"approve","call_id":"c","answer":"maybe"}"#,
         ] {
-            assert!(understand(text).is_err(), "{text}");
+            assert!(parse_message(text).is_err(), "{text}");
         }
     }
 }
