@@ -25,7 +25,7 @@ pub use archive::frames::{EventReader, FrameReader};
 pub use archive::quarantine::{KeptEntry, QuarantineRestore};
 pub use archive::removed::{Removals, RemovedItem};
 pub use archive::replica::Replica;
-pub use archive::review::{FileReview, HunkReview, ReviewOutcome, ReviewSelection};
+pub use archive::review::{FileReview, HunkReview, ReviewOutcome, ReviewWish};
 pub use archive::rewind::{PathAct, RewindAction, RewindReport, RewindScope};
 pub use archive::run_report::{Denial, RunReport, run_report, run_report_since};
 pub use archive::trajectory::{TrajectoryFile, trae_trajectories, trae_trajectory, trajectories_of_tasks};

@@ -453,18 +453,18 @@ mod tests {
     async fn work_on_another_thread_keeps_its_slot_when_its_client_is_gone() {
         let share = Shares::default().of(TokenKey::of("greedy"));
         let (begun, mut begins) = mpsc::channel(64);
-        let (gone, mut goes) = mpsc::channel::<()>(64);
+        let (dropped, mut goes) = mpsc::channel::<()>(64);
         let end = Arc::new(Semaphore::new(0));
         let gate = Arc::clone(&end);
         let handler = move || {
             let (begun, gate) = (begun.clone(), Arc::clone(&gate));
-            let (gone, runtime) = (ReportOnDrop(gone.clone()), tokio::runtime::Handle::current());
+            let (dropped, runtime) = (ReportOnDrop(dropped.clone()), tokio::runtime::Handle::current());
             let work = lathe_workbench::keeping_slot(move || {
                 begun.blocking_send(()).unwrap();
                 runtime.block_on(gate.acquire()).unwrap().forget();
             });
             async move {
-                let _gone = gone;
+                let _gone = dropped;
                 tokio::task::spawn_blocking(work).await.unwrap();
             }
         };

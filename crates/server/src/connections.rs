@@ -52,14 +52,14 @@ pub(crate) struct Peer {
     /// The address of ours that it came in on.
     pub local: Option<IpAddr>,
     pub meter: Meter,
-    pub seat: Arc<ConnectionSlot>,
+    pub slot: Arc<ConnectionSlot>,
 }
 
 /// The open connections.
 #[derive(Debug)]
 pub(crate) struct OpenConnections {
     most: usize,
-    seats: Mutex<ConnectionSlots>,
+    slots: Mutex<ConnectionSlots>,
 }
 
 #[derive(Debug, Default)]
@@ -80,7 +80,7 @@ struct SlotEntry {
 /// The slot of one connection; it is free again when this is dropped.
 #[derive(Debug)]
 pub(crate) struct ConnectionSlot {
-    crowd: Arc<OpenConnections>,
+    connections: Arc<OpenConnections>,
     number: u64,
     /// Cancelled when the connection must be closed.
     pub close: CancellationToken,
@@ -93,22 +93,22 @@ impl OpenConnections {
     }
 
     fn of(most: usize) -> Arc<Self> {
-        Arc::new(Self { most, seats: Mutex::default() })
+        Arc::new(Self { most, slots: Mutex::default() })
     }
 
     /// A slot for a new connection. If there are too many, another connection is closed for it.
     pub fn admit(self: &Arc<Self>, from: IpAddr) -> Arc<ConnectionSlot> {
-        let mut seats = self.seats.lock();
-        while seats.taken.len() >= self.most && seats.close_one() {}
-        let (number, close) = (seats.next, CancellationToken::new());
-        seats.next += 1;
-        seats.taken.insert(number, SlotEntry { from, known: None, close: close.clone() });
-        Arc::new(ConnectionSlot { crowd: Arc::clone(self), number, close })
+        let mut slots = self.slots.lock();
+        while slots.taken.len() >= self.most && slots.close_one() {}
+        let (number, close) = (slots.next, CancellationToken::new());
+        slots.next += 1;
+        slots.taken.insert(number, SlotEntry { from, known: None, close: close.clone() });
+        Arc::new(ConnectionSlot { connections: Arc::clone(self), number, close })
     }
 
     /// Closes a connection if the system has no descriptor for another.
     fn make_room(&self) {
-        self.seats.lock().close_one();
+        self.slots.lock().close_one();
     }
 }
 
@@ -145,7 +145,7 @@ fn oldest_of_most<K: Hash + Eq>(all: impl Iterator<Item = (u64, K)>) -> Option<u
 impl ConnectionSlot {
     /// Records whose token was presented on this connection; none for a request without one.
     pub fn set_token(&self, key: Option<TokenKey>) {
-        if let Some(taken) = self.crowd.seats.lock().taken.get_mut(&self.number) {
+        if let Some(taken) = self.connections.slots.lock().taken.get_mut(&self.number) {
             taken.known = key;
         }
     }
@@ -153,13 +153,13 @@ impl ConnectionSlot {
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        self.crowd.seats.lock().taken.remove(&self.number);
+        self.connections.slots.lock().taken.remove(&self.number);
     }
 }
 
 /// Serves connections until the server stops, and then until each has its last response.
 pub(crate) async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, router: Router, app: App) {
-    let (crowd, mut tasks) = (OpenConnections::new(), JoinSet::new());
+    let (connections, mut tasks) = (OpenConnections::new(), JoinSet::new());
     let stopped = app.stopped();
     tokio::pin!(stopped);
     loop {
@@ -168,11 +168,11 @@ pub(crate) async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, route
             Some(_) = tasks.join_next() => {}
             accepted = listener.accept() => match accepted {
                 Ok((stream, address)) => {
-                    let seat = crowd.admit(address.ip());
-                    tasks.spawn(accept_tls(stream, address, seat, tls.clone(), router.clone(), app.clone()));
+                    let slot = connections.admit(address.ip());
+                    tasks.spawn(accept_tls(stream, address, slot, tls.clone(), router.clone(), app.clone()));
                 }
                 Err(_) => {
-                    crowd.make_room();
+                    connections.make_room();
                     tokio::time::sleep(PAUSE).await;
                 }
             },
@@ -185,33 +185,33 @@ pub(crate) async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, route
 async fn accept_tls(
     stream: TcpStream,
     address: SocketAddr,
-    seat: Arc<ConnectionSlot>,
+    slot: Arc<ConnectionSlot>,
     tls: Option<TlsAcceptor>,
     router: Router,
     app: App,
 ) {
     // Responses are small and needed at once.
     let _ = stream.set_nodelay(true);
-    let Some(acceptor) = tls else { return serve_connection(stream, address, seat, router, app).await };
-    let close = seat.close.clone();
+    let Some(acceptor) = tls else { return serve_connection(stream, address, slot, router, app).await };
+    let close = slot.close.clone();
     let greeted = tokio::select! {
         greeted = tokio::time::timeout(GREETING, acceptor.accept(stream)) => greeted,
         () = close.cancelled() => return,
     };
     if let Ok(Ok(stream)) = greeted {
-        serve_connection(stream, address, seat, router, app).await;
+        serve_connection(stream, address, slot, router, app).await;
     }
 }
 
 async fn serve_connection(
     stream: impl Connection,
     address: SocketAddr,
-    seat: Arc<ConnectionSlot>,
+    slot: Arc<ConnectionSlot>,
     router: Router,
     app: App,
 ) {
-    let stream = MeteredStream::new(stream, Arc::clone(&seat));
-    let peer = Peer { address, local: stream.local(), meter: stream.meter(), seat };
+    let stream = MeteredStream::new(stream, Arc::clone(&slot));
+    let peer = Peer { address, local: stream.local(), meter: stream.meter(), slot: slot };
     let routed = TowerToHyperService::new(router);
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(ConnectInfo(peer.clone()));
@@ -235,41 +235,41 @@ async fn serve_connection(
 mod tests {
     use super::*;
 
-    fn closed(seats: &[Arc<ConnectionSlot>]) -> Vec<usize> {
-        seats.iter().enumerate().filter(|(_, seat)| seat.close.is_cancelled()).map(|(at, _)| at).collect()
+    fn closed(slots: &[Arc<ConnectionSlot>]) -> Vec<usize> {
+        slots.iter().enumerate().filter(|(_, slot)| slot.close.is_cancelled()).map(|(at, _)| at).collect()
     }
 
     #[test]
     fn who_has_the_most_connections_without_a_token_loses_one_first() {
-        let crowd = OpenConnections::of(4);
+        let connections = OpenConnections::of(4);
         let (loud, quiet): (IpAddr, IpAddr) = ("192.0.2.1".parse().unwrap(), "192.0.2.2".parse().unwrap());
-        let mut seats = vec![crowd.admit(quiet), crowd.admit(loud), crowd.admit(loud), crowd.admit(loud)];
-        assert_eq!(closed(&seats), Vec::<usize>::new());
-        seats.push(crowd.admit(loud));
-        assert_eq!(closed(&seats), [1]);
-        seats.push(crowd.admit(quiet));
-        assert_eq!(closed(&seats), [1, 2]);
+        let mut slots = vec![connections.admit(quiet), connections.admit(loud), connections.admit(loud), connections.admit(loud)];
+        assert_eq!(closed(&slots), Vec::<usize>::new());
+        slots.push(connections.admit(loud));
+        assert_eq!(closed(&slots), [1]);
+        slots.push(connections.admit(quiet));
+        assert_eq!(closed(&slots), [1, 2]);
     }
 
     #[test]
     fn connections_with_a_token_outlive_those_without_and_one_token_cannot_have_them_all() {
-        let crowd = OpenConnections::of(4);
+        let connections = OpenConnections::of(4);
         let from: IpAddr = "127.0.0.1".parse().unwrap();
-        let mut seats: Vec<Arc<ConnectionSlot>> = (0..4).map(|_| crowd.admit(from)).collect();
-        seats[0].set_token(Some(TokenKey::of("owner")));
-        seats[1].set_token(Some(TokenKey::of("viewer")));
-        seats.extend((0..100).map(|_| crowd.admit(from)));
-        assert!(!seats[0].close.is_cancelled() && !seats[1].close.is_cancelled());
+        let mut slots: Vec<Arc<ConnectionSlot>> = (0..4).map(|_| connections.admit(from)).collect();
+        slots[0].set_token(Some(TokenKey::of("owner")));
+        slots[1].set_token(Some(TokenKey::of("viewer")));
+        slots.extend((0..100).map(|_| connections.admit(from)));
+        assert!(!slots[0].close.is_cancelled() && !slots[1].close.is_cancelled());
         // Only tokens are left: the one with the most gives way.
-        seats.drain(2..);
+        slots.drain(2..);
         for _ in 0..10 {
-            let seat = crowd.admit(from);
-            seat.set_token(Some(TokenKey::of("viewer")));
-            seats.push(seat);
+            let slot = connections.admit(from);
+            slot.set_token(Some(TokenKey::of("viewer")));
+            slots.push(slot);
         }
-        assert!(!seats[0].close.is_cancelled() && !seats.last().unwrap().close.is_cancelled());
+        assert!(!slots[0].close.is_cancelled() && !slots.last().unwrap().close.is_cancelled());
         // A place that was given back is free.
-        drop(seats);
-        assert_eq!(crowd.seats.lock().taken.len(), 0);
+        drop(slots);
+        assert_eq!(connections.slots.lock().taken.len(), 0);
     }
 }

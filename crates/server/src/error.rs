@@ -164,35 +164,35 @@ impl From<HostError> for ApiError {
     /// The status of an error of the host, and advice for a client of the server, which cannot use a flag or a
     /// command. Every variant is named, so that a new one is considered.
     fn from(error: HostError) -> Self {
-        let said = error.to_string();
+        let message = error.to_string();
         if error.is_disk_full() {
-            return Self::disk_full(said);
+            return Self::disk_full(message);
         }
         match error {
             HostError::NoSuchSession(_) | HostError::NoSessionHere(_) | HostError::EmptyId => {
-                Self::not_found(format!("{said}; `GET /api/sessions` lists them"))
+                Self::not_found(format!("{message}; `GET /api/sessions` lists them"))
             }
             HostError::NoSuchEntry(_) | HostError::NoSuchRun { .. } | HostError::NoSessions => {
-                Self::not_found(said)
+                Self::not_found(message)
             }
             HostError::ManySessions { .. }
             | HostError::NothingToUndo
             | HostError::IdInUse(_)
             | HostError::Git(_)
-            | HostError::Review(_) => Self::conflict(said),
-            HostError::Journal(_) if error.code() == "session-held" => Self::conflict(said),
+            | HostError::Review(_) => Self::conflict(message),
+            HostError::Journal(_) if error.code() == "session-held" => Self::conflict(message),
             HostError::File { problem, .. } => match problem {
-                FileProblem::NotFound => Self::not_found(said),
-                FileProblem::Exists | FileProblem::Changed => Self::conflict(said),
-                FileProblem::Forbidden => Self::forbidden(said),
-                FileProblem::TooLarge => Self::too_large(said),
-                FileProblem::Full => Self::disk_full(said),
-                FileProblem::Broken => Self::internal(said),
-                FileProblem::Bad => Self::bad(said),
+                FileProblem::NotFound => Self::not_found(message),
+                FileProblem::Exists | FileProblem::Changed => Self::conflict(message),
+                FileProblem::Forbidden => Self::forbidden(message),
+                FileProblem::TooLarge => Self::too_large(message),
+                FileProblem::Full => Self::disk_full(message),
+                FileProblem::Broken => Self::internal(message),
+                FileProblem::Bad => Self::bad(message),
             },
-            HostError::InsideSession { .. } => Self::forbidden(said),
+            HostError::InsideSession { .. } => Self::forbidden(message),
             // Nothing is wrong with the request.
-            HostError::Crashed(_) => Self::internal(format!("{said}; it can be resumed")),
+            HostError::Crashed(_) => Self::internal(format!("{message}; it can be resumed")),
             HostError::Home { .. }
             | HostError::Journal(_)
             | HostError::Agent(_)
@@ -202,18 +202,18 @@ impl From<HostError> for ApiError {
             | HostError::NoSpace(_)
             | HostError::Trust { .. }
             | HostError::Secrets { .. }
-            | HostError::Prices(_) => Self::internal(said),
+            | HostError::Prices(_) => Self::internal(message),
             HostError::NoKey { variable, .. } => {
-                Self::bad(format!("{said}; send `api_key`, or have {variable} set where the server runs"))
+                Self::bad(format!("{message}; send `api_key`, or have {variable} set where the server runs"))
             }
             HostError::UnknownProvider(_) => Self::bad(format!(
-                "{said}; send `model_base_url` for any server that speaks OpenAI's Chat Completions"
+                "{message}; send `model_base_url` for any server that speaks OpenAI's Chat Completions"
             )),
             HostError::OtherAddress { address, .. } => Self::bad(format!(
-                "{said}; to use another key there, send `model_base_url` {address} with `api_key`"
+                "{message}; to use another key there, send `model_base_url` {address} with `api_key`"
             )),
-            HostError::NoPrice { .. } => Self::bad(format!("{said}; limit its tokens instead")),
-            HostError::NoModelName => Self::bad(format!("{said}; send `model`")),
+            HostError::NoPrice { .. } => Self::bad(format!("{message}; limit its tokens instead")),
+            HostError::NoModelName => Self::bad(format!("{message}; send `model`")),
             HostError::NoModel
             | HostError::BadModel(_)
             | HostError::BadKey { .. }
@@ -234,7 +234,7 @@ impl From<HostError> for ApiError {
             | HostError::Patch(_)
             | HostError::Rewind(_)
             | HostError::Replay(_)
-            | HostError::Demo(_) => Self::bad(said),
+            | HostError::Demo(_) => Self::bad(message),
         }
     }
 }

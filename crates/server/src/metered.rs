@@ -56,7 +56,7 @@ pub(crate) struct MeteredStream<S: Connection> {
     stream: Option<S>,
     meter: Meter,
     /// Its slot among the connections, for as long as it is open.
-    _seat: Arc<ConnectionSlot>,
+    _slot: Arc<ConnectionSlot>,
     /// Ends when the slot is needed.
     closing: Pin<Box<WaitForCancellationFutureOwned>>,
     /// Runs while the client accepts nothing of what is written.
@@ -81,9 +81,9 @@ impl Connection for TlsStream<TcpStream> {
 }
 
 impl<S: Connection> MeteredStream<S> {
-    pub fn new(stream: S, seat: Arc<ConnectionSlot>) -> Self {
-        let closing = Box::pin(seat.close.clone().cancelled_owned());
-        Self { stream: Some(stream), meter: Meter::default(), _seat: seat, closing, stalled: None }
+    pub fn new(stream: S, slot: Arc<ConnectionSlot>) -> Self {
+        let closing = Box::pin(slot.close.clone().cancelled_owned());
+        Self { stream: Some(stream), meter: Meter::default(), _slot: slot, closing, stalled: None }
     }
 
     pub fn meter(&self) -> Meter {

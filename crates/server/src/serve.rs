@@ -252,12 +252,12 @@ impl BoundServer {
 /// Waits briefly until every client was notified that the server ends.
 async fn wait_for_farewells(app: &App) {
     app.stopping.send_replace(true);
-    let told = async {
+    let notified = async {
         while app.counts.clients.get() > 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    let _ = tokio::time::timeout(FAREWELL, told).await;
+    let _ = tokio::time::timeout(FAREWELL, notified).await;
 }
 
 /// Resumes what a killed server left.

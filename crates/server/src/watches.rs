@@ -27,7 +27,7 @@ pub(crate) struct Watches(Mutex<HashMap<WatchKey, Weak<Watcher>>>);
 
 /// The watcher of one folder; it ends when no client has it any more.
 struct Watcher {
-    told: broadcast::Sender<Arc<str>>,
+    notices: broadcast::Sender<Arc<str>>,
     task: JoinHandle<()>,
 }
 
@@ -39,15 +39,15 @@ impl Drop for Watcher {
 
 /// One client's subscription to a folder.
 pub(crate) struct FolderWatch {
-    told: broadcast::Receiver<Arc<str>>,
+    notices: broadcast::Receiver<Arc<str>>,
     _watcher: Arc<Watcher>,
 }
 
 impl FolderWatch {
     /// The next notice as JSON; none when the folder can no longer be watched.
     pub async fn next(&mut self) -> Option<Arc<str>> {
-        match self.told.recv().await {
-            Ok(told) => Some(told),
+        match self.notices.recv().await {
+            Ok(notices) => Some(notices),
             Err(broadcast::error::RecvError::Lagged(_)) => Some(MISSED.into()),
             Err(broadcast::error::RecvError::Closed) => None,
         }
@@ -62,19 +62,19 @@ impl Watches {
         all.retain(|_, watcher| watcher.strong_count() > 0);
         if let Some(watcher) = all.get(&key).and_then(Weak::upgrade).filter(|known| !known.task.is_finished())
         {
-            return Ok(FolderWatch { told: watcher.told.subscribe(), _watcher: watcher });
+            return Ok(FolderWatch { notices: watcher.notices.subscribe(), _watcher: watcher });
         }
         let mut watching = browser.watch()?;
-        let (told, first) = broadcast::channel(NOTICES);
-        let sender = told.clone();
+        let (notices, first) = broadcast::channel(NOTICES);
+        let sender = notices.clone();
         let task = tokio::spawn(async move {
             while let Ok(happened) = watching.next().await {
                 let _ = sender.send(serde_json::to_string(&happened).unwrap_or_default().into());
             }
         });
-        let watcher = Arc::new(Watcher { told, task });
+        let watcher = Arc::new(Watcher { notices, task });
         all.insert(key, Arc::downgrade(&watcher));
-        Ok(FolderWatch { told: first, _watcher: watcher })
+        Ok(FolderWatch { notices: first, _watcher: watcher })
     }
 }
 

@@ -13,8 +13,8 @@ use crate::house::{STANDS_ON, files, root};
 use crate::{lathe, play};
 
 /// The layers of the house from the top, each with its crates.
-const LAYERS: [(&str, &[&str]); 7] = [
-    ("edge", &["cli"]),
+const LAYERS: [(&str, &[&str]); 6] = [
+    ("edge", &["cli", "ax", "testkit"]),
     ("surfaces", &["server"]),
     ("host", &["plan", "workbench", "host", "views", "config"]),
     ("agent", &["agent", "tools"]),
@@ -38,7 +38,6 @@ const LAYERS: [(&str, &[&str]); 7] = [
         ],
     ),
     ("words", &["protocol", "blobs", "redact"]),
-    ("apart", &["ax", "testkit"]),
 ];
 
 /// Replaces the generated part of a document, or fails where the part is not what the code gives.

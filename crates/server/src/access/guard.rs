@@ -112,7 +112,7 @@ pub(crate) async fn check(
         }
     };
     app.counts.requests.add(1);
-    peer.seat.set_token(identity.as_ref().map(|identity| identity.key));
+    peer.slot.set_token(identity.as_ref().map(|identity| identity.key));
     let response = match &identity {
         None => next.run(request).await,
         Some(identity) => {

@@ -268,14 +268,14 @@ async fn stream_summaries(
     }
     let mut count = 0;
     for number in &work.steps {
-        let told = match work.step(*number, cancel).await {
+        let event = match work.step(*number, cancel).await {
             Ok(summary) => {
                 count += 1;
                 ("lakeview_step", json!(summary))
             }
             Err(failure) => ("error", json!(failure)),
         };
-        if sender.send(told).await.is_err() {
+        if sender.send(event).await.is_err() {
             return;
         }
     }

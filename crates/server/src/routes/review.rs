@@ -2,7 +2,7 @@
 
 use axum::Extension;
 use axum::extract::State;
-use lathe_host::{FileReview, HostError, ReviewOutcome, ReviewSelection, blocking, blocking_in_turn};
+use lathe_host::{FileReview, HostError, ReviewOutcome, ReviewWish, blocking, blocking_in_turn};
 use lathe_protocol::{CommandBody, Event, Fact, ReceiptAnswer, RunNo, SessionId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -132,18 +132,18 @@ async fn reject(
     record(&app, &identity, &id, &claimed, reviewed, wish.run).await
 }
 
-fn selection(chosen: ChosenEdits) -> Result<ReviewSelection, ApiError> {
+fn selection(chosen: ChosenEdits) -> Result<ReviewWish, ApiError> {
     if chosen.hunks.len() > HUNKS_MAX {
         return Err(ApiError::unprocessable(format!("`hunks` may have {HUNKS_MAX} names.")));
     }
-    let said = [!chosen.hunks.is_empty(), chosen.path.is_some(), chosen.all];
-    match said.into_iter().filter(|said| *said).count() {
+    let given = [!chosen.hunks.is_empty(), chosen.path.is_some(), chosen.all];
+    match given.into_iter().filter(|given| *given).count() {
         0 => return Err(ApiError::bad("Say which edits: `hunks`, `path` or `all`.")),
         1 => {}
         // A request that names a file does not mean all files.
         _ => return Err(ApiError::unprocessable("Say only one of `hunks`, `path` and `all`.")),
     }
-    Ok(ReviewSelection {
+    Ok(ReviewWish {
         hunks: chosen.hunks,
         path: chosen.path,
         all: chosen.all,

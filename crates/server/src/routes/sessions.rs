@@ -372,9 +372,9 @@ async fn rewind(
     let id = app.session(&id)?;
     let what = if asked.files { RewindScope::Both } else { RewindScope::Conversation };
     let named = UndoCommand { id: asked.id.as_deref(), what: format!("rewind {} {what:?}", asked.to) };
-    let (really, command) = rewind_action(&app, &identity, &id, asked.preview, named).await?;
+    let (action, command) = rewind_action(&app, &identity, &id, asked.preview, named).await?;
     let done =
-        blocking_in_turn(|| app.host.archive().rewind(&id, StepNo(asked.to), what, really, command)).await?;
+        blocking_in_turn(|| app.host.archive().rewind(&id, StepNo(asked.to), what, action, command)).await?;
     Ok(Json(rewind_result(done)))
 }
 
@@ -386,8 +386,8 @@ async fn undo(
 ) -> ApiResult<RewindResult> {
     let id = app.session(&id)?;
     let named = UndoCommand { id: asked.id.as_deref(), what: "undo".to_owned() };
-    let (really, command) = rewind_action(&app, &identity, &id, asked.preview, named).await?;
-    let done = blocking_in_turn(|| app.host.archive().undo(&id, really, command)).await?;
+    let (action, command) = rewind_action(&app, &identity, &id, asked.preview, named).await?;
+    let done = blocking_in_turn(|| app.host.archive().undo(&id, action, command)).await?;
     Ok(Json(rewind_result(done)))
 }
 
@@ -419,17 +419,17 @@ async fn rewind_action(
     Ok((RewindAction::Apply, claimed))
 }
 
-fn rewind_result(undone: RewindReport) -> RewindResult {
+fn rewind_result(report: RewindReport) -> RewindResult {
     let acts = |acts: Vec<lathe_host::PathAct>| {
         acts.into_iter().map(|act| PathAct { path: act.path, act: act.act }).collect()
     };
     RewindResult {
-        about: undone.about,
-        restored: acts(undone.restored),
-        conflicts: acts(undone.conflicts),
-        others: undone.others,
-        not_undoable: undone.not_undoable,
-        steps: undone.steps,
+        about: report.about,
+        restored: acts(report.restored),
+        conflicts: acts(report.conflicts),
+        others: report.others,
+        not_undoable: report.not_undoable,
+        steps: report.steps,
     }
 }
 

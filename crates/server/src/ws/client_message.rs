@@ -76,9 +76,9 @@ pub(super) fn parse_message(text: &str) -> Result<IdentifiedMessage, ApiError> {
         Some(Value::Number(id)) if id.is_u64() || id.is_i64() => Some(client_id(id.to_string())?),
         Some(_) => return Err(ApiError::unprocessable("`id` is a text or a whole number.")),
     };
-    let said = serde_path_to_error::deserialize(Value::Object(message))
+    let parsed = serde_path_to_error::deserialize(Value::Object(message))
         .map_err(|error| ApiError::unprocessable(error.to_string()))?;
-    Ok(IdentifiedMessage { id, message: said })
+    Ok(IdentifiedMessage { id, message: parsed })
 }
 
 impl ClientMessage {
@@ -140,17 +140,17 @@ mod tests {
             r#"{"type":"input","id":"k1","text":"hello"}"#,
             r#"{"type":"input","id":"k1","data":{"text":"hello"}}"#,
         ] {
-            let heard = parse_message(text).unwrap();
-            assert_eq!(heard.id, Some(CommandId::new("k1")));
-            assert_eq!(heard.message.command(), Ok(CommandBody::Steer { text: "hello".to_owned() }));
+            let parsed = parse_message(text).unwrap();
+            assert_eq!(parsed.id, Some(CommandId::new("k1")));
+            assert_eq!(parsed.message.command(), Ok(CommandBody::Steer { text: "hello".to_owned() }));
         }
     }
 
     #[test]
     fn an_id_that_is_a_number_is_the_id_of_its_digits() {
         for (text, id) in [("5", Some("5")), ("-1", Some("-1")), ("\"5\"", Some("5")), ("null", None)] {
-            let heard = parse_message(&format!(r#"{{"type":"input","id":{text},"text":"hello"}}"#)).unwrap();
-            assert_eq!(heard.id, id.map(CommandId::new), "{text}");
+            let parsed = parse_message(&format!(r#"{{"type":"input","id":{text},"text":"hello"}}"#)).unwrap();
+            assert_eq!(parsed.id, id.map(CommandId::new), "{text}");
         }
     }
 

@@ -42,7 +42,7 @@ impl MessageStream {
 
     /// The next complete message. The future may be dropped and called again: the time of a message continues.
     pub async fn next(&mut self) -> Result<ClientInput, Goodbye> {
-        let heard = poll_fn(|cx| {
+        let input = poll_fn(|cx| {
             if let Poll::Ready(next) = self.stream.poll_next_unpin(cx) {
                 self.count_bytes(&next);
                 return Poll::Ready(Ok(next));
@@ -55,7 +55,7 @@ impl MessageStream {
             let deadline = self.deadline.get_or_insert_with(|| Box::pin(sleep(MESSAGE_TIME)));
             deadline.as_mut().poll(cx).map(Err)
         });
-        match heard.await {
+        match input.await {
             Ok(None | Some(Ok(Message::Close(_)))) => Err(Goodbye::gone()),
             Ok(Some(Ok(Message::Text(text)))) => Ok(ClientInput::Text(text)),
             Ok(Some(Ok(Message::Binary(_)))) => {

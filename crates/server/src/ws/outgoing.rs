@@ -113,11 +113,11 @@ impl FrameSender {
             let live = self.app.sessions.get(&self.id);
             self.view = QuestionView::of(live.as_deref(), &self.identity);
             let is_new = was_open.replace(live.is_some()) != Some(live.is_some());
-            let went = match live {
+            let next = match live {
                 Some(live) => self.follow(sink, &live, is_new, &mut answers, &mut pings).await,
                 None => self.tail(sink, &mut answers, &mut pings).await,
             };
-            match went {
+            match next {
                 Ok(NextAction::Continue) => {}
                 Ok(NextAction::End) => {
                     return match self.last_summaries(sink, &mut answers, &mut pings).await {
@@ -227,7 +227,7 @@ impl FrameSender {
     ) -> Result<NextAction, Goodbye> {
         let app = self.app.clone();
         let mut frames = self.reader(None).await?;
-        let (mut told, mut was_held) = (false, false);
+        let (mut was_sent, mut was_held) = (false, false);
         while self.app.sessions.get(&self.id).is_none() {
             let opened = app.sessions.opened();
             let (then, read) = self.catch_up(sink, &mut frames, None).await?;
@@ -235,9 +235,9 @@ impl FrameSender {
                 return Ok(NextAction::End);
             }
             let held = self.app.host.archive().is_running(&self.id);
-            if !told || read || held != was_held {
+            if !was_sent || read || held != was_held {
                 self.send_status(sink, None).await?;
-                (told, was_held) = (true, held);
+                (was_sent, was_held) = (true, held);
             }
             tokio::select! {
                 () = opened => {}

@@ -185,20 +185,20 @@ async fn exchange(
     }
     let (replies, answers) = mpsc::channel(REPLIES);
     let began = Instant::now();
-    let heard = Arc::new(AtomicU64::new(0));
+    let last_message = Arc::new(AtomicU64::new(0));
     let listening = MessageHandler {
         app: app.clone(),
         identity: identity.clone(),
         id: watched.id.clone(),
         replies,
-        heard: Arc::clone(&heard),
+        last_message: Arc::clone(&last_message),
         began,
     };
     let sending = FrameSender::new(app, identity, watched.id, watched.from, watched.until_end).of(content);
     tokio::select! {
         goodbye = listening.run(stream) => goodbye,
         goodbye = sending.run(sink, answers) => goodbye,
-        goodbye = wait_for_silence(&heard, began) => goodbye,
+        goodbye = wait_for_silence(&last_message, began) => goodbye,
     }
 }
 
@@ -206,9 +206,9 @@ async fn exchange(
 const TOO_OFTEN: Duration = Duration::from_millis(20);
 
 /// Ends when the client has been silent for too long.
-async fn wait_for_silence(heard: &AtomicU64, began: Instant) -> Goodbye {
+async fn wait_for_silence(last_message: &AtomicU64, began: Instant) -> Goodbye {
     loop {
-        let last = Duration::from_millis(heard.load(Ordering::Relaxed));
+        let last = Duration::from_millis(last_message.load(Ordering::Relaxed));
         let silent = began.elapsed().saturating_sub(last);
         if silent >= SILENCE {
             return Goodbye::new(close_code::POLICY, "nothing was heard for 60 seconds");
@@ -223,20 +223,20 @@ struct MessageHandler {
     identity: Identity,
     id: SessionId,
     replies: mpsc::Sender<Message>,
-    heard: Arc<AtomicU64>,
+    last_message: Arc<AtomicU64>,
     began: Instant,
 }
 
 impl MessageHandler {
     async fn run(self, mut stream: MessageStream) -> Goodbye {
         loop {
-            let heard = match stream.next().await {
-                Ok(heard) => heard,
+            let message = match stream.next().await {
+                Ok(message) => message,
                 Err(goodbye) => return goodbye,
             };
             let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-            self.heard.store(now, Ordering::Relaxed);
-            let ClientInput::Text(text) = heard else { continue };
+            self.last_message.store(now, Ordering::Relaxed);
+            let ClientInput::Text(text) = message else { continue };
             // Messages count like requests; a client that sends too many is read more slowly.
             while !self.app.rates.may_send(self.identity.key) {
                 tokio::time::sleep(TOO_OFTEN).await;
@@ -250,8 +250,8 @@ impl MessageHandler {
                     continue;
                 }
             }
-            let heard = match parse_message(&text) {
-                Ok(heard) => heard,
+            let message = match parse_message(&text) {
+                Ok(message) => message,
                 Err(error) if serde_json::from_str::<serde::de::IgnoredAny>(&text).is_err() => {
                     self.reply("error", &json!({ "message": error.detail })).await;
                     return Goodbye::new(close_code::UNSUPPORTED, "a message was not JSON");
@@ -261,14 +261,14 @@ impl MessageHandler {
                     continue;
                 }
             };
-            let id = match heard.id.map_or_else(new_command_id, Ok) {
+            let id = match message.id.map_or_else(new_command_id, Ok) {
                 Ok(id) => id,
                 Err(error) => {
                     self.reply("error", &json!({ "message": error.detail })).await;
                     continue;
                 }
             };
-            let receipt = self.carry_out(id, heard.message).await;
+            let receipt = self.carry_out(id, message.message).await;
             if let Some(receipt) = receipt {
                 self.reply("receipt", &receipt).await;
             }
@@ -280,17 +280,17 @@ impl MessageHandler {
     }
 
     /// Carries out a message; none if it needs no reply.
-    async fn carry_out(&self, id: CommandId, said: ClientMessage) -> Option<Value> {
-        let (opens, word) = (said.needs_open_session(), said.type_word());
+    async fn carry_out(&self, id: CommandId, message: ClientMessage) -> Option<Value> {
+        let (opens, word) = (message.needs_open_session(), message.type_word());
         let refused =
             |reason: String| Some(json!({ "id": id, "command": word, "accepted": false, "reason": reason }));
-        if said.is_silent() {
+        if message.is_silent() {
             return None;
         }
         if self.identity.role < Role::Operator {
             return refused("this needs a token with the role operator".to_owned());
         }
-        let body = match said.command() {
+        let body = match message.command() {
             Ok(body) => body,
             Err(flaw) => return refused(flaw.to_owned()),
         };

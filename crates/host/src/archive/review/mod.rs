@@ -24,7 +24,7 @@ use lathe_protocol::{
 use lathe_tools::journal_changes;
 use lathe_workspace::lock_naming;
 
-pub use self::shapes::{FileReview, HunkReview, ReviewOutcome, ReviewSelection};
+pub use self::shapes::{FileReview, HunkReview, ReviewOutcome, ReviewWish};
 use crate::archive::Archive;
 use crate::archive::repository_guard::refuse_new_repositories;
 use crate::error::HostError;
@@ -68,7 +68,7 @@ impl Archive {
     pub fn accepted_edits(
         &self,
         id: &SessionId,
-        selection: &ReviewSelection,
+        selection: &ReviewWish,
     ) -> Result<Vec<ReviewOutcome>, HostError> {
         let review = self.review(id, selection.run)?;
         let selected = review.selected_hunks(selection)?;
@@ -83,7 +83,7 @@ impl Archive {
     pub fn reject_edits(
         &self,
         id: &SessionId,
-        selection: &ReviewSelection,
+        selection: &ReviewWish,
     ) -> Result<Vec<ReviewOutcome>, HostError> {
         let review = self.review(id, selection.run)?;
         same_folder(&review.opened)?;
@@ -338,7 +338,7 @@ impl Review {
     }
 
     /// The selected hunks, by file. A hunk that no longer exists is an error.
-    fn selected_hunks(&self, selection: &ReviewSelection) -> Result<Vec<(PathBuf, Vec<String>)>, HostError> {
+    fn selected_hunks(&self, selection: &ReviewWish) -> Result<Vec<(PathBuf, Vec<String>)>, HostError> {
         let mut selected = Vec::new();
         let mut missing: Vec<&String> = selection.hunks.iter().collect();
         for (path, edited) in &self.files {

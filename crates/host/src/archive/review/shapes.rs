@@ -35,9 +35,9 @@ pub struct HunkReview {
     pub state: &'static str,
 }
 
-/// The selection of hunks.
+/// The selection of hunks. The server binds the ids of commands to its `Debug` text, so names in it must stay.
 #[derive(Debug, Clone, Default)]
-pub struct ReviewSelection {
+pub struct ReviewWish {
     pub hunks: Vec<String>,
     pub path: Option<String>,
     pub all: bool,
