@@ -140,7 +140,7 @@ fn request(call: &AgentCall<'_>) -> Vec<u8> {
     frame
 }
 
-/// Tells whether input may come from a descriptor. A terminal is not read: no user types at an agent.
+/// Tells whether input may come from a descriptor. A terminal is not waited for: no user types at an agent.
 fn is_stream(fd: c_int) -> bool {
     let Ok(data) = system::standard(fd).metadata() else {
         return false;

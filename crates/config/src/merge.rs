@@ -350,7 +350,7 @@ fn keep_own_key(
     let dropped = dropped.or_else(|| elsewhere.map(|source| Origin { source, line: None }));
     if let Some(Origin { source, line }) = dropped {
         let reason = format!(
-            "it is not sent to {}, an address of {}; write the key into that file or the .env beside it, or name the \
+            "it is not sent to {}, an address of {}; write the key into that file or the .env next to it, or name the \
              file with --config-file",
             foreign.address, foreign.source
         );

@@ -88,7 +88,7 @@ pub enum ConfigFault {
     #[error("{0}")]
     Trae(String),
     /// A foreign file that was not named cannot stop a run.
-    #[error("the file is ignored, because it cannot be used and nobody named it")]
+    #[error("the file is ignored, because it cannot be used and was not named by the user")]
     Ignored,
     #[error("YAML config not found, using JSON config: {}", .0.display())]
     JsonInstead(PathBuf),

@@ -92,7 +92,7 @@ impl DefKind {
         matches!(self, Self::Class | Self::Struct | Self::Interface | Self::Trait | Self::Enum | Self::Impl)
     }
 
-    /// True if it can be called, so that its locals are not visible outside.
+    /// True if it can be called; its locals are not visible outside.
     pub fn is_callable(self) -> bool {
         matches!(self, Self::Function | Self::Method | Self::Constructor | Self::Macro | Self::Test)
     }

@@ -66,7 +66,7 @@ fn trae_shows(looked: &InspectedItem, dotenv: &[String]) -> Result<String, Strin
             lines.push(format!("{word:<8} {} = {shown}", value.key));
         }
         if kind == TraeValueKind::Key {
-            lines.extend(dotenv.iter().map(|name| format!("{word:<8} of {name}, in the .env beside it")));
+            lines.extend(dotenv.iter().map(|name| format!("{word:<8} of {name}, in the .env next to it")));
         }
     }
     Ok(lines.join("\n"))

@@ -33,7 +33,7 @@ pub trait Disk: Send + Sync {
     fn is_tracked(&self, path: &Path) -> bool;
 
     /// Tells whether a name in the index of git, for the repository that a folder lies in, passes the test. Where the
-    /// names cannot be read, one does.
+    /// names cannot be known, one does.
     fn tracks_any(&self, _: &Path, _: &mut dyn FnMut(&str) -> bool) -> bool {
         true
     }

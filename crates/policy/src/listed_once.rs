@@ -42,7 +42,7 @@ pub(crate) fn each_once(script: &Script, each: Vec<CommandDecision>) -> Vec<Comm
     listed
 }
 
-/// The text with a blank for each invisible character.
+/// The text with blanks in place of invisible characters.
 fn plain(text: &str) -> String {
     let shown: String = text.chars().map(|c| if is_hidden(c) { ' ' } else { c }).collect();
     shown.split_whitespace().collect::<Vec<_>>().join(" ")

@@ -72,7 +72,7 @@ pub(crate) struct TouchFinder<'a> {
     pub(crate) gate: &'a Gate,
     pub(crate) line: &'a str,
     pub(crate) values: &'a BTreeMap<String, Vec<Word>>,
-    /// The spellings of the line that were made so far.
+    /// The spellings of the line that were inspected so far.
     pub(crate) spent: &'a Spent,
     /// The folders that the command may run in.
     pub(crate) from: &'a [String],

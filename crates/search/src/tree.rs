@@ -93,7 +93,7 @@ impl TreeRules {
         }
     }
 
-    /// The result of the ignore files for a path itself, without the folders above it.
+    /// The result of the ignore files for a path itself. Whether a folder above it is ignored is not asked here.
     pub(crate) fn matched(&self, path: &Path, is_folder: bool) -> Match<()> {
         let mut found = [const { Match::None }; KINDS.len()];
         let nearest = path.parent().and_then(|folder| self.level(folder));

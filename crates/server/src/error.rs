@@ -25,7 +25,7 @@ pub enum ServerError {
     Tls(String),
     #[error("{path}: {reason}")]
     File { path: PathBuf, reason: String },
-    #[error("{path} is no folder that can be served: {reason}")]
+    #[error("the folder {path} cannot be served: {reason}")]
     Root { path: PathBuf, reason: String },
     #[error(
         "{root} cannot be served: it shares files with Lathe's own folder {home}, which holds keys, tokens and sessions. \
@@ -41,9 +41,9 @@ pub enum ServerError {
 /// Characters of the detail of a refusal. It often repeats text of the request.
 const DETAIL_MAX: usize = 2000;
 
-/// The beginning of a long detail. Secrets are redacted before it is cut, so that none is cut into something that
-/// does not look like one.
-fn redacted_excerpt(detail: String) -> String {
+/// A detail, or the beginning of a long one. Secrets of a long one are redacted before it is cut, so that none is cut
+/// into something that does not look like a secret.
+fn shortened_detail(detail: String) -> String {
     if detail.len() <= DETAIL_MAX {
         return detail;
     }
@@ -64,7 +64,7 @@ pub(crate) struct ApiError {
 
 impl ApiError {
     fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
-        Self { status: status.as_u16(), detail: redacted_excerpt(detail.into()), code }
+        Self { status: status.as_u16(), detail: shortened_detail(detail.into()), code }
     }
 
     pub fn bad(detail: impl Into<String>) -> Self {
@@ -79,7 +79,7 @@ impl ApiError {
         Self::new(
             StatusCode::UNAUTHORIZED,
             "unauthorized",
-            "A token is needed: send it in the header `Authorization`, behind the word `Bearer`, or open the page with the address `lathe serve` printed.",
+            "A token is needed: send it in the header `Authorization`, after the word `Bearer`, or open the page with the address `lathe serve` printed.",
         )
     }
 

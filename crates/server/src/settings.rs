@@ -66,7 +66,7 @@ pub(crate) fn unknown_setting<'a>(
 ) -> ApiError {
     let known: Vec<&str> = known.map(String::as_str).collect();
     let known = if known.is_empty() {
-        "none is kept here".to_owned()
+        "none is stored here".to_owned()
     } else {
         format!("there are: {}", known.join(", "))
     };

@@ -214,7 +214,7 @@ async fn accept(listener: std::net::TcpListener, shared: Arc<Shared>) {
         let Ok((stream, _)) = listener.accept().await else {
             return;
         };
-        // A client that disconnects is not a failure: kill tests cause nothing else.
+        // A client that disconnects is not a failure: kill tests cause nothing but disconnections.
         connections.spawn(serve(stream, Arc::clone(&shared), number));
         while connections.try_join_next().is_some() {}
     }

@@ -2,7 +2,7 @@
 //!
 //! The parameters of a tool become an `Invocation`, which knows its effects before it runs and returns data, not
 //! prose. A `Face` gives it the name, schema and words of one toolset. The [`Toolbox`] joins both: it prepares a call
-//! so that the gate can inspect it, and runs it with the permit that the gate made.
+//! so that the gate can inspect it, and runs it with the permit that the gate gave.
 //!
 //! Invariant: foreign text is redacted before it is cut, because half a secret is no longer recognised.
 

@@ -131,7 +131,7 @@ impl Workbench {
     pub fn browse(&self, folder: &Path) -> Result<Browser, HostError> {
         let refused = |reason: &str| HostError::Folder { path: folder.to_owned(), reason: reason.to_owned() };
         let workspace = self.home().workspace(folder);
-        let tree = workspace.local().cloned().ok_or_else(|| refused("it is no folder of this machine"))?;
+        let tree = workspace.local().cloned().ok_or_else(|| refused("it is not a folder of this machine"))?;
         if !tree.is_there() {
             return Err(refused("there is no such folder, or a link stands on the way to it"));
         }

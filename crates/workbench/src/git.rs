@@ -244,7 +244,7 @@ impl GitPlace {
             self.run(&[OsStr::new("cat-file"), OsStr::new("blob"), name], &[]).await.map_err(none)?;
         String::from_utf8(content).map_err(|_| HostError::File {
             problem: FileProblem::Bad,
-            reason: format!("{path} is no text in {revision}"),
+            reason: format!("{path} is not text in {revision}"),
         })
     }
 

@@ -38,7 +38,7 @@ pub struct WalkEntry {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FolderEntry {
     pub name: OsString,
-    /// A link has the kind of its target; one that leads nowhere, or outside, is special.
+    /// A link has the kind and size of its target; one that leads nowhere, or outside, is special.
     pub kind: FileKind,
     pub bytes: u64,
 }

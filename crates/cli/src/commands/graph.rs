@@ -148,7 +148,8 @@ fn statistics(host: &Host, args: &FolderArgs) -> Exit {
     let database = terminal::name(statistics["database"].as_str().unwrap_or(""));
     terminal::out_line(&contents.text(language));
     terminal::out_line(&work.text(language));
-    terminal::out_line(&format!("{database}, {} KiB", number("bytes") / 1024));
+    let kibibytes = number("bytes") / 1024;
+    terminal::out_line(&format!("{database}, {kibibytes} KiB"));
     for file in statistics["left_out"].as_array().into_iter().flatten() {
         let path = &terminal::name(file["path"].as_str().unwrap_or(""));
         let left_out = Tell::LeftOut { path, reason: file["why"].as_str().unwrap_or("") };

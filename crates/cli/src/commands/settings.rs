@@ -177,10 +177,8 @@ fn report_wrong_checks(config: &Config) -> bool {
         wrong = true;
         let origin = config.origins.iter().find(|(key, _)| key.starts_with("check.") && key.contains(glob));
         let place = origin.map_or("the configuration".to_owned(), |(_, origin)| origin.to_string());
-        terminal::err(&format!(
-            "Error: {}\n",
-            terminal::clean(&format!("{place}: `check` {glob:?}: {reason}"))
-        ));
+        let problem = format!("{place}: `check` {glob:?}: {reason}");
+        terminal::err(&format!("Error: {}\n", terminal::clean(&problem)));
     }
     wrong
 }

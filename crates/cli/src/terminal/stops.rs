@@ -10,9 +10,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// A request to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// Ctrl-C: it stops the running task. A prompt stays.
+    /// Ctrl-C: it concerns the current activity only. A prompt stays.
     Interrupt,
-    /// SIGTERM, a closed terminal (SIGHUP), Ctrl-\ (SIGQUIT): the process is to end after the running task is closed.
+    /// SIGTERM, a closed terminal (SIGHUP), Ctrl-\ (SIGQUIT): the process is to end after the current activity is closed.
     Leave,
 }
 

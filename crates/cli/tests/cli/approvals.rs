@@ -1,4 +1,4 @@
-//! Issue 7, lines 6 to 8: questions on a terminal. What is asked about only touches the folder the test made.
+//! Approval requests on a terminal. Every proposal touches only the folder that the test made.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -80,7 +80,7 @@ impl Terminal {
         self.typing.write_all(text.as_bytes()).unwrap();
     }
 
-    /// Sends a signal to the program that the line became by `exec`, and to nothing else.
+    /// Sends a signal only to the program that the line became by `exec`.
     pub(crate) fn signal(&self, name: &str) {
         let mut below = descendants_of(self.child.id()).into_iter().skip(1);
         let is_lathe = |pid: &u32| {
@@ -217,7 +217,7 @@ fn always_is_as_narrow_as_what_was_shown_and_can_be_revoked() {
     let elsewhere = TempRepo::new(&[]);
     let ran = lathe().in_dir(elsewhere.path()).env("LATHE_HOME", home.path());
     ran.args(["shell", "--mode", "default", "-c", "touch kept"]).run().expect_code(126);
-    // A file that was not seen is not written over, which is no question of leave.
+    // A file that was not seen is not overwritten, whatever the user would approve.
     let held = |line: &str| shell(line) == 126;
     assert_eq!((held("write f.txt x"), held("write g.txt x")), (false, true));
     policy(&["revoke", "3"]).expect_code(2);
@@ -416,7 +416,7 @@ fn a_running_session_stops_honouring_what_was_revoked() {
     terminal.types("y\n");
     terminal.sees(ALL, 4);
     terminal.types("n gone\n");
-    // The line itself is asked about; a command in it was allowed for ever until the line ran.
+    // The line itself is asked about. A command in it has a standing approval, which is revoked while the line runs.
     terminal.sees("until [ -e go ]", 1);
     terminal.sees(ONE, 1);
     terminal.types("y\n");

@@ -1,6 +1,6 @@
 //! The parts of the documents that are made from the code, and the files that documents name.
 //!
-//! A part stands between `<!-- generated: NAME -->` and `<!-- end -->`. With `UPDATE_GOLDEN=1` it is written anew.
+//! A part stands between `<!-- generated: NAME -->` and `<!-- end -->`. With `UPDATE_GOLDEN=1` it is rewritten.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

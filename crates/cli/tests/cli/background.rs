@@ -1,4 +1,4 @@
-//! Issue 16: lines in the background. What they change is recorded and can be taken back, whatever comes after them.
+//! Lines in the background: their changes are recorded and can be undone, even after later lines.
 
 use std::fs::File;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! What models are asked beside the conversation, over real requests: reviews of edits and summaries of steps; and models
-//! that a server keeps.
+//! Requests to models outside of the conversation, over real connections: reviews of edits and summaries of steps;
+//! and models that are stored on a server.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -143,7 +143,7 @@ fn a_model_that_the_server_keeps_is_used_by_its_name_also_after_a_restart_and_it
     for told in [config.to_string(), models.to_string()] {
         assert!(!told.contains(model.key()) && !told.contains(lake.key()), "{told}");
     }
-    // Summaries were paid for too, and are told apart.
+    // Summaries cost money too, and are listed separately.
     let cost = lathe.clone().args(["cost", "--json"]).run().expect_code(0).stdout;
     let total = serde_json::from_str::<Value>(&cost).unwrap()["total"].clone();
     assert_eq!((&total["answers"], &total["lakeview"]["answers"]), (&json!(4), &json!(2)), "{total}");

@@ -1,5 +1,5 @@
-//! Files of the user's that are there and cannot be used (part 9a, line 13): every command says so, names the file and ends
-//! with 2. Defaults in their place would be other rules, other keys or nobody's tokens.
+//! Files of the user that exist and cannot be used: every command names the file and ends with 2. Defaults in their
+//! place would be other rules, other keys or unknown tokens.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;

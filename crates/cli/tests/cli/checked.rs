@@ -1,4 +1,4 @@
-//! Issue 16, point 12: `lathe policy check` says of each command of the agent what a session says when the command runs.
+//! `lathe policy check` decides about each command of the agent as a session does when the command runs.
 
 use lathe_testkit::{Lathe, TempRepo};
 use serde_json::{Value, json};
@@ -74,7 +74,7 @@ fn checked(lathe: &Lathe, repo: &TempRepo, mode: &str, lines: &[&str]) -> Vec<Va
     ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The exit codes of lines that run one after the other in one shell; nobody can be asked.
+/// The exit codes of lines that run one after the other in one shell, without a user who could be asked.
 fn ran(lathe: &Lathe, repo: &TempRepo, mode: &str, lines: &[&str]) -> Vec<i32> {
     let line: String = lines.iter().map(|line| format!("{line}\necho \"code=$?\"\n")).collect();
     let ran = lathe.clone().in_dir(repo.path()).args(["shell", "--mode", mode, "-c", &line]).run();

@@ -1,4 +1,4 @@
-//! Configuration files that are something else: links that lead out, pipes, folders, devices and huge files.
+//! Configuration files that are not plain files: links that lead out, pipes, folders, devices and huge files.
 
 use std::fs::File;
 use std::os::unix::fs::symlink;
@@ -39,7 +39,7 @@ impl Odd {
     }
 }
 
-/// Where such a file stands, and how often it is told of as an error and as a warning.
+/// The path of such a file, and the number of times it is reported as an error and as a warning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stands {
     Project,
@@ -85,9 +85,9 @@ fn an_odd_configuration_file_is_one_clear_error_and_nothing_of_it_is_shown() {
                 let name = at.file_name().unwrap().to_str().unwrap();
                 assert!(ran.stderr.contains(name), "{case}");
                 match stands {
-                    // A foreign file that nobody named cannot stop a run.
+                    // A foreign file that the user did not name cannot stop a run.
                     Stands::Trae => assert!(told(&ran, "Error") == 0 && told(&ran, "warning") >= 1, "{case}"),
-                    // The user's own links are followed, and the text behind them has faults of its own.
+                    // The user's own links are followed, and the text they lead to has faults of its own.
                     Stands::Home | Stands::NamedToml | Stands::NamedYaml
                         if matches!(odd, Odd::LinkOut | Odd::LinkToHome) =>
                     {

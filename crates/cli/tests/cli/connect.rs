@@ -82,7 +82,7 @@ fn a_task_is_given_its_steps_are_printed_and_the_session_is_listed() {
     assert_eq!(lines.last(), Some(&"It is seen."));
     let listed = connect(&server.url).run().expect_code(0).stdout;
     assert!(listed.contains("completed") && listed.contains("Look at it."), "{listed}");
-    // The token may come by the environment, and a session may be looked at afterwards.
+    // The token may come from the environment, and a session may be watched afterwards.
     let id = listed.split_whitespace().next().unwrap();
     let bare = format!("http://{}", server.address);
     let again = lathe().args(["connect", &bare, "--session", id]).env("LATHE_TOKEN", &server.token).run();
@@ -112,7 +112,7 @@ fn ctrl_c_cancels_the_run_and_a_typed_line_reaches_it() {
     let server = serve(&repo, &asking());
     let client = connect(&server.url).arg("Make it.").stdin("only that, please\n").spawn();
     client.wait_for_stdout("› only that, please", WITHIN);
-    // Nobody is at a terminal here: somebody else may answer.
+    // There is no terminal here, so another client may answer.
     client.wait_for_stdout("touch made", WITHIN);
     client.wait_for_stdout("waits for an answer", WITHIN);
     client.kill(Signal::Interrupt);
@@ -160,7 +160,7 @@ impl Typing {
     fn end(mut self) -> (Option<i32>, String) {
         drop(self.keys);
         let code = self.child.wait().unwrap().code();
-        // The reader may be a moment behind.
+        // The reader may lag for a moment.
         std::thread::sleep(Duration::from_millis(200));
         let text = String::from_utf8_lossy(&self.seen.lock().unwrap()).into_owned();
         (code, text)
@@ -210,7 +210,7 @@ fn a_piped_yes_that_comes_before_the_question_is_no_answer_and_one_that_comes_af
     client.keys.write_all(b"only this once\nyes\n").unwrap();
     let (code, text) = client.end();
     assert_eq!(code, Some(0), "{text}");
-    // What is no answer still reaches the run.
+    // A line that is not an answer still reaches the run.
     assert!(text.contains("› only this once") && text.contains("It is made."), "{text}");
     assert!(repo.exists("made"));
     drop(server.running);
@@ -362,7 +362,7 @@ fn what_was_begun_for_one_question_is_no_answer_to_the_next() {
         };
         client.see("touch made");
         client.keys.write_all(b"y").unwrap();
-        // The key has to be on its way before somebody else answers.
+        // The key has to be sent before another client answers.
         std::thread::sleep(Duration::from_millis(500));
         let listed = connect(&server.url).run().expect_code(0).stdout;
         let id = listed.split_whitespace().next().unwrap();

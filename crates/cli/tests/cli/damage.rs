@@ -1,5 +1,6 @@
-//! Issue 16, line 5: flips and cuts in all that Lathe keeps of a session: journal, log, mark, blobs, index, saved states,
-//! copies for undo, remembered answers. Whatever a command then does is told or what it would have done anyway.
+//! Flipped bytes and cuts in every file that Lathe keeps of a session: journal, log, mark, blobs, index, snapshots,
+//! copies for undo, standing approvals. A command then reports the damage, or does what it would have done without
+//! it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,7 +24,7 @@ pub(crate) fn dice(seed: u64) -> impl FnMut(usize) -> usize {
 /// A session that ended, and one that was killed in the middle of a line, each with its tree.
 struct Sample {
     home: PathBuf,
-    /// The tree as it was left, beside the one that is worked in.
+    /// The tree as the run left it, next to the one that the test works in.
     left: TempRepo,
     repo: TempRepo,
     model: FakeModel,

@@ -1,5 +1,5 @@
-//! Issue 15, lines 3 and 9: what a rule denies does not happen by any name, kind or path, and reading outside the workspace
-//! has one decision whatever reads. Through the real binary; all files are the test's own.
+//! A denied path stays denied by any name, kind or route, and reading outside the workspace has one decision for
+//! every reader. Through the real binary; all files are the test's own.
 
 use std::os::unix::fs::symlink;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{lathe, result};
 
-/// What must never be printed.
+/// Text that must never be printed.
 const SECRET: &str = "hunter-two-of-seventy";
 
 fn repo() -> TempRepo {
@@ -566,7 +566,7 @@ fn policy_check_knows_the_commands_of_the_agent() {
         let answer: Value = serde_json::from_str(ran.expect_code(0).stdout.trim()).unwrap();
         assert_eq!(answer["decision"], decision, "{mode} {line}: {answer}");
     }
-    // So it is when a field command runs, where nobody can be asked.
+    // The same holds for a field command, which runs where no question can be asked.
     for (mode, runs) in [("plan", false), ("default", false), ("full-auto", true)] {
         let _ = shell(&lathe, &repo, mode, "field:units:mark");
         assert_eq!(repo.exists("ran-field"), runs, "{mode}");

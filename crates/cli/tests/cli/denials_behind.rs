@@ -1,12 +1,12 @@
-//! Issue 15, A9, A10 and A12 through the real binary: what a rule denies is not read through git, by another name of the file or
-//! behind another program, in one call or across several.
+//! A denied file is not read through git, by another name or through another program, in one call or across several.
+//! Through the real binary.
 
 use lathe_testkit::{FakeModel, Lathe, Script, TempRepo, call, say};
 use serde_json::json;
 
 use crate::{lathe, result};
 
-/// What must never be printed.
+/// Text that must never be printed.
 pub(crate) const SECRET: &str = "hunter-two-of-seventy";
 
 pub(crate) fn with_rule(field: &str, value: &str) -> Lathe {
@@ -31,7 +31,7 @@ fn shell(lathe: &Lathe, repo: &TempRepo, line: &str) -> String {
     format!("{}{}", ran.stdout, ran.stderr)
 }
 
-/// What the calls of one session answer, each call in an answer of its own.
+/// The results of the calls of one session, each call in an answer of its own.
 pub(crate) fn session(lathe: &Lathe, repo: &TempRepo, lines: &[&str]) -> Vec<String> {
     let script = lines.iter().enumerate().fold(Script::new(), |script, (index, line)| {
         script.answer(call(&format!("c{index}"), "bash", json!({ "command": line })))

@@ -1,4 +1,4 @@
-//! Part 3: tools that a program of the user's offers, in a session and by hand.
+//! Tools that a program of the user offers, in a session and by hand.
 
 use lathe_testkit::{FakeModel, Lathe, Script, TempRepo, call, done};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Line 9: edits keep what they do not touch, refuse what is not clear, and notice what changed meanwhile.
+//! Edits keep what they do not touch, refuse what is not clear, and notice changes made meanwhile.
 
 use std::os::unix::fs::PermissionsExt;
 

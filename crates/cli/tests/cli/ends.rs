@@ -1,4 +1,4 @@
-//! Line 11: every way a run can end has its words and its exit code.
+//! Every way a run can end has its message and its exit code.
 
 use std::time::Duration;
 
@@ -158,7 +158,7 @@ fn a_run_whose_changes_were_all_denied_has_not_done_its_task_whatever_the_model_
         let result: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
         assert_eq!(result["denials"].as_array().unwrap().len(), 2, "{toolset}: {result}");
     }
-    // So it does where a rule denies the line itself, by whatever name of the shell, and by the name of its tool.
+    // The same holds where a rule denies the line itself, by any name of the shell or by the name of its tool.
     for denied in ["bash", "run_shell_command", "write"] {
         for line in ["write hello.py x", "printf 1 | write hello.py; true", "view a.txt; edit a.txt one two"]
         {
@@ -167,7 +167,7 @@ fn a_run_whose_changes_were_all_denied_has_not_done_its_task_whatever_the_model_
             std::fs::create_dir_all(lathe.home().join("policy")).unwrap();
             let rule = format!("[[rule]]\ndecision = \"deny\"\ntool = [\"{tool}\"]\n");
             std::fs::write(lathe.home().join("policy/mine.toml"), rule).unwrap();
-            // A step in which something else went well comes between.
+            // A step with another call that succeeded comes between.
             let bash = call("c1", "bash", json!({ "command": line }));
             let script = Script::new().answer(bash).answer(call("t", "todo", json!({}))).answer(done("ok"));
             let model = FakeModel::serving(script);
@@ -314,7 +314,7 @@ fn a_full_disk_under_the_journal_is_54_and_the_journal_stays_readable() {
     let shown = lathe().env("LATHE_HOME", &disk).args(["show", "--format", "json"]).run().expect_code(0);
     let json: Value = serde_json::from_str(&shown.stdout).unwrap();
     assert!(json["events"].as_array().unwrap().len() >= acknowledged && acknowledged > 10);
-    // And the run can be gone on with.
+    // The run can also be resumed.
     let more = FakeModel::serving(Script::repeat(acknowledged, |_| done("now it fits")));
     lathe().env("LATHE_HOME", &disk).arg("resume").with_model(&more).run().expect_code(0);
     assert_eq!(more.violations(), Vec::<String>::new());
@@ -480,7 +480,7 @@ fn ctrl_c_twice_ends_at_once_and_leaves_no_process() {
     eventually(Duration::from_secs(5), "all is gone", || {
         no_process_with("sleep 98460") && no_process_with("sleep 98461")
     });
-    // However far the cancelling got, the run can be gone on with.
+    // The run can be resumed at any stage of the cancelling.
     let resume =
         lathe().env("LATHE_HOME", run.home()).args(["resume", "--output", "stream-json"]).with_model(&model);
     let events = resume.run().expect_code(0).events();

@@ -11,7 +11,7 @@ use crate::{lathe, result};
 /// The word in capitals that examples look for.
 const MARK: &str = concat!("TO", "DO");
 
-/// What an example does, which decides about the modes it may run in.
+/// The effect of an example, which decides in which modes it may run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Does {
     Read,
@@ -163,7 +163,7 @@ fn every_example_runs_in_every_mode_in_which_its_effect_is_allowed() {
     assert!(examples.contains(concat!("search -l TO", "DO | xargs view")), "{examples:#?}");
     assert!(examples.contains("cd web && npm test"), "{examples:#?}");
     assert!(examples.iter().any(|example| example.starts_with("write notes.md <<'EOF'\n")), "{examples:#?}");
-    // Programs that the examples speak of; what they do is not looked at here.
+    // Programs that the examples mention; their effects are not checked here.
     let programs = TempRepo::new(&[]);
     for name in ["cargo", "npm"] {
         programs.write(name, "#!/bin/sh\necho ran\n");

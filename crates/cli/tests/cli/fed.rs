@@ -1,5 +1,5 @@
-//! Issue 16, point 12: names that a line hands from one command to another. Each line goes through `lathe policy check`, as
-//! in a session, for a folder that is really there.
+//! Names that a line passes from one command to another. Each line goes through `lathe policy check`, as in a
+//! session, for a folder that exists.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -151,7 +151,7 @@ fn names_of_the_workspace_are_read_without_a_question_and_others_are_not() {
         let allowed: Vec<&String> = decided.iter().filter(|decided| decided.starts_with("allow")).collect();
         assert_eq!(allowed, Vec::<&String>::new(), "{mode}");
     }
-    // What nobody can tell is not said to be outside.
+    // An unknown path is not reported as outside.
     let said = check(&lathe, &root, "plan", &["cat list | xargs cat"]).concat();
     assert!(said.contains("shows only when the line runs"), "{said}");
 }

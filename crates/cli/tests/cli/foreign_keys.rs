@@ -1,5 +1,5 @@
-//! Keys go only where their owner sent them (part 9a, line 7): a listener of the test's own stands at the foreign address,
-//! every key of the owner begins with `PLANTED`, and no byte of one arrives.
+//! Keys go only where their owner sent them: a listener of the test stands at the foreign address, every key of the
+//! owner begins with `PLANTED`, and no byte of one arrives.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -69,7 +69,7 @@ fn answer(status: &str, headers: &str, body: &str) -> String {
     )
 }
 
-/// Whether all of a request has come: its head, and a body of the length it names or in pieces.
+/// True if all of a request has arrived: its head, and a body of the length it names or in chunks.
 fn is_whole(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(bytes).to_ascii_lowercase();
     let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
@@ -159,7 +159,7 @@ fn no_file_of_a_project_sends_a_key_to_its_address() {
     }
 }
 
-/// Issue 16, line 14: trust in a file gives it no key. Every key that must stay begins with `PLANTED`.
+/// Trust in a file gives the file no key. Every key that must stay begins with `PLANTED`.
 #[test]
 fn a_trusted_trae_file_gets_no_key_but_its_own() {
     let yaml = |provider: &str, url: &str, more: &str| {
@@ -269,7 +269,7 @@ fn a_resumed_session_sends_todays_key_to_no_address_of_its_journal() {
         // With the same key again it goes on, and only with that key.
         lathe.clone().args(["resume", &id, "go on", "--api-key", "dummy-key"]).run();
         assert_eq!(evil.got().len(), before + 1);
-        // A database that another Lathe wrote: no key of this one fits it, whatever is said of the model.
+        // A database that another Lathe wrote: no key of this one fits it, whatever the session says about its model.
         let other = owner(repo.path(), &own);
         copy(&lathe.home().join("sessions"), &other.home().join("sessions"));
         copy(&lathe.home().join("blobs"), &other.home().join("blobs"));

@@ -1,5 +1,5 @@
-//! Issue 7: what the gate lets through in each mode, by every route, with the real binary. Whatever is denied here would
-//! only touch the folder the test made.
+//! The decisions of the gate in each mode, by every route, with the real binary. Every line that is denied here would
+//! touch only the folder that the test made.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,7 +29,7 @@ fn tree(root: &Path) -> BTreeMap<String, Vec<u8>> {
     found
 }
 
-/// Lines, and the exit code in the modes plan, default and full-auto; nobody can be asked.
+/// Lines, and the exit code in the modes plan, default and full-auto, without a user who could be asked.
 const LINES: [(&str, [i32; 3]); 14] = [
     ("ls", [0, 0, 0]),
     ("cat a.txt | head -1 2>/dev/null", [0, 0, 0]),
@@ -210,7 +210,7 @@ fn work_that_git_throws_away_can_be_brought_back() {
     assert_eq!(files(&tree(repo.path())), files(&before));
 }
 
-/// A test may need what nobody should read.
+/// A test may need a file that the model must not read.
 #[test]
 fn a_variable_that_the_user_passes_on_reaches_programs_and_shows_nowhere() {
     let repo = TempRepo::new(&[]);

@@ -1,5 +1,6 @@
-//! Issue 15, lines 3, 9 and 13 through the real binary, in full-auto: denied paths behind git's objects and writers, settings of
-//! git and targets that only the running line knows, commands of Lathe itself, and questions about Lathe's own folder.
+//! Lines in full-auto through the real binary: denied paths reached through git's objects and writers, settings of
+//! git and targets that only the running line knows, commands of Lathe itself, and questions about Lathe's own
+//! folder.
 
 use lathe_testkit::{Lathe, TempRepo};
 

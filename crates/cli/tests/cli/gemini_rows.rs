@@ -1,4 +1,4 @@
-//! Rows of the audit of Gemini CLI's tools, through the real binary (issue 16, point 13).
+//! Differences that an audit of Gemini CLI's tools found, tried through the real binary.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -122,8 +122,8 @@ fn rows_31_and_71_a_question_tells_what_a_command_is_for_and_gives_the_proposed_
     let repo = TempRepo::new(&[("b.txt", "one\ntwo\n"), ("c.txt", "old\n")]);
     let home = tempfile::tempdir().unwrap();
     let editor = home.path().join("editor");
-    // It is given the text of the file, not the arguments, under a name with the file's ending.
-    // While the third is edited, somebody else writes the file.
+    // The editor gets the text of the file, not the arguments, under a name with the file's ending. While the third
+    // file is edited, another program writes it.
     let script = format!(
         "#!/bin/sh\ncase $1 in *.txt) ;; *) exit 1;; esac\n\
          grep -qx tres \"$1\" && echo theirs > '{}'\ngrep -q '{{' \"$1\" || echo mine >> \"$1\"\n",

@@ -43,7 +43,7 @@ fn decided(folder: &Path, mode: &str, lines: &[&str]) -> Vec<String> {
     answers.map(|answer| answer["decision"].as_str().unwrap().to_owned()).collect()
 }
 
-/// A way to make `ws`, beside `other`.
+/// A way to make `ws`, next to `other`.
 type Made = (&'static str, fn(&Path, &Path));
 
 /// Makes a repository `sub` that the index knows as one commit.
@@ -220,7 +220,7 @@ const TEXTCONV: &str = "[diff \"x\"]\n\ttextconv = echo\n[filter \"x\"]\n\tclean
 /// A way to make `ws`, with a line to judge there.
 type Taken = (&'static str, fn(&Path), &'static str);
 
-/// Ways to have git take other settings than those beside the nearest `.git`, each with a line that reads.
+/// Ways to make git use other settings than those of the nearest `.git`, each with a line that reads.
 const TAKEN: [Taken; 7] = [
     (
         "an empty folder below",

@@ -1,5 +1,5 @@
-//! The code graph through the binary: the same answers by tool, command and shell, and an index nobody waits for. Line
-//! numbers are those of part 8.
+//! The code graph through the binary: tool, command and shell give the same results, and no command waits for the
+//! index.
 
 use std::fs::File;
 use std::path::Path;
@@ -48,7 +48,6 @@ fn a_question_that_cannot_be_asked_says_what_it_wants() {
     }
 }
 
-/// Line 1.
 #[test]
 fn all_eleven_questions_are_answered_alike_by_command_tool_and_shell() {
     let repo = shop();
@@ -82,7 +81,6 @@ fn all_eleven_questions_are_answered_alike_by_command_tool_and_shell() {
     }
 }
 
-/// Line 1.
 #[test]
 fn traes_three_searches_have_its_format_and_clipping() {
     let repo = shop();
@@ -129,7 +127,6 @@ fn traes_three_searches_have_its_format_and_clipping() {
     assert!(word.starts_with("<response clipped> ") && word.ends_with(" more entries not shown"), "{word}");
 }
 
-/// Line 10.
 #[test]
 fn a_session_has_its_folder_indexed_beside_its_work() {
     let repo = many(150);
@@ -153,7 +150,6 @@ fn a_session_has_its_folder_indexed_beside_its_work() {
     assert_eq!((&built["files"], &built["parsed"]), (&json!(150), &json!(0)));
 }
 
-/// Line 10.
 #[test]
 fn nothing_is_indexed_for_a_tool_that_does_not_need_it_or_where_no_source_is() {
     let repo = many(3);
@@ -169,7 +165,6 @@ fn nothing_is_indexed_for_a_tool_that_does_not_need_it_or_where_no_source_is() {
     assert_eq!(graphs(&lathe.home()), Vec::<std::path::PathBuf>::new());
 }
 
-/// Line 10.
 #[test]
 fn an_answer_during_a_build_says_that_it_is_partial() {
     let repo = many(100);
@@ -195,7 +190,6 @@ fn an_answer_during_a_build_says_that_it_is_partial() {
     assert!(!asked.stdout.contains("note:"), "{}", asked.stdout);
 }
 
-/// Line 10.
 #[test]
 fn graphs_nobody_asked_for_a_month_are_collected() {
     let (old, used) = (many(2), many(3));

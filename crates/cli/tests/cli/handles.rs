@@ -12,7 +12,7 @@ fn bash(id: &str, command: &str) -> FakeAnswer {
     call(id, "bash", json!({ "command": command }))
 }
 
-/// A run of these answers in plan mode; its temporary folder is beside the workspace.
+/// A run of these answers in plan mode; its temporary folder is next to the workspace.
 fn run(repo: &TempRepo, lathe: &Lathe, toolset: &str, answers: Vec<FakeAnswer>) -> Vec<Value> {
     let script = answers.into_iter().fold(Script::new(), Script::answer).answer(done("ok"));
     let model = FakeModel::serving(script);
@@ -41,7 +41,7 @@ fn an_output_that_was_cut_is_read_whole_by_its_handle() {
         ),
         bash("l", &lines),
         call("none", "view", json!({ "path": "@7.1" })).call("small", "view", json!({ "path": "@1.1" })),
-        // What it may read of its own is no leave for what lies beside it.
+        // Permission to read its own folder does not cover the folders next to it.
         bash("beside", &format!("cat {}/.keep", repo.join("tmp").display())),
     ];
     let events = run(&repo, &lathe, "lathe", answers);

@@ -1,8 +1,9 @@
-//! Issue 7, line 9: folders made to run something, or to be asked something, as soon as Lathe looks at them.
+//! Folders made to run a program, or to have the user asked a question, as soon as Lathe inspects them.
 //!
-//! Every bait leaves a mark outside of the folder when it is taken, and every address in one is that of a listener here. So
-//! it is seen without any rights whether a bait was taken. Where processes may be traced, all that is started and every
-//! address that is connected to is held against a list as well; where not, the test says so and looks at the marks alone.
+//! Every bait leaves a mark outside of the folder when it is taken, and every address in one is that of a listener
+//! here. So no privileges are needed to see that a bait was taken. Where processes may be traced, every program that
+//! is started and every address that is connected to is compared with a list as well; where not, the test says so and
+//! checks only the marks.
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
@@ -19,7 +20,7 @@ use lathe_testkit::{TempRepo, sample};
 use crate::hostile_layouts::{LAYOUTS, SETTINGS};
 use crate::hostile_table::CASES;
 
-/// Everything that may be done with a folder nobody has trusted, one command for each line. `$L` is the program.
+/// Every command that may be run in an untrusted folder, one on each line. `$L` is the program.
 const LOOKS: &str = r#"
 $L run look --replay "$CASSETTES/end"
 $L run look --replay "$CASSETTES/read" --patch-path "$OUT/patch"
@@ -75,7 +76,7 @@ const END: &str = r#"{"cassette": 1, "toolset": "lathe"}
 {"answer": {"blocks": [{"text": {"text": "done"}}]}}
 "#;
 
-/// What a case puts into its folder.
+/// The contents that a case puts into its folder.
 pub(crate) struct Bait {
     pub(crate) marks: PathBuf,
     pub(crate) port: u16,
@@ -137,7 +138,7 @@ pub(crate) fn can_trace() -> bool {
     traced.is_ok_and(|status| status.success())
 }
 
-/// What came of looking at a folder.
+/// The outcome of inspecting a folder.
 struct Seen {
     marks: Vec<String>,
     connections: usize,
@@ -227,7 +228,7 @@ fn look(case: &Case, lines: &str) -> Seen {
         }
         std::thread::sleep(Duration::from_millis(5));
     }
-    // Whoever connected has been counted once this one has.
+    // Every connection made before this one has been counted by now.
     let before = trap.caught.load(Ordering::SeqCst);
     TcpStream::connect(("127.0.0.1", trap.port)).unwrap().flush().unwrap();
     while trap.caught.load(Ordering::SeqCst) == before {
@@ -301,7 +302,7 @@ fn nothing_is_taken(case: &Case, looks: &str) {
     let name = case.name;
     assert_eq!(seen.marks, Vec::<String>::new(), "{name}: a bait was taken\n{}", seen.printed);
     assert_eq!(seen.connections, 0, "{name}: an address of the project was asked\n{}", seen.printed);
-    // A crash, or a command that had to be killed, is no way to refuse.
+    // A crash, or a command that had to be killed, does not count as a refusal.
     for code in seen.printed.lines().filter_map(|line| line.strip_prefix("-- ")) {
         assert!(["0", "1", "2", "5"].contains(&code), "{name}: exit code {code}\n{}", seen.printed);
     }
@@ -320,7 +321,7 @@ fn nothing_is_taken(case: &Case, looks: &str) {
     }
 }
 
-/// A part of the table, so that the parts can run beside each other.
+/// A part of the table, so that the parts can run in parallel.
 fn part(number: usize, of: usize) {
     for case in sample(CASES.iter().skip(number).step_by(of), 2) {
         nothing_is_taken(case, LOOKS);

@@ -1,5 +1,5 @@
-//! Issue 7, build point 2: what a repository's own configuration names is run by no line of git that was allowed without a
-//! person, whatever the toolset.
+//! Programs that a repository's own configuration names are run by no line of git that was allowed without a user, in
+//! any toolset.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -32,10 +32,10 @@ const LINES: [&str; 10] = [
     "git reflog -p",
 ];
 
-/// Writes the index whatever it is told, and so runs a hook: asked about.
+/// Always writes the index, and so runs a hook: asked about.
 const WRITES: &str = "git describe --always --dirty";
 
-/// A repository with a trick in it. Whoever falls for it leaves the file `fell`.
+/// A repository with a trick in it. A program that is tricked creates the file `fell`.
 fn hostile(setting: &str, value: &str, attributes: &str) -> TempRepo {
     let repo = TempRepo::with_git(&[("a.txt", "one\n"), ("same.txt", "same\n")]);
     repo.write("a.txt", "two\n");
@@ -60,7 +60,7 @@ fn hostile(setting: &str, value: &str, attributes: &str) -> TempRepo {
 #[test]
 fn nothing_that_a_repository_names_is_run_by_an_allowed_line_of_git() {
     for (setting, value, attributes) in TRICKS {
-        // The trick works where nobody is careful, or the test would show nothing.
+        // The trick works on a program that takes no care; if it did not, the test would show nothing.
         let repo = hostile(setting, value, attributes);
         for words in [["status", "-s"], ["diff", "HEAD"]] {
             let _ = std::process::Command::new("git").args(words).current_dir(repo.path()).output().unwrap();
@@ -83,14 +83,14 @@ fn nothing_that_a_repository_names_is_run_by_an_allowed_line_of_git() {
             let decided = bodies(&events, "call_decided");
             let verdict = |decided: &Value| decided["decision"]["verdict"].as_str().unwrap().to_owned();
             let allowed = decided.iter().filter(|decided| verdict(decided) == "allow").count();
-            // What the environment switches off is no reason to ask.
+            // A setting that the environment switches off is not a reason to ask.
             let harmless = setting.starts_with("core.");
             assert!((allowed >= LINES.len()) == harmless, "{setting} by {toolset}: {decided:#?}");
         }
     }
 }
 
-/// Issue 15: other ways to write a section than git itself has.
+/// Other ways to write a section than git's own.
 #[test]
 fn a_setting_is_found_however_the_file_is_written() {
     for text in [
@@ -217,7 +217,7 @@ fn an_object_that_is_missing_is_not_fetched_by_what_only_reads() {
     for oid in [missing.trim(), commit.trim()] {
         std::fs::remove_file(repo.join(&format!(".git/objects/{}/{}", &oid[..2], &oid[2..]))).unwrap();
     }
-    // The trick works where nobody is careful.
+    // The trick works on a program that takes no care.
     let branch = ["branch", "-vv"];
     let _ = std::process::Command::new("git").args(branch).current_dir(repo.path()).output().unwrap();
     assert!(repo.exists("fell"), "it does nothing");

@@ -134,7 +134,7 @@ pub(crate) const LAYOUTS: [Case; 9] = [
     },
 ];
 
-/// How many settings are in one folder.
+/// The number of settings in one folder.
 const AT_ONCE: usize = 8;
 
 /// A folder with some of the settings that name programs.

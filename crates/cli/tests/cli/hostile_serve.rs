@@ -1,4 +1,4 @@
-//! Issue 15, line 2: every git route of a server that serves hostile folders, with all that is started written down.
+//! Every git route of a server that serves hostile folders, with a record of every program that is started.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;

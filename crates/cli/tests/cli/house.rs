@@ -1,4 +1,4 @@
-//! Line 13: the rules of the house. Direction of dependencies, size of files, no shortcuts.
+//! The rules of the house: direction of dependencies, size of files, no shortcuts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// The crates that each crate stands on, exactly: a permission that nobody uses is a door that nobody watches.
+/// The exact dependencies of each crate: a dependency that is allowed and not used would hide a wrong one.
 pub(crate) const STANDS_ON: [(&str, &[&str]); 28] = [
     ("protocol", &[]),
     ("blobs", &["protocol"]),
@@ -94,7 +94,7 @@ fn every_crate_stands_on_what_the_table_says_and_on_nothing_else() {
         .map(|package| {
             let own = |name: &Value| Some(name.as_str()?.strip_prefix("lathe-")?.to_owned());
             let dependencies = package["dependencies"].as_array().unwrap().iter();
-            // Tests may use the kit; nothing else may.
+            // Only tests may use the kit.
             let is_kit = |on: &Value| on["kind"] == "dev" && on["name"] == "lathe-testkit";
             let on = dependencies.filter(|on| !is_kit(on)).filter_map(|on| own(&on["name"])).collect();
             (own(&package["name"]).unwrap(), on)
@@ -123,7 +123,7 @@ fn starts_git(text: &str) -> bool {
     ways.iter().any(|way| text.contains(way.as_str()))
 }
 
-/// What keeps a repository's configuration out of git's reach is in one crate, so no other may start it.
+/// The code that keeps a repository's configuration from git is in one crate, so no other crate may start git.
 #[test]
 fn only_the_crate_git_starts_git() {
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Images reach the model (issue 16): on every wire, with a task, after a resume; what is not shown is told.
+//! Images reach the model: on every wire, with a task, after a resume; images that are not shown are reported.
 
 use lathe_testkit::{FakeModel, Fault, Lathe, Script, TempRepo, Wire, call, check_prefix_on, done, say};
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ fn run_on(lathe: Lathe, repo: &TempRepo, model: &FakeModel, wire: Wire) -> Lathe
         .with_wire(model, wire)
 }
 
-/// Where a wire has the images of messages, as pointers into `list`.
+/// The places of a wire's images in its messages, as pointers into `list`.
 fn pictures(wire: Wire, body: &Value) -> Vec<String> {
     let mut found = Vec::new();
     collect(body, &mut |member, value| {
@@ -52,7 +52,7 @@ fn collect(value: &Value, look: &mut dyn FnMut(&str, &Value)) {
     }
 }
 
-/// How a wire writes the image.
+/// The image as a wire writes it.
 fn written(wire: Wire) -> String {
     match wire {
         Wire::Chat | Wire::Responses => format!("data:image/png;base64,{BASE64}"),

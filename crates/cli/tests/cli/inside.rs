@@ -1,5 +1,5 @@
-//! The binary `lathe`, started by a session's own shell (part 9a, line 13): it does not change what is the user's, however it
-//! was started; in a home of its own it does what it always does.
+//! The binary `lathe`, started by a session's own shell: it does not change files of the user, however it was
+//! started; in a home of its own it works as usual.
 
 use lathe_testkit::{FakeModel, Script, TempRepo, call, done};
 use serde_json::json;

@@ -1,5 +1,5 @@
-//! Issue 16, line 1: a run ends at a random instant of a random kind of line or tool, by a signal or a closed terminal, on git
-//! and without. Wherever that falls, diff and show know what changed, and undo and rewind take it back.
+//! A run ends at a random instant of a random kind of line or tool, by a signal or a closed terminal, with git and
+//! without. At every such instant diff and show know the changes, and undo and rewind undo them.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Whatever ends Lathe in the middle of a call, what the call changed is known afterwards and can be taken back.
+//! However Lathe ends in the middle of a call, the changes of the call are known afterwards and can be undone.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::lathe;
 use crate::rewinds::tree;
 
-/// How a run is ended.
+/// The way in which a run is ended.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum End {
     Kill,
@@ -93,7 +93,7 @@ pub(crate) fn diff_agrees(about: &str, run: &Lathe, repo: &TempRepo, first: &Tre
     }
 }
 
-/// What must hold after an end: every look agrees, and everything comes back.
+/// The conditions after an end: every view agrees, and every file can be restored.
 pub(crate) fn comes_back(about: &str, run: &Lathe, repo: &TempRepo, first: &Tree) {
     let at = |args: &[&str]| at_home(run).in_dir(repo.path()).args(args).run();
     let diff = at(&["diff"]);

@@ -1,4 +1,4 @@
-//! Keys are found nowhere (part 4).
+//! Keys are found in no file and no output.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,7 +14,7 @@ fn keys() -> Vec<String> {
     (0..50).map(|n| format!("{}{:06}Zq{}", shapes[n % shapes.len()], n * 7919, "abcDEF0123456789")).collect()
 }
 
-/// What `base64` prints for a text, without what depends on the bytes after it.
+/// The output of `base64` for a text, without the part that depends on the bytes after it.
 fn base64(text: &str) -> String {
     let line = format!("printf %s '{text}' | base64 -w0");
     let out = std::process::Command::new("bash").args(["-c", &line]).output().unwrap();
@@ -61,7 +61,7 @@ fn fifty_planted_keys_are_in_no_file_no_screen_and_no_process_line() {
     let config: String = (1..11)
         .map(|n| format!("[providers.p{n}]\nprovider = \"openai\"\napi_key = \"{}\"\n", keys[10 + n]))
         .collect();
-    // Some are secrets only by the user's word: two by the names of variables, three in files.
+    // Some are secrets only because the user says so: two by the names of variables, three in files.
     let config = format!(
         "{config}[secrets]\nvariables = [\"HARMLESS_45\", \"HARMLESS_46\"]\nfiles = [\"mine.env\", \"lines.txt\"]\n"
     );

@@ -1,5 +1,5 @@
-//! Issue 16, line 1: a repository that a killed line broke comes back, whoever works there first, and what the line left for
-//! git to run is set aside before anybody's git runs it.
+//! A repository that a killed line broke is repaired by the next command there, whichever it is, and files that the
+//! line left for git to run are set aside before any git runs them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -277,7 +277,7 @@ fn a_git_file_that_leads_nowhere_comes_back_like_any_file() {
         let text = std::fs::read_to_string(place.ws.join(".git")).unwrap_or_default();
         assert_eq!(text, "gitdir: /nowhere\n", "{work}: {undone}");
     }
-    // A mere line beside it says nothing of it.
+    // A plain line next to it reports nothing about it.
     let place = Place::new("nowhere");
     let undone = ended(&place, "open('n', 'w').close()");
     assert!(!undone.contains(".git"), "{undone}");

@@ -1,4 +1,4 @@
-//! Issue 16, line 1: what only the quarantine holds is found after `kill -9` too.
+//! Files that only the quarantine holds are found after `kill -9` too.
 
 use std::fs::File;
 use std::path::Path;
@@ -122,7 +122,7 @@ fn branches_tags_and_stashes_that_a_killed_line_dropped_are_told_and_come_back()
     }
 }
 
-/// A name that is no UTF-8, and one with a line feed.
+/// A name that is not UTF-8, and one with a line feed.
 #[test]
 fn names_of_any_bytes_are_kept_and_printed_in_one_line() {
     use std::ffi::OsStr;

@@ -1,4 +1,4 @@
-//! Line 6 (kill -9 at any instant) and line 12 (two processes on one session).
+//! `kill -9` at any instant, and two processes on one session.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ fn resume(home: &Lathe, model: &FakeModel) -> Lathe {
         .with_model(model)
 }
 
-/// How long an unhindered run takes here: kills are spread over it.
+/// The duration of an undisturbed run: kills are spread over it.
 fn undisturbed() -> Duration {
     let repo = repo();
     let model = FakeModel::serving(script());

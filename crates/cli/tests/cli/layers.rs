@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{bodies, lathe, results};
 
-/// What every line finds in its folder.
+/// The files that every line finds in its folder.
 fn files() -> TempRepo {
     let repo = TempRepo::new(&[
         ("a.txt", "one\ntwo\nthree\n"),
@@ -67,7 +67,7 @@ const COMPOUND: [Row; 21] = [
     row("bash -c \"view a.txt | head -1\"", "one\n"),
 ];
 
-/// How commands compose.
+/// Compositions of commands.
 const COMPOSED: [Row; 64] = [
     row("view a.txt | wc -l", "3\n"),
     row("view a.txt | view a.txt --limit 1", "     1\tone\n"),
@@ -172,7 +172,7 @@ fn every_compound_line_of_the_design_is_right_in_a_persons_shell() {
 fn every_compound_line_of_the_design_is_right_in_the_one_tool() {
     for row in COMPOUND.iter().chain(&COMPOSED) {
         let repo = files();
-        // The tool's words tell of the exit code and more; the streams are looked at apart.
+        // The tool's result names the exit code and more; the streams are checked separately.
         let line = format!("{{ {}\n}} > ../tool.out 2> ../tool.err", row.line);
         let direct = json!({ "command": row.line }).to_string();
         let ran = lathe().in_dir(repo.path()).args(["tool", "run", "Bash", "--json", &direct]).run();
@@ -320,7 +320,7 @@ fn a_run_with_one_tool_ends_by_a_command_and_writes_each_command_down() {
     assert_eq!(ran, expected);
     let finished = &bodies(&events, "task_finished")[0];
     assert_eq!((&finished["ending"], &finished["result"]), (&json!("done"), &json!("it reads 1")));
-    // What was edited back and forth is one change; what stands beside the end is done too.
+    // An edit back and forth is one change; a call in the same answer as the end runs too.
     assert_eq!(repo.read("a.txt"), "1\n");
     assert_eq!(repo.read("b.txt"), "beside\n");
     assert!(

@@ -1,4 +1,4 @@
-//! Issue 15, build point 4: what a line leaves for git to run later is set aside, however its name was made.
+//! Files that a line leaves for git to run later are set aside, however their names were made.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -224,7 +224,8 @@ fn all_below(folder: &Path, found: &mut BTreeMap<PathBuf, (u32, Vec<u8>)>) {
     }
 }
 
-/// Folders with a `.git` file, as git and people make them: a name, and the way to make one in `tree`, beside `other`.
+/// Folders with a `.git` file, as git and users make them: a name, and the way to make one in `tree`, next to
+/// `other`.
 type Pointer = (&'static str, fn(&Path, &Path));
 
 const POINTERS: [Pointer; 5] = [

@@ -1,6 +1,6 @@
-//! Issue 16, line 12: lines over the features of bash, and shell scripts of Debian's packages, do in Lathe's shell what they
-//! do in bash alone: the same bytes, the same exit code, the same files. `docs/shell.md` lists where a line differs, and
-//! the last test here holds that list.
+//! Lines over the features of bash, and shell scripts of Debian's packages, do in Lathe's shell what they do in bash
+//! alone: the same bytes, the same exit code, the same files. `docs/shell.md` lists the differences, and the last
+//! test here checks that list.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
@@ -40,7 +40,7 @@ fn rows(table: &'static str) -> Vec<Row> {
     rows
 }
 
-/// All that a line leaves behind.
+/// Everything that a line leaves behind.
 #[derive(Debug, PartialEq, Eq)]
 struct Left {
     code: Option<i32>,
@@ -104,7 +104,7 @@ fn as_documented((mut alone, mut ours): (Left, Left)) -> (Left, Left) {
     (alone, ours)
 }
 
-/// Compares every row, several at a time. The rows that differ are told together.
+/// Compares every row, several at a time. The rows that differ are reported together.
 fn compare(rows: &[Row]) {
     let next = AtomicUsize::new(0);
     let work = || {

@@ -1,4 +1,4 @@
-//! What a run may spend, and what it does while the model is away (part 4).
+//! The limits of a run's cost, and its behaviour while the model is unreachable.
 
 use std::time::Duration;
 
@@ -134,7 +134,7 @@ fn models_says_who_can_be_asked_and_auth_keeps_a_key_for_this_user_only() {
     let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&file).unwrap().permissions());
     assert_eq!(mode & 0o777, 0o600);
 
-    // It is used, and stays out of everything else.
+    // The key is used, and appears nowhere outside of the request.
     let repo = TempRepo::new(&[]);
     let options = lathe_testkit::Options {
         require_key: Some("sk-ant-stored-1234".to_owned()),

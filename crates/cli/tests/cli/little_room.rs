@@ -1,4 +1,4 @@
-//! Issue 16, line 4: little room in Lathe's home. What could not be taken back afterwards is not done.
+//! Little free space in Lathe's home: an action that could not be undone afterwards is not done.
 
 use lathe_testkit::{FakeModel, Script, SmallDisk, TempRepo, call, differing, done, size};
 use serde_json::json;
@@ -54,7 +54,7 @@ fn with_little_room_for_copies_nothing_is_lost() {
                 let said = format!("{}{}", ran.stdout, ran.stderr);
                 assert!(said.contains("disk_full") || said.contains("disk-full"), "{about}: {said}");
             }
-            // Whatever was done can be taken back.
+            // Every action that was done can be undone.
             if left != first {
                 let back = lathe()
                     .env("LATHE_HOME", &home)
@@ -63,7 +63,7 @@ fn with_little_room_for_copies_nothing_is_lost() {
                     .run();
                 assert_eq!(back.code, 0, "{about}: {}{}", back.stdout, back.stderr);
                 let mut now = tree(repo.path());
-                // A new file of a file tool may stay where there was no room to record it, and that is told.
+                // A new file of a file tool may stay where there was no room to record it, and that is reported.
                 if now.remove("large.txt").is_some() {
                     assert!(ran.stdout.contains("could not be recorded"), "{about}: {}", ran.stdout);
                 }

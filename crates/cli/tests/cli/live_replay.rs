@@ -1,4 +1,5 @@
-//! A replay with live tools decides every call by the rules, the mode and the home of here and now, whoever wrote the journal.
+//! A replay with live tools decides every call by the rules, the mode and the home of here and now, regardless of the
+//! journal's origin.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -28,7 +29,7 @@ fn replay(home: &Path, temporary: &TempRepo, flags: &[&str]) -> Ran {
 
 fn kept(ran: &Ran) -> PathBuf {
     let last = ran.stdout.lines().last().unwrap();
-    last.strip_prefix("the copy is kept to be looked at: ").expect(&ran.stdout).into()
+    last.strip_prefix("the copy is kept for inspection: ").expect(&ran.stdout).into()
 }
 
 fn rule(home: &Path, text: &str) {
@@ -51,7 +52,7 @@ fn a_call_that_a_rule_denies_by_now_is_a_difference_and_does_not_run() {
     assert!(!denied.stdout.contains("call c1 (bash) differs\n  recorded: it was not"), "{}", denied.stdout);
     let copy = kept(&denied);
     assert!(copy.join("a.txt").exists() && !copy.join("made").exists());
-    // The copy is for nobody else, and of the replay's own journal nothing is left.
+    // Only this user can read the copy, and nothing is left of the replay's own journal.
     let mode = copy.parent().unwrap().metadata().unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
     let now = std::fs::read_dir(run.home()).unwrap().count();
@@ -86,7 +87,7 @@ fn the_smaller_mode_counts_unless_the_flag_names_one() {
     }
     replay(&run.home(), &temporary, &["--mode", "full-auto"]).expect_code(0);
     assert!(mark.exists());
-    // What cannot be read does not mean that there are no limits.
+    // A configuration that cannot be read does not mean that there are no limits.
     std::fs::remove_file(&mark).unwrap();
     std::fs::write(run.home().join("config.toml"), "[run\n").unwrap();
     replay(&run.home(), &temporary, &["--mode", "full-auto"]).expect_code(2);
@@ -127,7 +128,7 @@ fn a_foreign_journal_reaches_neither_the_home_nor_what_a_rule_forbids() {
     bring(&run.home(), victim.path());
     rule(victim.path(), "command = [\"touch\"]");
     let denied = replay(victim.path(), &temporary, &["--mode", "full-auto"]).expect_code(1);
-    // The model is told of the denial, so the conversation is another one from here on, and the replay ends.
+    // The model gets the denial, so the conversation differs from here on, and the replay ends.
     assert!(denied.stdout.contains("denied now by guard.home"), "{}", denied.stdout);
     assert_eq!(std::fs::read_to_string(&config).unwrap(), "# mine\n");
     assert!(victim.join("auth.json").exists() && !stolen.exists());
@@ -140,7 +141,7 @@ fn the_projects_rules_of_now_hold_in_the_copy_too() {
     let run = ran_lines(&repo, &temporary, &["touch made"]);
     assert!(repo.exists("made"));
     repo.write(".lathe/policy.toml", rules);
-    // In the copy, as it was before, there is no such file.
+    // The copy has the state before the run, without the file.
     let denied = replay(&run.home(), &temporary, &["--mode", "full-auto"]).expect_code(1);
     assert!(denied.stdout.contains("call c0 (bash) differs"), "{}", denied.stdout);
     assert!(!kept(&denied).join("made").exists());

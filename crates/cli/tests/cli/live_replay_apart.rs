@@ -1,5 +1,5 @@
-//! A replay with live tools works in a copy that is whole in itself: nothing of the real workspace and of the repository
-//! behind it is touched, and what limits a session there limits the replay.
+//! A replay with live tools works in a complete copy: nothing of the real workspace or of its repository is touched,
+//! and the limits of a session there apply to the replay.
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt as _;
@@ -73,7 +73,7 @@ fn repository(folder: &Path) {
     git(folder, &["commit", "-q", "-m", "first"]);
 }
 
-/// Somebody who commits there.
+/// Another user who commits there.
 fn named(folder: &Path) {
     git(folder, &["config", "user.name", "A"]);
     git(folder, &["config", "user.email", "a@example.com"]);

@@ -1,6 +1,6 @@
-//! Issue 7, line 13: what destroys the home folder, the workspace or `.git` is denied in every mode and by every route; what
-//! takes work away can be brought back byte for byte. Home and workspace are folders that the test made, and a line runs only
-//! after it was shown to touch nothing else.
+//! Lines that destroy the home folder, the workspace or `.git` are denied in every mode and by every route; work that
+//! a line removes can be restored byte for byte. Home and workspace are folders that the test made, and a line runs
+//! only after it was shown to touch nothing outside of them.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{bodies, lathe, result};
 
-/// Denied by whatever name. Whoever let one through would lose a folder of this test and nothing else.
+/// Denied by any name. If one were allowed, a folder of this test would be lost, and nothing more.
 const DENIED: [&str; 38] = [
     "rm -rf ~",
     "rm -rf ~/",
@@ -78,7 +78,7 @@ const LOST: [&str; 20] = [
     "rm -rf huge.bin sub",
 ];
 
-/// A workspace with work in it that nothing else has, a folder beside it, and a home.
+/// A workspace with work in it that exists nowhere else, a folder next to it, and a home.
 pub(crate) struct Place {
     pub(crate) base: TempRepo,
 }

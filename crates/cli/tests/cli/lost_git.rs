@@ -1,5 +1,5 @@
-//! Issue 7, line 13: lines that hide from analysis what they take away. Each runs in a repository that the test made, and
-//! only where a file of the test's lies beside it.
+//! Lines that hide from analysis what they remove. Each runs in a repository that the test made, and only where a
+//! file of the test lies next to it.
 
 use std::path::Path;
 use std::process::Command;

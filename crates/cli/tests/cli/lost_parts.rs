@@ -1,5 +1,6 @@
-//! Issue 7: a repository that a line replaces, spoils or takes a part of, and a workspace that goes altogether. The scripts
-//! destroy nothing: what they take away they move to a folder of the test's, and only where a file of the test's lies.
+//! A repository that a line replaces, damages or takes a part of, and a workspace that is removed completely. The
+//! scripts destroy nothing: they move what they remove to a folder of the test, and only where a file of the test
+//! lies.
 
 use std::path::Path;
 
@@ -9,7 +10,7 @@ use tempfile::TempDir;
 use crate::lost::Place;
 use crate::result;
 
-/// Moves something out of the workspace, and leaves something else in its place.
+/// Moves something out of the workspace, and leaves another thing in its place.
 const TAKE_PY: &str = "\
 import os, subprocess, sys
 assert os.path.exists('marker.txt')

@@ -109,7 +109,7 @@ mod waits;
 mod went;
 mod whose;
 mod wires;
-mod words;
+mod wording;
 
 use std::path::Path;
 
@@ -141,7 +141,7 @@ pub(crate) fn bodies(events: &[Value], kind: &str) -> Vec<Value> {
     events.iter().filter(|event| event["kind"] == kind).map(|event| event["body"].clone()).collect()
 }
 
-/// What the model was told for each call, in the order of the calls.
+/// The result that the model got for each call, in the order of the calls.
 pub(crate) fn results(events: &[Value]) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for answered in events.iter().filter(|event| event["kind"] == "model_answered") {

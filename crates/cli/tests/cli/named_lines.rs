@@ -1,4 +1,5 @@
-//! Lines that name all that they write are held to it, whatever program they start; and what only takes away makes nothing.
+//! Lines that name all that they write are held to it, whichever program they start; and a line that only removes
+//! creates nothing.
 
 use std::path::Path;
 use std::time::Duration;

@@ -38,7 +38,7 @@ fn configure(lathe: &Lathe, text: &str) {
     std::fs::write(lathe.home().join("config.toml"), text).unwrap();
 }
 
-/// Settings, the marks that they leave possible, and the tools that the model is not told of any more.
+/// Settings, the marks that they leave possible, and the tools that the model no longer gets.
 const TABLE: [(&str, &[&str], &[&str]); 6] = [
     ("", &MARKS, &[]),
     ("[tools]\nexclude = ['bash(touch)', 'write']\n", &[], &["write"]),

@@ -1,5 +1,5 @@
-//! Issue 16, line 2: two runs in one folder whose lines run at the same time. Each undo takes back what its own line did and
-//! leaves the other's alone, in both orders; what both wrote is a conflict that is shown and left.
+//! Two runs in one folder whose lines run at the same time. Each undo undoes what its own line did and leaves the
+//! other's changes alone, in both orders; a file that both wrote is a conflict that is shown and left as it is.
 
 use std::collections::BTreeMap;
 use std::path::Path;

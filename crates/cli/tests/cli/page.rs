@@ -1,7 +1,7 @@
-//! Part 2, line 10: the page of a session needs nothing but a browser.
+//! The page of a session needs nothing but a browser.
 //!
-//! The gate looks at the text of the page; `scripts/test --full` opens it in Chromium too, and leaves the picture in
-//! `target/tmp/page.png` to be looked at.
+//! The gate checks the text of the page; `scripts/test --full` opens it in Chromium too, and leaves the picture in
+//! `target/tmp/page.png` for inspection.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::lathe;
 
-/// Texts that would be fetched, run or shown as something else if they were not kept as text.
+/// Texts that would be fetched, run or shown as markup if they were not kept as text.
 const HOSTILE: &str = "<img src=\"http://127.0.0.1:9/task\"><script src='http://127.0.0.1:9/s'></script><style>@import url(http://127.0.0.1:9/c)</style>";
 
 /// `show --format html` of a session with an edit, failures and hostile texts everywhere.
@@ -44,7 +44,7 @@ fn the_page_refers_to_nothing_but_itself() {
     for tag in [before, body, end].into_iter().flat_map(tags) {
         check_tag(tag);
     }
-    // What is not allowed by the policy is not fetched, whatever the rest of the page says.
+    // A resource that the policy does not allow is not fetched, whatever the rest of the page contains.
     assert!(
         before.contains("http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "),
         "{before}"
@@ -111,7 +111,8 @@ fn check_tag(tag: &str) {
     }
 }
 
-/// There is no JavaScript engine in the gate: brackets and strings that end are what can be seen without one.
+/// Checks what can be checked without a JavaScript engine, of which the gate has none: brackets, and strings that
+/// end.
 fn check_balance(script: &str) {
     let mut open = Vec::new();
     let mut chars = script.chars();
@@ -155,9 +156,9 @@ fn chromium_opens_the_page_without_a_request_and_without_a_word() {
     assert!(seen.picture.len() > 5 * blank.len(), "{} bytes, blank {}", seen.picture.len(), blank.len());
 }
 
-/// What Chromium did with a page.
+/// The actions of Chromium with a page.
 struct Seen {
-    /// What the page asked the network for; the browser itself asks for other things.
+    /// The requests of the page to the network; the browser itself requests other things.
     requests: Vec<String>,
     console: Vec<String>,
     picture: Vec<u8>,
@@ -172,7 +173,7 @@ impl Seen {
         let output = Command::new("timeout")
             .args(["60", "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"])
             .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
-            // Nothing leaves this machine, whatever the browser wants for itself.
+            // Nothing leaves this machine, whatever the browser requests for itself.
             .arg("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
             .args(["--enable-logging=stderr", "--v=0", "--window-size=1200,1600"])
             .args([

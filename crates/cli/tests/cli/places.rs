@@ -1,4 +1,4 @@
-//! Issue 15, Build 4: places are guarded by their real name, whatever links and spellings lead there.
+//! Protected folders are guarded by their real path, however links and spellings lead there.
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Issue 7, line 10: in mode `plan` nothing changes, by whatever route. Everything is tried in a folder that the test made,
-//! and would do no more than make or change a file there.
+//! In mode `plan` nothing changes, by any route. Everything is tried in a folder that the test made, and would do no
+//! more than create or change a file there.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
@@ -81,7 +81,7 @@ const LINES: [&str; 60] = [
     "printf 'touch made' | sh",
     "echo \"$\\\n(touch made)\"",
     "cat <<EF\nx\nE\\\nF\ntouch made\nEF",
-    // Git looks at files anew that have another time, and cargo and npm write what they found out.
+    // Git reads files again that have another time, and cargo and npm write their findings.
     "git diff",
     "git diff --stat",
     "git --no-pager diff --quiet",
@@ -90,7 +90,7 @@ const LINES: [&str; 60] = [
     "npm ls",
 ];
 
-/// Commands of the agent in a line: alone (which needs no bash), in a pipe, in a loop, behind another.
+/// Commands of the agent in a line: alone (which needs no bash), in a pipe, in a loop, after another.
 const INNER: [&str; 9] = [
     "write made x",
     "edit a.txt one 1",
@@ -164,7 +164,7 @@ fn plan_changes_nothing_by_any_line() {
 fn plan_changes_nothing_in_a_persons_shell() {
     let repo = repo();
     let before = tree(repo.path());
-    // Each in a shell of its own, so that no line is hidden behind one that was refused.
+    // Each in a shell of its own, so that a refused line hides no other.
     for line in LINES.iter().step_by(4).chain(&INNER) {
         lathe().in_dir(repo.path()).args(["shell", "--mode", "plan", "-c", line]).run();
         assert!(tree(repo.path()) == before, "{line}: {:?}", changed(&before, repo.path()));

@@ -1,4 +1,4 @@
-//! One meaning of settings and sessions, whichever surface uses them: `run`, `interactive`, the server, a replay.
+//! Settings and sessions mean the same on every surface: `run`, `interactive`, the server, a replay.
 
 use lathe_protocol::Usage;
 use lathe_testkit::{FakeModel, Script, TempRepo, call, done};

@@ -1,4 +1,4 @@
-//! Planted secrets (part 9a, line 8): in files that are found and not used, in failures, in JSON, in `/proc`.
+//! Planted secrets: in files that are found and not used, in failures, in JSON, in `/proc`.
 
 use std::time::Duration;
 
@@ -226,7 +226,7 @@ fn a_failing_lakeview_repeats_no_key_in_journal_frames_or_console() {
     let repo = TempRepo::new(&[]);
     // It looks like nothing, so it is masked only where it is known.
     let key = "planted-lakeview-0123456789";
-    // The words are cut for people: wherever that is, it falls before, into or behind the key.
+    // The text is cut for display: the cut falls before, into or after the key.
     for before in [0, 1_975, 1_990, 4_000] {
         let echo = Fault::status(400, &format!("{} your key is {key}", "x".repeat(before)));
         let options = Options { require_key: Some(key.to_owned()), ..Options::default() };

@@ -1,4 +1,4 @@
-//! `lathe policy check` (issue 7, lines 1 and 2). It only reads: nothing of what is asked about here runs.
+//! `lathe policy check`. It only reads: none of the lines runs.
 
 use lathe_testkit::{FakeModel, Script, TempRepo, call, done};
 use serde_json::{Value, json};

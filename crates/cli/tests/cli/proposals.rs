@@ -1,4 +1,4 @@
-//! Part 3: what a call would do can be looked at, and what a person makes of it is run.
+//! The effect of a call can be previewed, and the call runs with the user's edit of it.
 
 use lathe_testkit::{Ran, TempRepo};
 use serde_json::{Value, json};

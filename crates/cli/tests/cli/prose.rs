@@ -32,7 +32,7 @@ fn defined_type(line: &str) -> Option<(&str, bool)> {
     name.starts_with(|first: char| first.is_uppercase()).then_some((name, is_public))
 }
 
-/// Names that stood for four to nine things each. A name here may be used for one thing, and nothing else.
+/// Names that stood for four to nine things each. Such a name may be used for one thing only.
 const OVERLOADED: [&str; 21] = [
     "Said", "Asked", "Kept", "Entry", "Place", "Kind", "Answer", "Call", "Found", "Command", "Line", "Event",
     "Request", "Shown", "Asking", "Given", "Item", "Source", "Wanted", "Job", "How",
@@ -227,8 +227,11 @@ const PRINTS: [&str; 4] = ["terminal::out(", "terminal::out_line(", "terminal::e
 /// True for an argument of a function that prints, at any depth of calls.
 fn is_printed(before: &str) -> bool {
     let Some(call) = PRINTS.iter().filter_map(|name| before.rfind(name)).max() else { return false };
-    let since = &before[call..];
-    since.matches('(').count() > since.matches(')').count()
+    let mut depths = before[call..].chars().scan(0_i32, |depth, sign| {
+        *depth += i32::from(sign == '(') - i32::from(sign == ')');
+        Some((sign, *depth))
+    });
+    !depths.any(|(sign, depth)| sign == ')' && depth == 0)
 }
 
 /// Texts that the program prints. Errors and warnings are English by design.

@@ -1,4 +1,4 @@
-//! Issue 15: a person is shown what will happen, and what happens is what was shown.
+//! The user sees what will happen, and what happens is what was shown.
 
 use std::path::Path;
 use std::process::Command;
@@ -423,7 +423,7 @@ fn what_was_shown_is_what_ran_byte_for_byte() {
     let events = events(home.path());
     let asked = bodies(&events, "approval_asked");
     assert_eq!(asked.len(), count);
-    // Somebody who does by hand what was shown gets the same files.
+    // A user who does the shown edit by hand gets the same files.
     for (at, question) in asked.iter().enumerate() {
         let what = &question["what"];
         let ran = match what["type"].as_str().unwrap() {

@@ -155,7 +155,7 @@ fn flags_of_trae_that_change_nothing_are_told_in_one_line() {
         (&["-ct", "rich", "-at", "trae_agent"], "--console-type rich and --agent-type change nothing"),
     ] {
         for command in [&["run", "x"][..], &["interactive"]] {
-            // Without a model the command ends before anything else is done.
+            // Without a model the command ends before it does anything.
             let ran = lathe().in_dir(repo.path()).args(command).args(flags).stdin("").run();
             let lines: Vec<&str> =
                 ran.stderr.lines().filter(|line| line.contains(" nothing: this version")).collect();

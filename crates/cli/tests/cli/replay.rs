@@ -1,4 +1,4 @@
-//! Lines 3 and 4: cassettes.
+//! Cassettes: recorded, replayed, and exact.
 
 use std::path::{Path, PathBuf};
 
@@ -96,7 +96,7 @@ fn one_changed_byte_in_a_recorded_result_is_a_drift_with_step_and_both_sides() {
     assert_eq!(drift["body"]["place"], "result of call c1 (bash)");
     assert!(drift["body"]["recorded"].as_str().unwrap().contains("alphA"));
     assert!(drift["body"]["now"].as_str().unwrap().contains("alpha"));
-    // People are told too.
+    // The user gets the message too.
     let said = lathe()
         .in_dir(repo.path())
         .args(["run", "do it", "--mode", "full-auto", "--replay"])

@@ -1,5 +1,5 @@
-//! A session goes on with what it was begun with: no flag of `run` is needed again, whatever the configuration says by now
-//! (part 9b, build 10), and whoever may begin a session with the server's own model may work in it later (part 9a, line 13).
+//! A resumed session keeps the options it was begun with: no flag of `run` is needed again, whatever the
+//! configuration says by now; and a client that may begin a session with the server's own model may work in it later.
 
 use lathe_testkit::{FakeModel, Lathe, Script, TempRepo, Wire, call, done, say};
 use serde_json::json;
@@ -111,7 +111,7 @@ fn a_session_over_any_wire_resumes_by_its_id_alone() {
     }
 }
 
-/// An operator's own session of a server whose flags name the model: removed, brought back, forked, renamed and gone on with,
+/// An operator's own session of a server whose flags name the model: removed, restored, forked, renamed and resumed,
 /// by the same server and by one that was started with other flags.
 #[test]
 fn an_operator_keeps_his_session_where_the_servers_flags_chose_the_model() {

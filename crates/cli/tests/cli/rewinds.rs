@@ -1,4 +1,4 @@
-//! Part 3: changes of every call are known, and can always come back (lines 6 and 9).
+//! The changes of every call are known and can always be undone.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
@@ -171,7 +171,7 @@ fn undoing_a_rewind_of_both_brings_the_conversation_back() {
     at_home(&run).in_dir(repo.path()).args(["rewind", "--to", "1"]).run().expect_code(0);
     assert_eq!((steps(), repo.read("a.txt")), (1, "1\n".into()));
     let undone = at_home(&run).in_dir(repo.path()).arg("undo").run().expect_code(0);
-    assert!(undone.stdout.contains("`lathe rewind --to 1` brings it back."), "{}", undone.stdout);
+    assert!(undone.stdout.contains("`lathe rewind --to 1` restores it."), "{}", undone.stdout);
     assert_eq!((steps(), repo.read("a.txt")), (3, "2\n".into()));
     // Every way back that is printed, each of them run: to where the last command found things.
     let at = |words: &[&str]| at_home(&run).in_dir(repo.path()).args(words).run().expect_code(0).stdout;
@@ -329,12 +329,12 @@ fn without_an_id_only_files_of_this_folder_go_back_and_what_is_lost_is_told() {
     assert_eq!(repo.read("a.txt"), "1\n");
     let shown = at_home(&run).arg("show").run().expect_code(0);
     assert!(
-        shown.stdout.contains("cannot be taken back:") && shown.stdout.contains("pipe"),
+        shown.stdout.contains("cannot be undone:") && shown.stdout.contains("pipe"),
         "{}",
         shown.stdout
     );
     let ran = at_home(&run).in_dir(repo.path()).args(["rewind", "--to", "0"]).run();
-    assert!(ran.stdout.contains("cannot be taken back:") && ran.stdout.contains("pipe"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("cannot be undone:") && ran.stdout.contains("pipe"), "{}", ran.stdout);
     assert_eq!(repo.read("a.txt"), "0\n");
 }
 

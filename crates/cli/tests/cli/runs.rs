@@ -1,4 +1,4 @@
-//! Lines 1, 5, 10: whole runs over the real wire.
+//! Whole runs over the real wire.
 
 use std::time::Duration;
 
@@ -112,7 +112,7 @@ fn calls_beside_task_done_have_their_results_and_the_next_task_sends_a_valid_his
     let events = first.run().expect_code(0).events();
     let ids: Vec<String> = results(&events).into_iter().map(|(id, _)| id).collect();
     assert_eq!(ids, ["d", "v", "b"]);
-    // `task_done` is judged last, wherever it stands.
+    // `task_done` is judged last, wherever it is in the answer.
     let finished: Vec<&Value> = events.iter().filter(|event| event["kind"] == "call_finished").collect();
     assert_eq!(finished.last().unwrap()["call"], "d");
     assert_eq!(bodies(&events, "task_finished")[0]["result"], "first");

@@ -1,4 +1,4 @@
-//! Issue 17, line 6: `connect` prints the lines that the console of this machine prints for the same events.
+//! `connect` prints the same lines as the console of this machine for the same events.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -49,7 +49,7 @@ fn too_little_memory_is_told_before_anything_begins() {
     assert_eq!(ran.status.code(), Some(0), "a limit that can be raised is raised: {}", said(&ran));
 }
 
-/// The system limits the threads of a user, but never those of root: root tries it as a user that nobody else is.
+/// The system limits the threads of a user, but never those of root: root tries it as a user without other processes.
 #[test]
 fn too_few_threads_are_told_and_are_no_fault_of_lathe() {
     use std::os::unix::fs::PermissionsExt as _;

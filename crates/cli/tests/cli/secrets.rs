@@ -1,4 +1,4 @@
-//! Issue 7, line 11: which variables are secrets, and that what a model itself writes of them is kept nowhere.
+//! The variables that count as secrets, and secrets in the model's own text, which are stored nowhere.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;

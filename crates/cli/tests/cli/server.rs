@@ -268,7 +268,7 @@ fn a_session_that_a_server_merely_holds_open_is_not_said_to_be_running() {
         say(&mut connection, json!({ "task": "Look." })).await;
         until(&mut connection, |frame| frame["type"] == "end").await;
     });
-    // It is still open there: nobody else may write it.
+    // The session is still open there: no other process may write it.
     let listed = home.clone().args(["sessions"]).run().expect_code(0).stdout;
     let id = listed.split_whitespace().next().unwrap();
     home.clone().args(["resume", id, "More."]).run().expect_code(2);

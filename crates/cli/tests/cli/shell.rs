@@ -1,4 +1,4 @@
-//! Line 7 (the persistent bash through the whole agent) and line 8 (calls of one answer).
+//! The persistent bash through the whole agent, and several calls of one answer.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Words of the shell's own commands: finding, misusing and spelling them (audit of the three-layer shell, B and E).
+//! The shell's own commands: found by words, misused and misspelt.
 
 use lathe_testkit::{FakeModel, Lathe, Script, TempRepo, call, done};
 use serde_json::{Value, json};

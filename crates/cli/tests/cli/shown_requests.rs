@@ -1,4 +1,4 @@
-//! `run --show-request` prints the request that `run` sends (part 9b, build 10): the very bytes of the body, on every wire.
+//! `run --show-request` prints the request that `run` sends: the very bytes of the body, on every wire.
 
 use lathe_testkit::{FakeModel, Script, TempRepo, Wire, done};
 

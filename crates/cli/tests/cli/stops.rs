@@ -1,4 +1,4 @@
-//! Signals that ask for an end, wherever a person stands: SIGTERM, SIGHUP and SIGQUIT end the program, Ctrl-C the run.
+//! Signals that ask for an end, at every stage: SIGTERM, SIGHUP and SIGQUIT end the program, Ctrl-C the run.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::{bodies, lathe};
 
 const ENDS: [&str; 3] = ["TERM", "HUP", "QUIT"];
 
-/// Where the person stands when the signal comes.
+/// The stage at which the signal comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum At {
     FirstPrompt,

@@ -1,4 +1,4 @@
-//! Part 2: a store that was treated badly. Each case has its words, and nothing else is lost.
+//! A damaged store. Each case has its message, and no other data is lost.
 
 use lathe_testkit::Lathe;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! What somebody who never saw Lathe before stumbled over. Through the real binary.
+//! Problems that a first-time user ran into, through the real binary.
 
 use lathe_testkit::{FakeModel, Lathe, Script, TempRepo, call, done};
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ fn a_list_of_tools_that_means_nothing_stops_everything() {
         }
         assert!(!repo.exists("ran"));
     }
-    // What comes and goes is told by the doctor.
+    // Tools that come and go are reported by the doctor.
     let lathe = configured("[tools]\nexclude = [\"mcp_git_push\", \"zz*\"]\n");
     let repo = TempRepo::with_git(&[]);
     lathe.clone().in_dir(repo.path()).args(["config", "check"]).run().expect_code(0);
@@ -168,7 +168,7 @@ fn files_that_lathe_writes_for_the_user_are_no_patch() {
         assert!(ran.stdout.contains("Your Patch is empty"), "{home}");
         assert!(repo.exists("c.cassette") && repo.exists("t.json"), "{home}");
     }
-    // Beside a real change only that is told.
+    // Next to a real change, the patch has only that change.
     let script = Script::repeat(9, |k| match k {
         0 => call("c", "bash", json!({ "command": "echo two >> a.txt" })),
         _ => done("ok"),
@@ -217,7 +217,7 @@ fn words_say_what_happened() {
     let run = lathe.in_dir(repo.path()).args(["run", "x", "--mode", "full-auto"]);
     let ran = run.with_model(&model).run();
     assert!(ran.stdout.contains("1 call was denied by policy; see above for the rule\n"), "{}", ran.stdout);
-    // No key is no fault of a model.
+    // A missing key is not a fault of a model.
     let ran = crate::lathe().args(["auth", "login", "nosuch"]).stdin("").run();
     let said = "no key was stored for nosuch: the standard input is empty";
     assert!(ran.code == 2 && ran.stderr.contains(said), "{} {}", ran.code, ran.stderr);

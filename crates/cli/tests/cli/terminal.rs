@@ -1,4 +1,4 @@
-//! What reaches a terminal: no control that is not Lathe's own, whatever files, names and commands hold.
+//! Output on a terminal: no control character that is not Lathe's own, whatever files, names and commands contain.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -20,7 +20,7 @@ fn on_a_terminal(repo: &TempRepo, home: &std::path::Path, line: &str) -> Vec<u8>
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    // A terminal without somebody who types: what is asked gets no answer.
+    // A terminal without a user who types: questions get no answer.
     shell.stdin.take().unwrap().flush().unwrap();
     shell.wait_with_output().unwrap().stdout
 }

@@ -1,5 +1,5 @@
-//! Issue 16, line 2: the way back that an undo or rewind prints leads exactly to where it came from, also for what only the
-//! quarantine holds; and from there back again.
+//! The command that an undo or rewind prints restores exactly the state before it, also for files that only the
+//! quarantine holds; and it can be undone in turn.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,7 +13,7 @@ use crate::whose::back_as_printed;
 
 const SCRIPT: &str = "import glob, shutil\nfor d in glob.glob('.gi*'): shutil.rmtree(d)\n";
 
-/// A workspace with all kinds of things that no copy is made of, and a folder beside it.
+/// A workspace with all kinds of things that are not copied, and a folder next to it.
 struct Place {
     repo: TempRepo,
     beside: TempRepo,

@@ -1,5 +1,5 @@
-//! Changes that reach a file by another way than its own name: links to files and folders, hard links, `..`. The file is
-//! the same whichever way it was reached, so an undo puts it back.
+//! Changes that reach a file by another way than its own name: links to files and folders, hard links, `..`. The file
+//! is the same by every way, so an undo restores it.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::{MetadataExt as _, symlink};

@@ -124,7 +124,7 @@ fn every_tool_of_every_toolset_runs_without_a_model() {
     for toolset in TOOLSETS {
         for tool in tools(toolset).as_array().unwrap() {
             let name = tool["name"].as_str().unwrap();
-            // There is nobody to ask here.
+            // There is no user to ask here.
             if name == "ask_user" {
                 let arguments = match toolset {
                     "lathe" => json!({ "question": "Which?" }),

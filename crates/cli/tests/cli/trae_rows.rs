@@ -131,7 +131,7 @@ fn issue_16_traes_example_file_works_after_the_command_that_is_printed() {
     assert!(told.code != 0 && lines.len() == 1, "{}", told.stderr);
     let command = lines[0].rsplit_once(": lathe ").unwrap().1;
     assert_eq!((command, model.requests().len()), ("trust add trae_config.yaml", 0));
-    // Nobody can be asked here, so nothing is trusted without a word.
+    // No question can be asked here, so nothing is trusted without an explicit flag.
     let asked = lathe.clone().args(command.split(' ')).run().expect_code(2);
     assert!(asked.stderr.contains("give --yes") && asked.stderr.contains("base_url"), "{}", asked.stderr);
     assert!(run().code != 0 && model.requests().is_empty());

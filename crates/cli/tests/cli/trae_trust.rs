@@ -1,4 +1,4 @@
-//! Issue 16, line 14: a `trae_config.yaml` that nobody named works once it is trusted by its own name.
+//! A `trae_config.yaml` that the user did not name works once it is trusted by its own name.
 
 use lathe_testkit::{FakeModel, Lathe, Script, TempRepo, call, done};
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ fn one_line_says_which_command_makes_a_trae_file_work_and_it_does() {
     }
     assert_eq!((state(&lathe).as_str(), model.requests().len()), ("new", 0));
 
-    // The command of that line; nobody can be asked here, so it needs a word more.
+    // The command of that line. No question can be asked here, so it needs `--yes` too.
     let (_, said) = run(&lathe, &[]);
     let command: Vec<String> =
         told(&said)[0].rsplit_once(": lathe ").unwrap().1.split(' ').map(str::to_owned).collect();

@@ -1,4 +1,4 @@
-//! Part 2: what a Trae user brings along: configuration, flags, patches, trajectories (lines 1 to 4).
+//! The things a Trae user brings along: configuration, flags, patches, trajectories.
 
 use lathe_testkit::{FakeModel, Lathe, Script, TempRepo, call, done, say};
 use serde_json::{Value, json};
@@ -242,7 +242,7 @@ fn the_users_own_git_settings_do_not_spoil_the_patch() {
     }
     let outside = TempRepo::new(&[]);
     let patch = outside.join("p.patch");
-    // A repository without a commit inside this one is left out; everything else is in the patch.
+    // A repository without a commit inside this one is left out; the patch has the rest.
     let command = "sed -i s/5/five/ a.txt; printf x > run.sh; chmod 755 run.sh; mkdir inner; git -C inner init -q; echo z > inner/z";
     let script = Script::new().answer(call("c1", "bash", json!({ "command": command }))).answer(done("ok"));
     run(&repo, script, &["--must-patch", "--patch-path", patch.to_str().unwrap()]).1.expect_code(0);

@@ -1,5 +1,5 @@
-//! Issue 16, line 14: what a Trae configuration brings to `run` and `interactive` beside its model: summaries of steps,
-//! trajectories where Trae keeps them, and words about tools that are not there.
+//! The settings of a Trae configuration for `run` and `interactive` besides the model: summaries of steps,
+//! trajectories where Trae keeps them, and messages about missing tools.
 
 use lathe_testkit::{FakeModel, Lathe, Script, TempRepo, call, say};
 use serde_json::{Value, json};

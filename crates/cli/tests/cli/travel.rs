@@ -1,4 +1,4 @@
-//! Part 2: fork, watch, replay, several tasks, interactive (lines 5, 6, 7, 8).
+//! Fork, watch, replay, several tasks, interactive.
 
 use std::time::Duration;
 
@@ -107,9 +107,9 @@ fn a_replay_with_live_tools_says_where_the_world_differs() {
         "{}",
         differs.stdout
     );
-    // What differs can be looked at.
+    // The differences can be inspected.
     let kept =
-        differs.stdout.lines().last().unwrap().strip_prefix("the copy is kept to be looked at: ").unwrap();
+        differs.stdout.lines().last().unwrap().strip_prefix("the copy is kept for inspection: ").unwrap();
     assert!(std::path::Path::new(kept).join("c.txt").exists() && copies() == 1);
 }
 
@@ -178,7 +178,7 @@ fn a_fork_goes_another_way_and_both_sessions_stay() {
     let before = events_of(&run, &origin);
     let forked = at_home(&run).args(["fork", &origin, "--at", "3", "--json"]).run().expect_code(0);
     let fork = serde_json::from_str::<Value>(&forked.stdout).unwrap()["id"].as_str().unwrap().to_owned();
-    // Its next answer is the fourth: the script says something else from there.
+    // Its next answer is the fourth: the script differs from there on.
     let other = FakeModel::serving(Script::repeat(3, |_| say("unused")).answer(done("second")));
     let resumed =
         at_home(&run).args(["resume", &fork, "another task", "--output", "stream-json"]).with_model(&other);
@@ -273,7 +273,7 @@ fn killed_after_each_event_a_session_resumes_with_a_valid_request() {
     // A journal that ends after any event is what a kill at that moment leaves.
     for upto in (2..all.len()).step_by(size(3, 1)) {
         std::fs::write(&db, &whole).unwrap();
-        // The mark beside it says how far the journal was; a kill leaves none that is ahead of it.
+        // The mark next to it records the length of the journal; a kill leaves none that is ahead of it.
         std::fs::remove_file(db.with_extension("mark")).unwrap();
         let cut = std::process::Command::new("python3")
             .args(["-c", "import sqlite3,struct,sys,zlib; c=sqlite3.connect(sys.argv[1]); c.execute('delete from events where seq>?',(int(sys.argv[2]),)); c.execute('delete from snapshots'); c.execute('update seal set last=0, sum=?',(zlib.crc32(struct.pack('<qq',1,0)),)); c.commit(); c.execute('pragma wal_checkpoint(truncate)'); c.close()"])
@@ -383,7 +383,7 @@ fn interactive_in_a_real_terminal_shows_the_steps_of_each_task() {
     {
         assert!(shown.contains(text), "{text}\n{shown}");
     }
-    // The shell of the session has no terminal, whatever Lathe itself has.
+    // The shell of the session has no terminal, even if Lathe itself has one.
     assert_eq!(shown.matches("not a tty").count(), 3, "{shown}");
 }
 

@@ -1,4 +1,4 @@
-//! Issue 7, part 6: what a project brings along counts only with trust, item by item, by content.
+//! The contents of a project count only with trust, item by item, by their content.
 
 use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -192,7 +192,7 @@ fn what_went_into_the_prompt_stays_as_it_was_when_the_file_changes() {
     assert_eq!(shown.stdout.matches("epoch_started").count(), 1);
     assert!(shown.stdout.contains("Say aye.") && !shown.stdout.contains("Say nay."));
     assert!(shown.stdout.contains("go on then"));
-    // And a replay is exact, whatever the file says now.
+    // A replay is exact too, whatever the file contains now.
     let ran = lathe.clone().in_dir(repo.path()).args(["replay"]).run().expect_code(0);
     assert!(ran.stdout.contains("0 divergences"), "{}", ran.stdout);
 }
@@ -279,7 +279,7 @@ fn wrong_inputs_are_answered_clearly() {
     let ran = lathe.clone().args(["trust", "add"]).run().expect_code(2);
     assert!(ran.stderr.contains("    | <U+001B>]0;title<U+0007><U+202E>y\n"), "{}", ran.stderr);
     assert!(ran.stderr.contains("no question can be asked here: give --yes"), "{}", ran.stderr);
-    // A book that was damaged is not trust, and can be begun anew.
+    // A damaged trust file gives no trust, and can be started over.
     lathe.clone().args(["trust", "add", "--yes"]).run().expect_code(0);
     let books = lathe.home().join("trust");
     let book = std::fs::read_dir(&books)
@@ -322,7 +322,7 @@ fn many_processes_at_once_lose_nothing_and_the_book_is_the_users_alone() {
     assert_eq!(names, 9);
 }
 
-/// Runs a line in a terminal of its own with somebody who types; all that was shown.
+/// Runs a line in a terminal of its own with a user who types; returns all that was shown.
 fn on_a_terminal(lathe: &Lathe, folder: &Path, line: &str, typed: &str) -> String {
     let mut shell = Command::new("script")
         .args(["-qefc", line, "/dev/null"])
@@ -346,7 +346,7 @@ fn on_a_terminal_it_is_asked_once_with_all_there_is_to_see() {
     let line = |command: &str| format!("{} {command}", env!("CARGO_BIN_EXE_lathe"));
     let (repo, lathe) = (project(), lathe());
     repo.write("AGENTS.md", format!("Say aye.\u{1b}[2J\n{}last line\n", "more\n".repeat(50)));
-    // Nobody answers: nothing is used, nothing is written down.
+    // No reply comes: nothing is used, and no decision is stored.
     let shown = on_a_terminal(&lathe, repo.path(), &line("shell -c 'field:db:q'"), "\u{4}");
     assert!(shown.contains("Trust them?") && !shown.contains("rows"), "{shown}");
     assert!(shown.contains("| Say aye.<U+001B>[2J") && !shown.contains("last line"), "{shown}");

@@ -1,5 +1,5 @@
-//! Issue 16, line 4: every kind of change to a file is taken back by undo, or told: before, to person and model, and
-//! afterwards by its path.
+//! Every kind of change to a file is undone by undo, or reported: before the call to user and model, and afterwards
+//! by its path.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ use crate::{bodies, lathe, result, run_in};
 enum Undo {
     /// Undo puts everything back.
     Restores,
-    /// The path and the reason are named, and what undo then does is not looked at.
+    /// Path and reason are reported; the effect of undo is not checked.
     Tells(&'static str),
 }
 

@@ -1,5 +1,5 @@
-//! A `.latheignore` that cannot be read (part 9a, line 13): what it keeps from the model is not known, so its whole folder is
-//! kept from it, by every tool; the user is told, and the model once.
+//! A `.latheignore` that cannot be read: the files it hides from the model are unknown, so its whole folder is hidden
+//! from the model, by every tool; the user is informed, and the model once.
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;

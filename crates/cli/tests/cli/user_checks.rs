@@ -1,4 +1,4 @@
-//! Part 3, line 12: a type error made by an edit reaches the model in the same step's result; an old one does not.
+//! A type error made by an edit reaches the model in the same step's result; an old one does not.
 
 use lathe_testkit::{FakeModel, Script, TempRepo, call, done};
 use serde_json::json;

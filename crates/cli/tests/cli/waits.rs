@@ -1,4 +1,4 @@
-//! Nothing holds a run for ever: no pipe in the place of a file that git reads, and no git that does not answer.
+//! Nothing blocks a run without end: no pipe in place of a file that git reads, and no git that does not reply.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
@@ -18,7 +18,6 @@ fn writes() -> lathe_testkit::FakeAnswer {
     call("w", "write", json!({ "path": "new.txt", "content": "new\n" }))
 }
 
-/// Issue 15, S4.
 #[test]
 fn a_pipe_where_git_reads_a_file_holds_no_run_with_a_patch() {
     for path in

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{bodies, lathe};
 
-/// A folder `ws` with a link `l` to `src/deep`, and a file beside `ws` that no line may read unasked.
+/// A folder `ws` with a link `l` to `src/deep`, and a file next to `ws` that no line may read without asking.
 fn linked() -> TempRepo {
     let base = TempRepo::new(&[
         ("out/key", "OUTSIDE\n"),
@@ -29,7 +29,7 @@ fn ran(base: &TempRepo, mode: &str, lines: &[&str]) -> (String, Vec<String>) {
     }
     let model = FakeModel::serving(script.answer(done("ok")));
     let words = ["run", "go", "--mode", mode, "--output", "stream-json"];
-    // With it, `cd out` would lead to the folder beside the workspace.
+    // With it, `cd out` would lead to the folder next to the workspace.
     let run = lathe().in_dir(base.join("ws")).env("CDPATH", base.path().to_str().unwrap());
     let events = run.args(words).with_model(&model).run().events();
     let verdicts = bodies(&events, "call_decided");

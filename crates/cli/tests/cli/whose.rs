@@ -1,4 +1,4 @@
-//! Whose write it was: a person, and another run, write while a line runs, and nothing of theirs is taken back.
+//! The origin of a write: another user and another run write while a line runs, and none of their writes is undone.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -36,7 +36,7 @@ fn sh(folder: &Path, line: &str) {
     assert!(ran.status.success(), "{line}: {}", String::from_utf8_lossy(&ran.stderr));
 }
 
-/// A way in which somebody writes, and what must be there after the undo.
+/// A way in which another writer writes, and the text that must be there after the undo.
 type Way = (&'static str, fn(&Path), fn(&Path) -> bool);
 
 fn text(folder: &Path, name: &str) -> String {
@@ -167,7 +167,7 @@ fn what_another_run_writes_while_a_line_runs_is_left_alone() {
     // Each in the same folder with the same home, as two terminals would.
     for (name, tool, arguments, holds) in ways_of_a_run() {
         let (repo, home) = (place(), lathe());
-        // Nobody knows what a program writes, so only the journal of the other run can tell.
+        // The writes of a program are unknown, so only the journal of the other run can tell.
         repo.write("ours.py", "import os, time\nopen('ours.txt', 'w').write('ours')\nopen('begun', 'w')\nwhile not os.path.exists('go'): time.sleep(0.02)\nos.remove('begun'); os.remove('go')\n");
         let (command, _model) = run(&home, &repo, "python3 ours.py");
         let running = command.spawn();

@@ -1,4 +1,4 @@
-//! Every wire, from the environment to the last request (part 4).
+//! Every wire, from the environment to the last request.
 
 use std::path::Path;
 

@@ -149,7 +149,7 @@ fn unusable_sections_are_errors_in_traes_words() {
         let unnamed = Setup::new().trae(&yaml).warnings();
         assert_eq!(
             unnamed.last().unwrap(),
-            "trae_config.yaml: the file is ignored, because it cannot be used and nobody named it"
+            "trae_config.yaml: the file is ignored, because it cannot be used and was not named by the user"
         );
         assert!(unnamed.iter().any(|warning| warning.ends_with(error)), "{unnamed:?}");
     }

@@ -57,9 +57,7 @@ pub struct LiveReplay {
 }
 
 impl Archive {
-    /// Makes a session with everything up to the end of step `at` of another, or with the whole of it if no step is
-    /// named.
-    ///
+    /// Makes a session with everything up to the end of step `at` of another, or with all of it if no step is named.
     /// A repeated command makes no second fork: it returns the first.
     pub fn fork(
         &self,
@@ -122,8 +120,7 @@ impl Archive {
         Ok(None)
     }
 
-    /// The events of a session while another process writes them. The stream ends when no process writes and all
-    /// events were read.
+    /// The events of a session while another process writes them. Ends when no process writes and all were read.
     pub fn watch(&self, id: &SessionId) -> Result<Box<dyn EventStream>, HostError> {
         let reader = SessionReader::open(&self.home().sessions(), id, self.home().blobs()?)?;
         let (sessions, id) = (self.home().sessions(), id.clone());
@@ -140,10 +137,8 @@ impl Archive {
 
 impl Host {
     /// Runs a session's recorded answers again with real tools, in a copy of its workspace as it was before. None if
-    /// `stop` came first.
-    ///
-    /// A journal may come from anywhere, so each call is decided by the rules that apply here and now, and Lathe's
-    /// folder is guarded as in any session.
+    /// `stop` came first. A journal may come from anywhere, so each call is decided by the rules that apply here and
+    /// now, and Lathe's folder is guarded as in any session.
     pub async fn replay_live(
         &self,
         id: &SessionId,
@@ -268,8 +263,7 @@ impl Host {
 }
 
 impl LiveReplay {
-    /// Takes updates until a task is finished; returns true if the replay cannot continue. `denied` are the calls
-    /// that were denied in the recording.
+    /// Takes updates until a task is finished; true if the replay cannot continue. `denied` was denied when recorded.
     async fn watch(&mut self, updates: &mut dyn EventStream, denied: &HashSet<CallPlace>) -> bool {
         while let Some(update) = updates.next().await {
             let Update::Event(event) = update else { continue };

@@ -196,7 +196,7 @@ fn key_hint(name: &str, known: &Provider, from: &AddressFrom) -> String {
     }
     if *from == AddressFrom::Project {
         return "the address stands in a Trae file of the project, which gets only a key from that file or from the \
-                `.env` beside it; to send another one, name the file with --config-file"
+                `.env` next to it; to send another one, name the file with --config-file"
             .to_owned();
     }
     if *from == AddressFrom::Unnamed {

@@ -157,7 +157,7 @@ fn picture(image: &Picture) -> serde_json::Value {
     serde_json::json!({ "type": "image", "source": source })
 }
 
-/// The content of a result: text, or text with pictures.
+/// The content of a result: text, pictures, or both.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Content<'a> {

@@ -112,7 +112,7 @@ impl Assembly for OllamaAssembly {
             let id =
                 ids.unique(&call.text("id").unwrap_or_default(), &function.text("name").unwrap_or_default());
             let sent = function.get("arguments").map(|arguments| arguments.get().to_owned());
-            // Arguments as text are a habit of other wires, but some models use it here.
+            // Arguments as text are a habit of other wires, but some models send it here too.
             let text = sent.unwrap_or_default();
             let text = serde_json::from_str::<String>(&text).unwrap_or(text);
             blocks.push(Block::Call(ToolCall {

@@ -1,4 +1,4 @@
-//! The audit log of requests: token, action, object and outcome, one line of JSON each.
+//! The audit log: who (name, role, token), action, object and outcome of each request, one line of JSON each.
 
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;

@@ -1,4 +1,4 @@
-//! Files: read, saved, moved, removed and restored, uploaded and downloaded, watched, searched.
+//! Files: listed, read, saved, moved, removed and restored, uploaded and downloaded, watched, searched.
 //!
 //! A client names a folder below the roots of the server, or a session, and paths inside it. The folder is the wall:
 //! every path goes through the guard that the tools have.
@@ -41,7 +41,7 @@ struct FolderQuery {
     depth: Option<u32>,
 }
 
-/// A file; folders are refused.
+/// A file or folder as a whole.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct FilePath {
     #[serde(flatten)]
@@ -106,7 +106,7 @@ struct UploadTo {
     /// The path of the new file. With a form it may be left out: then it is the name in the form, in the workspace.
     #[serde(default)]
     relative_path: Option<String>,
-    /// An existing file is moved to where it can be restored from. Without this nothing may exist there.
+    /// Whatever exists there is moved to where it can be restored from. Without this nothing may exist there.
     #[serde(default)]
     overwrite: Option<bool>,
 }

@@ -131,7 +131,7 @@ pub(crate) fn add(api: &mut Api) {
         reset,
     )
     .add(
-        act("/api/git/checkout", "Bring files back to what git has; what they were is kept")
+        act("/api/git/checkout", "Restore files to git's version; the replaced files are kept")
             .body::<FilesRequest>()
             .response::<CheckedOut>(),
         checkout,

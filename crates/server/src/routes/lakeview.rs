@@ -204,7 +204,7 @@ fn session(app: &App, identity: &Identity, request: &SummaryRequest) -> Result<S
 
 /// The session of a trajectory file that this server wrote.
 fn of_file(app: &App, file: &Path) -> Result<SessionId, ApiError> {
-    let wrong = || ApiError::not_found("That is no trajectory file of this server.");
+    let wrong = || ApiError::not_found("That is not a trajectory file of this server.");
     let ours = app.host.archive().trajectories().canonicalize().map_err(|_| wrong())?;
     let file = file.canonicalize().map_err(|_| wrong())?;
     let stem = file.file_stem().and_then(|stem| stem.to_str()).ok_or_else(wrong)?;

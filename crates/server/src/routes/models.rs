@@ -183,7 +183,7 @@ pub(crate) fn restore_model(
 fn no_longer_stored(name: &str) -> ApiError {
     let name: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
     ApiError::conflict(format!(
-        "This session asks the model that was kept as `{name}`, which is gone or has another address, provider or model by now. Keep it again under that name, with its key, or begin another session."
+        "This session asks the model that was stored as `{name}`, which is gone or has another address, provider or model by now. Store it again under that name, with its key, or begin another session."
     ))
 }
 

@@ -103,7 +103,7 @@ pub(super) async fn serve(
     let close = Message::Close(Some(CloseFrame { code: goodbye.code, reason: reason.into() }));
     let farewell = async {
         let _ = sink.send(close).await;
-        // The close frame is sent even if the client closed first.
+        // This also answers a client that closed first.
         let _ = sink.close().await;
     };
     let _ = tokio::time::timeout(Duration::from_secs(2), farewell).await;
@@ -301,7 +301,7 @@ impl MessageHandler {
                 Err(error) => return refused(error.detail),
             },
             (None, false) => {
-                return refused("the session is not open here; send `resume` to go on with it".to_owned());
+                return refused("the session is not open here; send `resume` to open it".to_owned());
             }
         };
         if let Err(error) = live.role_needs.check(&self.identity, SessionWork::of(&body)) {

@@ -1,4 +1,4 @@
-//! Nobody comes in who should not.
+//! Requests without a valid token, from a foreign page or to a foreign host name are refused.
 
 use lathe_protocol::Mode;
 use serde_json::{Value, json};
@@ -117,7 +117,7 @@ async fn every_route_but_four_wants_a_token_and_every_route_of_the_document_is_t
         } else {
             assert_eq!(status, 401, "{method} {path}: {body}");
         }
-        // With a token it is something else than an address where nothing is.
+        // With a token the reply differs from that of an address without a route.
         let (status, body) = server.ask_as(&server.token, method, &filled(path), None).await;
         assert!(
             status != 405 && body["detail"] != "There is nothing at this address: see /openapi.json.",
@@ -201,7 +201,7 @@ async fn a_token_is_exchanged_for_a_cookie_that_scripts_and_other_sites_do_not_g
     assert_eq!(server.raw(&ask(&pair, "")).await.0, 200);
     assert_eq!(server.raw(&ask(&pair, "Origin: https://evil.test\r\n")).await.0, 403);
     assert_eq!(server.raw(&ask("Cookie: lathe_1=x\r\n", "")).await.0, 401);
-    // Two hosts, or two tokens: whoever sends them hopes that another is read than is checked.
+    // Two hosts, or two tokens: an attack that counts on one of them being checked and the other being used.
     let two = format!("GET /health HTTP/1.1\r\nHost: {host}\r\nHost: evil.test\r\nConnection: close\r\n\r\n");
     assert_eq!(server.raw(&two).await.0, 400);
     server.stop().await;
@@ -220,7 +220,7 @@ async fn who_guesses_tokens_has_to_wait_and_who_knows_one_does_not() {
         assert_eq!(server.get("/api/sessions").await.0, 200);
         assert_eq!(server.post("/auth", json!({ "token": server.token })).await.0, 200);
     }
-    // That does not forgive the guesses, wherever they are made.
+    // That does not forgive the guesses, whichever route they use.
     assert_eq!(server.ask_as(&"1".repeat(64), "GET", "/api/sessions", None).await.0, 429);
     let body = json!({ "token": "2".repeat(64) }).to_string();
     let guess = format!(

@@ -1,4 +1,4 @@
-//! Issue 15: what a client is shown over the socket is what runs, and an answer goes around no rule.
+//! The client sees over the socket exactly what runs, and no approval bypasses a rule.
 
 use std::path::Path;
 use std::process::Command;
@@ -198,7 +198,7 @@ async fn every_client_is_shown_the_call_that_a_person_edited() {
     server.stop().await;
 }
 
-/// Whether what was said was taken.
+/// Sends a message; true if its receipt says that it was accepted.
 async fn accepted(socket: &mut Socket, message: &Value) -> bool {
     socket.say(message).await;
     socket.until("receipt").await.pop().unwrap()["data"]["accepted"] == true

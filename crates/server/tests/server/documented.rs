@@ -1,4 +1,4 @@
-//! What goes over the wire is in `docs/server.md`, all of it.
+//! `docs/server.md` names everything that is sent over the wire.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,8 +16,8 @@ fn document() -> String {
     std::fs::read_to_string(repository().join("docs/server.md")).unwrap()
 }
 
-/// Words between quotes that stand right behind one of these beginnings, blanks aside.
-fn behind(text: &str, beginnings: &[&str]) -> BTreeSet<String> {
+/// Quoted words that directly follow one of these beginnings, apart from blanks.
+fn quoted_after(text: &str, beginnings: &[&str]) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for beginning in beginnings {
         for rest in text.split(beginning).skip(1) {
@@ -37,11 +37,11 @@ fn frame_types() -> BTreeSet<String> {
     for folder in ["crates/views/src/wire", "crates/server/src/ws"] {
         for file in std::fs::read_dir(repository().join(folder)).unwrap() {
             let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
-            found.extend(behind(&text, &["out.push(", "out.push_raw(", "self.push(", "note(", "reply("]));
-            found.extend(behind(&text, &["json!({ \"type\":"]));
+            found.extend(quoted_after(&text, &["out.push(", "out.push_raw(", "self.push(", "note(", "reply("]));
+            found.extend(quoted_after(&text, &["json!({ \"type\":"]));
             // What is happening this moment is a pair of its type and its data.
             for line in text.lines().filter(|line| line.contains(", Data::")) {
-                found.extend(behind(line, &["("]));
+                found.extend(quoted_after(line, &["("]));
             }
         }
     }
@@ -51,7 +51,7 @@ fn frame_types() -> BTreeSet<String> {
 #[test]
 fn every_frame_is_in_the_document_and_the_unusual_ones_have_an_example() {
     let (document, frames) = (document(), frame_types());
-    // The finding itself is looked at: it has what is known to be sent.
+    // This checks the search itself: it finds what is known to be sent.
     for known in
         ["bubble", "step", "delta", "tool_output", "file_changed", "completed", "receipt", "ping", "question"]
     {

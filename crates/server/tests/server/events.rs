@@ -1,4 +1,4 @@
-//! `?events=true`: the events of the journal, for clients that make their own view (issue 17, build 7).
+//! `?events=true`: the events of the journal, for clients that make their own view.
 
 use lathe_protocol::Mode;
 use lathe_server::{Role, Tokens};
@@ -51,7 +51,7 @@ async fn a_client_that_asks_for_events_gets_each_of_them_once_in_order_and_maske
     let diffs: Vec<Value> = durable(&frames).iter().map(|frame| frame["data"]["diff"].clone()).collect();
     let diffs: Vec<&str> = diffs.iter().filter_map(Value::as_str).collect();
     assert!(matches!(diffs[..], [diff] if diff.contains("+two\n+«secret»\n")), "{diffs:?}");
-    // Who comes later gets the same, from wherever it was.
+    // A client that connects later gets the same events, from any cursor.
     for from in [0, numbers[0], numbers[numbers.len() - 2]] {
         let mut again = server.socket(&format!("?events=true&session_id={session}&from={from}")).await;
         let frames = until(&mut again, "task_finished").await;

@@ -1,4 +1,4 @@
-//! Faults of the server itself: they are told as such, and they lose nothing.
+//! Faults of the server itself are reported as such, and lose no data.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -122,7 +122,6 @@ async fn a_full_disk_is_told_as_such_and_the_server_goes_on_when_there_is_room()
     server.stop().await;
 }
 
-/// Stranger's try of issue 16, F2.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_undo_for_which_there_is_no_room_is_told_as_such_and_done_when_there_is() {
     let folder = tempfile::tempdir().unwrap();

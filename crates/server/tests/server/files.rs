@@ -164,7 +164,7 @@ async fn no_route_reads_writes_or_removes_anything_outside_whatever_the_path() {
             if status == 0 || status >= 500 {
                 say("no answer");
             }
-            // The folder around is served too, so as a workspace of its own it may be looked at.
+            // The folder around it is served too, so it may be read as a workspace of its own.
             if body.to_string().contains(CANARY) {
                 say("it tells what lies outside");
             }
@@ -173,13 +173,13 @@ async fn no_route_reads_writes_or_removes_anything_outside_whatever_the_path() {
             let is = if names.contains(&route) { case.removed } else { case.is };
             let is_text = !case.path.contains("{FF}");
             match is {
-                // A name that is taken is taken, wherever a link of that name leads.
+                // A name that is taken is refused, even if it is a link that leads outside.
                 Is::Outside if status == 409 && matches!(route, "upload" | "upload over" | "rename to") => {}
                 Is::Outside if !matches!(route, "git" | "watch") && status != 403 => say("not refused"),
                 Is::Protected(..) | Is::ProtectedFolder(_) | Is::ProtectedMissing
                     if is_writing(route) && status != 403 =>
                 {
-                    // Upload looks whether it may write before anything else, and so do all.
+                    // Upload checks first that it may write, and so do all routes.
                     say("not protected");
                 }
                 Is::File(text, _) | Is::Protected(text, _)
@@ -233,7 +233,7 @@ async fn a_file_is_saved_over_the_version_that_was_read_and_no_other() {
     assert_eq!((status, &read["content"], &read["binary"]), (200, &json!("one\n"), &json!(false)));
     let version = read["version"].as_str().unwrap();
     let save = |content: &str, version: Option<&str>| json!({ "file": "a.txt", "content": content, "version": version });
-    // Somebody else was faster.
+    // Another program was faster.
     std::fs::write(server.root.join("a.txt"), "theirs\r\n").unwrap();
     let (status, body) = server.put("/api/file", save("mine\n", Some(version))).await;
     assert_eq!((status, &body["code"]), (409, &json!("conflict")));
@@ -251,7 +251,7 @@ async fn a_file_is_saved_over_the_version_that_was_read_and_no_other() {
     assert_eq!(status, 200);
     let (status, made) = server.post("/api/file", json!({ "file": "n/e/w.txt", "content": "new\n" })).await;
     assert_eq!((status, &made["path"]), (200, &json!("n/e/w.txt")));
-    // What is no text is said to be none, and parts are cut between characters.
+    // Content that is not text is marked as such, and text is cut between characters.
     std::fs::write(server.root.join("b.bin"), b"\0\x01\xff").unwrap();
     let (status, read) = server.get("/api/file?file=b.bin").await;
     assert_eq!((status, &read["binary"], &read["content"]), (200, &json!(true), &Value::Null));
@@ -278,7 +278,7 @@ async fn what_is_removed_can_be_brought_back_and_names_change_without_loss() {
     assert!(!server.root.join("d").exists());
     let (_, list) = server.get("/api/files/removed").await;
     assert_eq!((&list[0]["path"], &list[0]["kind"]), (&json!("d"), &json!("directory")));
-    // Somebody made another one meanwhile: that stays.
+    // A folder that was made meanwhile stays.
     std::fs::create_dir(server.root.join("d")).unwrap();
     let restore = json!({ "id": removed["quarantine"] });
     assert_eq!(server.post("/api/file/restore", restore.clone()).await.0, 409);
@@ -445,7 +445,7 @@ async fn a_folder_is_searched_and_watched() {
     server.stop().await;
 }
 
-/// What happens in a folder after it was moved out of the root is not told, and a watch of the folder itself ends.
+/// Changes in a folder after it was moved out of the root are not reported, and a watch of the folder itself ends.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_folder_that_is_moved_away_is_not_watched_any_more() {
     let server = server().await;

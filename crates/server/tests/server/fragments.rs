@@ -1,4 +1,4 @@
-//! Messages that come in pieces: not larger than others, and not slower than anybody would be by accident.
+//! Messages in fragments may not be larger than others, nor slower than a slow but honest client.
 
 use std::time::{Duration, Instant};
 
@@ -38,13 +38,13 @@ async fn a_message_in_fragments_is_one_message_and_refused_as_soon_as_it_is_too_
     let (server, attach, _) = waiting().await;
     let mut socket = server.socket(&attach).await;
     socket.until("status").await;
-    // With pings between them, as anybody may send them.
+    // With pings between the fragments, as any client may send them.
     fragment(&mut socket, true, false, r#"{"type":"inp"#).await;
     ping(&mut socket).await;
     fragment(&mut socket, false, false, r#"ut","text":"#).await;
     fragment(&mut socket, false, true, r#""hello"}"#).await;
     assert_eq!(socket.until("receipt").await.last().unwrap()["data"]["accepted"], true);
-    // Three megabytes are on their way; it is over after the first, and the client is told why.
+    // Three megabytes are on their way; the connection ends after the first, and the client gets the reason.
     let piece = "x".repeat(64 << 10);
     let mut sent = fragment(&mut socket, true, false, &piece).await;
     for _ in 0..48 {

@@ -1,11 +1,11 @@
-//! What a client sees of a run is what the journal and the trajectory say.
+//! The frames of a run agree with the journal and the trajectory.
 
 use lathe_protocol::Mode;
 use serde_json::{Value, json};
 
 use crate::kit::{Server, call, cassette, done, durable, say};
 
-/// Thinking, calls beside each other, one that fails, a long text, a file made and changed, the end.
+/// Thinking, parallel calls, one that fails, a long text, a file made and changed, the end.
 fn scenario() -> String {
     cassette([
         json!([

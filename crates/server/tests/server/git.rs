@@ -47,7 +47,7 @@ async fn a_change_is_seen_staged_committed_and_found_in_the_log() {
     let who = json!({ "message": "-m first\n\n# no comment", "author_name": "Me", "author_email": "me@example.com" });
     let (status, made) = server.post("/api/git/commit", who.clone()).await;
     assert_eq!(status, 200, "{made}");
-    // Nothing is staged: that is no commit.
+    // Nothing is staged, so there is nothing to commit.
     assert_eq!(server.post("/api/git/commit", who).await.0, 409);
     let (_, log) = server.post("/api/git/log", json!({})).await;
     let commit = &log["commits"][0];
@@ -193,7 +193,7 @@ async fn nothing_that_the_repository_names_is_run() {
     assert_eq!(post("diff", json!({ "path": "a.txt" })).await.0, 200);
     assert_eq!(post("diff", json!({})).await.0, 200);
     assert_eq!(post("add", json!({ "files": ["a.txt"] })).await.0, 200);
-    // Without its filter it would be staged as something else.
+    // Without its filter other content would be staged.
     assert_eq!(post("add", json!({ "files": ["x.evil"] })).await.0, 409);
     let (status, answer) = post("commit", json!({ "message": "second" })).await;
     assert_eq!(status, 200, "{answer}");
@@ -202,7 +202,7 @@ async fn nothing_that_the_repository_names_is_run() {
     assert_eq!(post("log", json!({})).await.1["commits"][0]["author"], "A Person");
     assert_eq!(post("show", json!({ "path": "a.txt" })).await.1["content"], "two\n");
     assert!(!mark.exists(), "{}", std::fs::read_to_string(&mark).unwrap_or_default());
-    // Hooks are for whoever may say so.
+    // Running hooks needs the role admin.
     std::fs::write(root.join("a.txt"), "four\n").unwrap();
     post("add", json!({ "files": ["a.txt"] })).await;
     let operator = lathe_server::Tokens::add(&server.home, "op", lathe_server::Role::Operator).unwrap();

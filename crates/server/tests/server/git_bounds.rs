@@ -53,7 +53,6 @@ async fn look(server: &Server, what: &str, folder: &str) -> (u16, Value) {
     server.post(&format!("/api/git/{what}"), body).await
 }
 
-/// Issue 15, attack-server 1 (a4, a19).
 #[tokio::test(flavor = "multi_thread")]
 async fn a_look_at_a_folder_runs_no_program_of_that_folder_or_of_one_inside() {
     let server = server().await;
@@ -96,7 +95,7 @@ async fn a_look_at_a_folder_runs_no_program_of_that_folder_or_of_one_inside() {
         assert_eq!(server.post("/api/git/add", body.clone()).await.0, 200, "{body}");
     }
     assert!(!mark.exists());
-    // The trick works where nobody is careful.
+    // The trick works for a git without these precautions.
     let _ = Command::new("git").args(["diff", "HEAD"]).current_dir(server.root.join("repo")).output();
     assert!(mark.exists());
     server.stop().await;
@@ -128,7 +127,7 @@ async fn the_commit_of_a_repository_inside_is_seen_and_staged() {
     server.stop().await;
 }
 
-/// Issue 15, attack-server 10 (a9): nothing of a repository outside of the roots comes over the wire.
+/// Nothing of a repository outside of the roots comes over the wire.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_repository_outside_of_the_roots_is_not_used() {
     let server = server().await;
@@ -188,7 +187,7 @@ async fn a_repository_outside_of_the_roots_is_not_used() {
     server.stop().await;
 }
 
-/// Issue 15, S2: links deep in a repository, in what it borrows and in repositories inside.
+/// Links deep in a repository, in what it borrows and in repositories inside.
 #[tokio::test(flavor = "multi_thread")]
 async fn links_deep_in_a_repository_are_refused_and_named() {
     let server = server().await;
@@ -243,7 +242,7 @@ async fn links_deep_in_a_repository_are_refused_and_named() {
             assert!(!text.contains(private.to_str().unwrap()), "{what} {folder}: {text}");
         }
     }
-    // A repository inside with references outside: it is not looked at, and not staged.
+    // A repository inside with references outside is neither read nor staged.
     repository(&server.root.join("outer"), "one\n");
     let inner = server.root.join("outer/inner");
     repository(&inner, "inner\n");
@@ -263,7 +262,7 @@ async fn links_deep_in_a_repository_are_refused_and_named() {
     server.stop().await;
 }
 
-/// Issue 15, S4: no route waits for a pipe.
+/// No route waits for a pipe.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pipe_in_the_place_of_a_file_that_git_reads_is_named() {
     let server = server().await;
@@ -334,7 +333,7 @@ async fn work_trees_and_modules_inside_of_the_roots_work() {
     server.stop().await;
 }
 
-/// Issue 15, attack-server 2 (a1): Lathe's own folder in a served repository.
+/// Lathe's own folder in a served repository.
 #[tokio::test(flavor = "multi_thread")]
 async fn lathes_own_folder_is_not_seen_staged_or_brought_back() {
     let folder = tempfile::tempdir().unwrap();
@@ -388,7 +387,7 @@ fn assert_forbidden<T>(what: &str, done: Result<T, HostError>) {
     }
 }
 
-/// Issue 15, the second attack on the server: git does not check the paths of an index that it reads.
+/// Git does not check the paths of an index that it reads.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_index_with_paths_out_of_the_folder_is_refused_by_every_route_that_uses_it() {
     let server = server().await;

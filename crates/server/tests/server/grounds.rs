@@ -1,4 +1,5 @@
-//! A protected folder that a client names as its workspace: what nobody writes from above, nobody writes from within.
+//! A protected folder that a client names as its workspace: files that cannot be written from above cannot be written
+//! from within.
 
 use std::path::Path;
 use std::process::Command;
@@ -69,7 +70,7 @@ async fn a_protected_folder_as_the_workspace_is_no_way_to_write_in_it() {
         }
         assert!(folder.contains("refs") || place.join("spare").exists());
     }
-    // A work tree of its own is ordinary ground, wherever it stands.
+    // A work tree of its own is an ordinary folder, even below a protected one.
     git(&server.root, &["commit", "-q", "--allow-empty", "-m", "first"]);
     git(&server.root, &["worktree", "add", "-q", ".claude/worktrees/one", "-b", "one"]);
     let workspace = server.root.join(".claude/worktrees/one").display().to_string();

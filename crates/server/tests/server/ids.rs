@@ -25,7 +25,7 @@ async fn receipt_of(socket: &mut Socket, id: &Value) -> Value {
     }
 }
 
-/// How many tasks a session was given.
+/// The number of tasks that a session was given.
 async fn tasks(server: &Server, session: &str) -> usize {
     server.events(session).await.iter().filter(|event| event["kind"] == "task_given").count()
 }

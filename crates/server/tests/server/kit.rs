@@ -97,7 +97,7 @@ impl Plans for Recorded {
         })
     }
 
-    /// Nobody listens on the two ports that tests name.
+    /// No server listens on the two ports that tests name.
     fn reach(&self, base_url: &str) -> NetworkReach {
         match base_url.starts_with("http://127.0.0.1:1/") || base_url.starts_with("http://127.0.0.1:2/") {
             true => NetworkReach::Anywhere,
@@ -331,7 +331,7 @@ impl Socket {
         }
     }
 
-    /// Why the connection was closed.
+    /// Waits until the connection is closed; returns the code and the reason.
     pub async fn closed(&mut self) -> Option<(u16, String)> {
         loop {
             let next = tokio::time::timeout(Duration::from_secs(150), self.socket.next()).await;

@@ -1,4 +1,4 @@
-//! Lakeview: steps that are summed up beside the run.
+//! Lakeview: steps that are summarised during a run.
 
 use lathe_protocol::Mode;
 use serde_json::{Value, json};
@@ -79,7 +79,7 @@ async fn a_finished_session_that_is_summed_up_updates_the_step_of_an_attached_cl
         summary_of(&mut socket, 2).await,
         "[📣REPORT · 🧠THINK] reports that all was read — Ends the task."
     );
-    // The trajectory of the run tells it too, and nothing else in it is other than before.
+    // The trajectory of the run has it too, and is otherwise unchanged.
     let file = server.home.join("trajectories").join(format!("{id}.json"));
     let trajectory: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
     let told: Vec<&Value> =

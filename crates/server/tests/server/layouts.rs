@@ -60,7 +60,7 @@ async fn a_checkout_is_judged_by_all_its_files_together() {
     let (status, said) = checkout(&files).await;
     assert_eq!(status, 403, "{said}");
     assert!(!server.root.join("b").exists());
-    // What is no repository may come.
+    // Files that do not make a repository may be restored.
     let (status, said) = checkout(&["b/objects/k", "b/refs/k", "b/config"]).await;
     assert_eq!(status, 200, "{said}");
     let (status, said) = checkout(&["b/HEAD"]).await;

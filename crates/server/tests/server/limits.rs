@@ -1,4 +1,4 @@
-//! What one client cannot use up for the others.
+//! Limits that keep one client from using up what others need.
 
 use lathe_protocol::Mode;
 use lathe_server::{Role, Tokens};
@@ -191,7 +191,7 @@ async fn a_token_watches_eight_folders_and_the_next_is_refused() {
     }
     assert_eq!(watchers() - before, 1);
     assert_eq!(server.raw(&ask(&viewer)).await.0, 429);
-    // Each of them is told.
+    // Each of them gets the change.
     std::fs::write(server.root.join("new.txt"), "new").unwrap();
     for stream in &mut open {
         let (mut told, mut piece) = (String::new(), [0; 4096]);

@@ -1,4 +1,4 @@
-//! Nothing that a server sends shows what looks like a secret (part 9a, line 8), and nothing in it acts unseen.
+//! Nothing that a server sends shows what looks like a secret, and nothing in it acts on a terminal unseen.
 
 use lathe_protocol::Mode;
 use lathe_server::{Role, Tokens};
@@ -178,7 +178,7 @@ async fn a_question_is_shown_whole_to_those_who_may_answer_and_masked_to_all_oth
             assert!(!frame.to_string().contains(secret), "{secret} in {frame}");
         }
     }
-    // Where the session is not open, nobody can answer, and nobody is shown more than a viewer.
+    // If the session is not open, no client can answer, and none is shown more than a viewer.
     let (status, _) = server.post(&format!("/agent/interactive/close{attach}"), json!({})).await;
     assert_eq!(status, 200);
     let frames = server.socket(&attach).await.until("completed").await;

@@ -1,8 +1,8 @@
-//! Every route with a request that means something, by every kind of client.
+//! Every route with a valid request, by every kind of client.
 //!
-//! A row has the least role that may do it. All clients that may not are tried first, then that role; so a row whose check is
-//! missing is seen by its answer, and one that refuses whoever may is seen too. What a handler refuses by its body (fields for
-//! admins, the mode of a session) has rows of its own.
+//! A row has the least role that is allowed. All clients that are not allowed are tried first, then that role; so a
+//! missing check shows in the reply, and so does a check that refuses too much. Refusals that depend on the body
+//! (fields for admins, the mode of a session) have rows of their own.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +29,7 @@ struct Row {
     path: String,
     body: Value,
     least: Least,
-    /// What who may is answered.
+    /// The status for a client that is allowed.
     good: u16,
 }
 
@@ -156,7 +156,7 @@ impl World {
                 (format!("/api/sessions/{edited}/changes/accept"), json!({ "path": "a.txt" })),
                 Admin,
             ),
-            // A session in plan has no edits, which is said to whoever may ask.
+            // A session in plan mode has no edits; a client that is allowed gets that error.
             Row {
                 good: 409,
                 ..row(
@@ -485,10 +485,10 @@ impl World {
     }
 }
 
-/// Whether a route changes the session that its path or its body names.
+/// Tells whether a route changes the session that its path or its body names.
 fn works_in_a_session(document: &Value, route: &str) -> bool {
     let (method, path) = route.split_once(' ').unwrap();
-    // Files and git work in a folder, which a session only names. Whoever may stop a run may close its session.
+    // Files and git work in a folder, which a session only names. A client that may stop a run may close its session.
     let in_folders = ["/api/file", "/api/folder", "/files/", "/api/git/"];
     let is_folder = in_folders.iter().any(|prefix| path.starts_with(prefix));
     if method == "GET" || is_folder || path == "/agent/interactive/close" {

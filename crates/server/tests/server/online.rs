@@ -1,4 +1,4 @@
-//! Documents beside the workspace: by the tool of a session, and over HTTP.
+//! Online documents: by the tool of a session, and over HTTP.
 
 use lathe_protocol::Mode;
 use serde_json::{Value, json};

@@ -85,7 +85,7 @@ async fn with_a_certificate_it_speaks_tls_and_one_that_says_nothing_holds_nobody
         let request = format!("GET /health HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = String::new();
-        // A server that closes without a farewell is no matter here.
+        // A server that closes without a TLS farewell is accepted here.
         let _ = stream.read_to_string(&mut answer).await;
         assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{host}: {answer}");
     }
@@ -100,7 +100,7 @@ async fn the_address_that_is_printed_can_be_opened() {
     let server = bound(without_name, home.path()).await.unwrap();
     let wanted = format!("https://127.0.0.1:{}/#token=", server.address.port());
     assert!(server.url().starts_with(&wanted), "{}", server.url());
-    // The address it listens on can be opened as it is, whatever names there are.
+    // The address that it listens on can be opened, even if the server has names.
     let server = bound(options("127.0.0.1:0", folder.path(), files()), home.path()).await.unwrap();
     let wanted = format!("https://{}/#token=", server.address);
     assert!(server.url().starts_with(&wanted), "{}", server.url());

@@ -1,4 +1,4 @@
-//! Requests that name what is not there, and what they are told.
+//! Requests that name something unknown, and the errors that they get.
 
 use lathe_protocol::Mode;
 use serde_json::{Value, json};
@@ -17,8 +17,8 @@ async fn names_that_nobody_knows_are_refused_with_those_that_are_known() {
         ("tools", json!(["nosuch"]), "online_doc_tool"),
         ("mode", json!("yolo"), "full-auto"),
         ("toolset", json!("nobody"), "gemini"),
-        ("agent_mode", json!("novelist"), "none is kept here"),
-        ("model_config_name", json!("mine"), "none is kept here"),
+        ("agent_mode", json!("novelist"), "none is stored here"),
+        ("model_config_name", json!("mine"), "none is stored here"),
         ("agent_mode_config", json!({ "tool_whitelist": ["nosuch"] }), "there is no tool `nosuch`"),
     ] {
         let mut request = json!({ "task": "t" });
@@ -99,7 +99,7 @@ async fn an_address_inside_is_not_asked_for_whoever_names_it() {
         assert_eq!(status, 422, "{url}");
         assert!(refused["detail"].as_str().unwrap().contains("--model-host"), "{refused}");
     }
-    // One that was kept when it was allowed is looked at again.
+    // A model that was stored when its address was allowed is checked again.
     std::fs::create_dir_all(server.home.join("server")).unwrap();
     let kept = json!({ "near": { "provider": "mine", "model": "m", "base_url": "http://127.0.0.1:9/v1" } });
     std::fs::write(server.home.join("server/models.json"), kept.to_string()).unwrap();

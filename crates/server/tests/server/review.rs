@@ -88,7 +88,7 @@ async fn one_of_three(ending: &str) {
     let wanted = numbered(ending).replace(&format!("line 5{ending}"), &format!("LINE 5{ending}"));
     let wanted = wanted.replace("line 28", "LINE 28");
     assert_eq!(std::fs::read_to_string(server.root.join("long.txt")).unwrap(), wanted);
-    // Everybody who watches is told.
+    // Every watching client is notified.
     let frames = watching.until("restored").await;
     let said: Vec<&Value> = frames.iter().filter(|frame| frame["type"] == "reviewed").collect();
     assert_eq!(said.len(), 2, "{said:?}");

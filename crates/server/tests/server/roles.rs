@@ -1,4 +1,4 @@
-//! Whoever works in a session has the role its mode and its model need, and a token that is removed takes everything with it.
+//! Work in a session needs the role for its mode and its model, and removing a token ends everything opened with it.
 
 use lathe_protocol::Mode;
 use lathe_server::{Role, Tokens};
@@ -74,7 +74,7 @@ async fn an_operator_does_not_work_in_full_auto_by_any_way() {
             assert_eq!(server.post(&close, json!({})).await.0, 200);
         }
         for (way, refused, said) in ways_in(&server, &operator, &session).await {
-            // What is not open here does not answer questions, whoever asks.
+            // A session that is not open here answers no questions, for any client.
             let is_closed_answer = !is_open && said.contains("not open here");
             assert!(refused || is_closed_answer, "{way}, open: {is_open}: {said}");
             assert!(is_closed_answer || said.contains("full-auto"), "{way}: {said}");
@@ -434,7 +434,6 @@ async fn many_unknown_fields_make_no_long_answer() {
     server.stop().await;
 }
 
-/// Issue 15, the second attack on the server.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operator_neither_takes_back_nor_removes_what_a_full_auto_session_did() {
     let server = Server::start(busy(), Mode::Default).await;
@@ -460,7 +459,7 @@ async fn an_operator_neither_takes_back_nor_removes_what_a_full_auto_session_did
     }
 }
 
-/// Issue 15, the second attack on the server: the key is not in the journal, but that an admin gave it is.
+/// The key is not in the journal, but the fact that an admin gave it is.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_with_an_admins_key_stays_the_admins_when_it_is_closed_and_forked() {
     let server = Server::start(busy(), Mode::Default).await;
@@ -477,7 +476,7 @@ async fn a_session_with_an_admins_key_stays_the_admins_when_it_is_closed_and_for
     }
 }
 
-/// Issue 15, the second attack on the server: an id that one client had used swallowed the `cancel` of another.
+/// An id that one client had used swallowed the `cancel` of another.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_id_of_a_command_belongs_to_the_client_and_the_command_that_used_it_first() {
     let server = Server::start(busy(), Mode::Default).await;
@@ -505,7 +504,7 @@ async fn an_id_of_a_command_belongs_to_the_client_and_the_command_that_used_it_f
     assert!(receipt["reason"].as_str().unwrap_or_default().contains("used for another command"), "{receipt}");
 }
 
-/// Issue 15, the second attack on the server: each name had a toolbox made.
+/// Each name had a toolbox made.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_of_tools_has_at_most_256_names() {
     let server = Server::start(busy(), Mode::Default).await;
@@ -521,7 +520,7 @@ async fn a_list_of_tools_has_at_most_256_names() {
     }
 }
 
-/// Issue 15, the second attack on the server: a body that ended after the token was removed was still acted on.
+/// A body that ended after the token was removed was still acted on.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_that_ends_after_its_token_was_removed_is_not_acted_on() {
     let server = Server::start(busy(), Mode::Default).await;

@@ -165,14 +165,14 @@ async fn bad_frames_end_the_connection_with_a_reason_and_the_run_goes_on() {
         socket.socket.send(Message::text(text)).await.unwrap();
         socket.until("error").await;
     }
-    // Bytes that are no frame at all, and half a frame.
+    // Bytes that are not a frame at all, and half a frame.
     for bytes in [&b"\x00\xff\xff\xff garbage"[..], &b"\x81\xfe\x00\x10\x00"[..]] {
         let mut raw = server.socket(&attach).await;
         let stream = raw.socket.get_mut();
         tokio::io::AsyncWriteExt::write_all(stream, bytes).await.unwrap();
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    // First messages that are no request.
+    // First messages that are not a request.
     for (text, code) in [
         ("", 1003),
         ("[]", 1003),
@@ -186,7 +186,7 @@ async fn bad_frames_end_the_connection_with_a_reason_and_the_run_goes_on() {
         assert_eq!(first["type"], "error", "{text}");
         assert_eq!(socket.closed().await.unwrap().0, code, "{text}");
     }
-    // Attaching to nobody, or from nowhere.
+    // Attaching to a session that does not exist, or from a cursor that is not one.
     for (query, status) in [("?session_id=nobody", 404), (&*format!("{attach}&from=soon"), 422)] {
         let request = format!(
             "GET /ws/agent/interactive/task{query} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",

@@ -148,7 +148,7 @@ async fn the_prompt_of_a_mode_comes_before_that_of_the_request_and_names_stand_f
         (json!({ "task": "t", "prompt": "TRAE_AGENT_SYSTEM_PROMPT" }), own.as_str()),
     ] {
         let (system, _) = first_words(&server, request.clone()).await;
-        // A session is told its mode too.
+        // The system text of a session contains its mode too.
         let (before, rest) = system.split_once("# What you may do\n").unwrap_or((&system, ""));
         let after = rest.find("\n\n").and_then(|end| rest.get(end + 2..)).unwrap_or_default();
         assert_eq!(format!("{before}{after}"), expected, "{request}");
@@ -193,7 +193,7 @@ async fn a_key_goes_in_and_never_comes_out() {
         server.post("/agent/run", json!({ "task": "t", "model_config_name": "mine" })).await;
     assert_eq!(
         (status, &refused["detail"]),
-        (422, &json!("`model_config_name`: `mine` is not known; none is kept here."))
+        (422, &json!("`model_config_name`: `mine` is not known; none is stored here."))
     );
     server.stop().await;
 }

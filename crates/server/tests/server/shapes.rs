@@ -72,7 +72,7 @@ async fn an_address_of_sockets_answers_a_plain_request_in_json() {
     server.stop().await;
 }
 
-/// A line that nobody writes is not read for long: the server answers others meanwhile, and the call is refused.
+/// An absurd line is not parsed for long: the server answers other requests meanwhile, and the call is refused.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_line_of_brackets_in_brackets_is_refused() {
     let line = format!("echo {}ls{}", "$(".repeat(20_000), ")".repeat(20_000));
@@ -88,7 +88,8 @@ async fn a_line_of_brackets_in_brackets_is_refused() {
     server.stop().await;
 }
 
-/// A model that is kept without an address is at its provider's, whatever the owner's settings say of that provider.
+/// A model that is stored without an address is at its provider's, regardless of the owner's settings for that
+/// provider.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_key_of_a_kept_model_goes_to_no_address_of_the_settings() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Steps have two numbers, and what a rewind left behind is shown nowhere.
+//! Steps have two numbers, and steps that a rewind dropped are shown nowhere.
 
 use lathe_protocol::Mode;
 use serde_json::{Value, json};

@@ -28,7 +28,7 @@ impl Chance {
     }
 }
 
-/// Which frames a client saw: how many, and a number that another set of frames does not have.
+/// The frames that a client saw: their number, and a checksum that another set of frames does not have.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Seen {
     last: (u64, u64),
@@ -106,7 +106,7 @@ async fn clients_that_come_and_go_lose_nothing_and_get_nothing_twice() {
     drop(socket);
     let mut all = Vec::new();
     for task in tasks {
-        // How long it may take is said beside the other limits of tests, in `.config/nextest.toml`.
+        // The time limit is set with the other limits of tests, in `.config/nextest.toml`.
         all.push(task.await.unwrap());
     }
     // One who comes when all is over and stays has the journal's frames, all of them.

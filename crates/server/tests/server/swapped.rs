@@ -267,7 +267,7 @@ async fn ask_git(server: &Server, route: &str, folder: &str, round: usize) -> (u
 
 const GIT_ROUTES: [&str; 7] = ["log", "show", "diff", "status", "add", "commit", "init"];
 
-/// Issue 15, S1 and S3: a part of a repository is swapped for a link to the same part of one outside, while git runs.
+/// A part of a repository is swapped for a link to the same part of one outside, while git runs.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_part_of_a_repository_swapped_for_a_link_in_a_loop_leads_nowhere() {
     let server = Server::start(cassette([json!([done("d", "done")])]), Mode::FullAuto).await;

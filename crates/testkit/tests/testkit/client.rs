@@ -17,7 +17,7 @@ pub struct Response {
     pub code: u16,
     pub headers: String,
     pub chunks: Vec<Vec<u8>>,
-    /// Why reading stopped early, if it did.
+    /// The reason for which reading stopped early, if it did.
     pub broke: Option<ErrorKind>,
 }
 
@@ -26,7 +26,7 @@ impl Response {
         String::from_utf8(self.chunks.concat()).unwrap()
     }
 
-    /// The data of the events, whatever the line ends are.
+    /// The data of the events, for any line ends.
     pub fn datas(&self) -> Vec<String> {
         let text = self.text().replace("\r\n", "\n").replace('\r', "\n");
         text.split("\n\n").filter_map(|event| event.strip_prefix("data: ").map(str::to_owned)).collect()
@@ -54,7 +54,7 @@ impl Response {
     }
 }
 
-/// A conversation with `answers` answered calls behind it.
+/// A conversation with `answers` answered calls in it.
 pub fn messages(answers: usize) -> Vec<Value> {
     let mut messages =
         vec![json!({"role": "system", "content": "s"}), json!({"role": "user", "content": "u"})];

@@ -159,8 +159,8 @@ fn index(found: &FoundRepository) -> GitIndex {
     GitIndex::Bytes(bytes)
 }
 
-/// Tells whether the index of the repository that a file lies in has its name. An index that cannot be read counts as
-/// yes.
+/// Tells whether the index of the repository that a file lies in has its name. An index or a
+/// repository that cannot be read counts as yes.
 fn is_tracked(path: &Path) -> bool {
     let found = match repository_of(path) {
         Ok(Some(found)) => found,
@@ -203,12 +203,12 @@ fn names(index: &[u8]) -> Option<Vec<String>> {
 pub(crate) enum LinkPolicy {
     /// Continues in the folder that it leads to.
     Followed,
-    /// Names the link and its target, and goes no further: for readers that follow no links.
+    /// Names the link and the place it leads to, and goes no further: for readers that follow no links.
     Named,
 }
 
 /// Hands everything in a folder to `take`, which tells whether to continue: each entry by its own name, and each link
-/// by its target as well. The error means that the folder is too large, or that `take` stopped the walk.
+/// by the place it leads to as well. The error means that the folder is too large, or that `take` stopped the walk.
 pub(crate) fn each_beneath(
     folder: &Path,
     links: LinkPolicy,

@@ -1,5 +1,5 @@
-//! The fast path for a line that is nothing but one literal agent command: it needs no bash and runs here, with the
-//! same result.
+//! The fast path for a line that is nothing but one literal agent command: it needs no bash and runs here, and no
+//! caller can tell the difference.
 //!
 //! That holds only as long as command names mean in bash what they mean here, so a session in which a line may have
 //! changed that (functions, aliases, PATH, options) goes through bash from then on. The test looks for words in the

@@ -2,7 +2,7 @@
 //! Lathe's tools.
 //!
 //! Parameters of later versions are understood too (`start_line`, `allow_multiple`, `grep_search`), because models
-//! know them. Faults of Gemini CLI that its strings hide (mixed line endings, encodings, writes in place, a state
+//! know them. Faults in what Gemini CLI does underneath its strings (mixed line endings, encodings, writes in place, a state
 //! that is lost between commands) are not repeated here.
 
 mod arguments;
@@ -118,7 +118,7 @@ pub(crate) static FACES: [Face; 11] = [
     .with_aliases(&["AskUserTool"]),
 ];
 
-/// The wording for outside tools: their output as it is.
+/// The wording for tools that are not Lathe's own: their output as it is.
 pub(crate) fn outside_voice(cap: usize) -> Voice {
     Voice { render: strings::outside_result, words: strings::run_problem, cap }
 }

@@ -1,11 +1,11 @@
 //! Checks: the user's own commands that inspect a file after a tool changed it, so that the model learns of a type
 //! error in the same step that made it.
 //!
-//! An error that was there before is not reported again. The output for the state before an edit is taken once,
+//! Whatever was wrong before is not reported again. The output for the state before an edit is taken once,
 //! before the first edit; after that, the output after one edit serves as the output before the next. A line counts
 //! as old if it was there before, or if only its numbers differ: an edit moves the lines below it.
 //!
-//! A check is the user's own act, written in the user's own file, so it needs no approval. It never fails the edit.
+//! A check is the user's own act, written in the user's own file, so it needs no permission. It never fails the edit.
 
 mod diagnostics;
 
@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::services::Services;
 use diagnostics::{CheckReport, new_lines_text};
 
-/// Bytes of a check's output that are read.
+/// Bytes of a check's output that are kept and compared.
 const KEEP: usize = 1 << 20;
 
 /// A command for the files of a glob.

@@ -1,5 +1,5 @@
-//! Words that people read: numbers that are right, one thing told as one, and what is allowed told where something is not
-//! (part 9a, line 13).
+//! The wording of messages and help: bad numbers name the allowed ones, small caps are shown as they are, one thing
+//! is counted as one.
 
 use lathe_testkit::{FakeModel, Options, Script, TempRepo, Wire, call, done};
 use serde_json::json;
