@@ -1,4 +1,4 @@
-//! A tree held against the schema: the values that fit, and what is wrong with the rest.
+//! The check of a tree against the schema: the values that fit, and the problems of the rest.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::schema::{Field, ValueShape, fields, fixed_keys};
 use crate::secret::Secret;
 use crate::tree::{KeyPath, Node, TreeEntry, TreeValue, spell, under};
 
-/// A value and where it stands. It may be a key in clear, so it cannot be printed.
+/// A value and its origin. It may be a key in clear, so it cannot be printed.
 #[derive(Clone)]
 pub(crate) struct Leaf {
     pub(crate) value: Json,
@@ -31,27 +31,27 @@ pub(crate) enum ReadingStrictness {
 
 /// The author of a tree.
 #[derive(Clone, Copy)]
-pub(crate) enum Speaker<'a> {
+pub(crate) enum TreeAuthor<'a> {
     User,
-    /// Not everything may be said.
+    /// A project, which may not set every key.
     Project {
         /// The advice about what to do instead.
         instead: &'static str,
-        /// Entries that may be said all the same.
+        /// Entries that it may set all the same.
         trusted: &'a [ConfigPart],
     },
 }
 
-impl Speaker<'_> {
+impl TreeAuthor<'_> {
     pub(crate) fn is_user(self) -> bool {
-        matches!(self, Speaker::User)
+        matches!(self, TreeAuthor::User)
     }
 
     /// The advice for a project that may not set a key.
     pub(crate) fn instead(self) -> Option<&'static str> {
         match self {
-            Speaker::User => None,
-            Speaker::Project { instead, .. } => Some(instead),
+            TreeAuthor::User => None,
+            TreeAuthor::Project { instead, .. } => Some(instead),
         }
     }
 }
@@ -59,9 +59,9 @@ impl Speaker<'_> {
 pub(crate) struct Checked {
     pub(crate) leaves: Leaves,
     pub(crate) problems: Vec<Problem>,
-    /// Entries that count with trust only.
+    /// Entries that count only with trust.
     pub(crate) parts: Vec<ConfigPart>,
-    /// Secrets among what is left out, each with its name. They are hidden all the same.
+    /// Secrets in values that are left out, each with its name. They are hidden all the same.
     pub(crate) unread: Vec<(String, Secret)>,
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn check(
     tree: &Node,
     source: &ValueSource,
     reading: ReadingStrictness,
-    speaker: Speaker<'_>,
+    speaker: TreeAuthor<'_>,
 ) -> Checked {
     let mut checker = Checker {
         source,
@@ -94,30 +94,31 @@ pub(crate) fn check(
 struct Checker<'a> {
     source: &'a ValueSource,
     reading: ReadingStrictness,
-    speaker: Speaker<'a>,
+    speaker: TreeAuthor<'a>,
     path: KeyPath,
     checked: Checked,
 }
 
 impl Checker<'_> {
     /// `said` is the table as the file spells it.
-    fn table(&mut self, entries: &[TreeEntry], fields: &'static [Field], said: &str) {
+    fn table(&mut self, entries: &[TreeEntry], fields: &'static [Field], spelling: &str) {
         for entry in entries {
-            let key = spelled(entry, said);
+            let key = spelled_key(entry, spelling);
             let Some(field) = fields.iter().find(|field| field.key == entry.key) else {
-                let meant = meant(&entry.key, fields);
-                self.problem(ConfigFault::UnknownKey { key, meant }, entry.line);
+                let suggestion = suggestion(&entry.key, fields);
+                self.problem(ConfigFault::UnknownKey { key, suggestion }, entry.line);
                 continue;
             };
             if field.not_yet {
-                // Others write down what they do not use.
+                // Foreign files list keys that they do not use.
                 if self.reading == ReadingStrictness::Exact || !entry.node.is_empty() {
                     self.problem(ConfigFault::NotYet(key), entry.line);
                 }
                 unread_secrets(&entry.node, &field.shape, &entry.key, &mut self.checked.unread);
                 continue;
             }
-            if let (Speaker::Project { instead, trusted }, Some(reason)) = (self.speaker, &field.user_only) {
+            if let (TreeAuthor::Project { instead, trusted }, Some(reason)) = (self.speaker, &field.user_only)
+            {
                 if let (true, ValueShape::Map(values), TreeValue::Table(entries)) =
                     (field.by_trust, &field.shape, &entry.node.value)
                 {
@@ -149,27 +150,27 @@ impl Checker<'_> {
             };
             if trusted.iter().any(|known| known.is_same(&part)) {
                 self.path.push(table.to_owned());
-                self.value(entry, values, &spelled(entry, table));
+                self.value(entry, values, &spelled_key(entry, table));
                 self.path.pop();
             }
             self.checked.parts.push(part);
         }
     }
 
-    fn value(&mut self, entry: &TreeEntry, shape: &'static ValueShape, said: &str) {
+    fn value(&mut self, entry: &TreeEntry, shape: &'static ValueShape, spelling: &str) {
         if matches!(entry.node.value, TreeValue::Null) && self.reading == ReadingStrictness::Lenient {
             return;
         }
         self.path.push(entry.key.clone());
         match (shape, &entry.node.value) {
-            (ValueShape::Table(fields), TreeValue::Table(entries)) => self.table(entries, fields, said),
+            (ValueShape::Table(fields), TreeValue::Table(entries)) => self.table(entries, fields, spelling),
             (ValueShape::Map(values), TreeValue::Table(entries)) => {
                 for inner in entries {
-                    self.value(inner, values, &spelled(inner, said));
+                    self.value(inner, values, &spelled_key(inner, spelling));
                 }
             }
             (ValueShape::Table(_) | ValueShape::Map(_), _) => {
-                self.wrong(said, &shape.expected(), entry.node.kind(), None, entry.line);
+                self.wrong(spelling, &shape.expected(), entry.node.kind(), None, entry.line);
             }
             (
                 ValueShape::Text { .. }
@@ -186,19 +187,26 @@ impl Checker<'_> {
                 }
                 Err(misfit) => {
                     let line = misfit.line.or(entry.line);
-                    self.wrong(said, &shape.expected(), &misfit.found, misfit.meant, line);
+                    self.wrong(spelling, &shape.expected(), &misfit.found, misfit.suggestion, line);
                 }
             },
         }
         self.path.pop();
     }
 
-    fn wrong(&mut self, key: &str, expected: &str, found: &str, meant: Option<String>, line: Option<u32>) {
+    fn wrong(
+        &mut self,
+        key: &str,
+        expected: &str,
+        found: &str,
+        suggestion: Option<String>,
+        line: Option<u32>,
+    ) {
         let fault = ConfigFault::WrongValue {
             key: key.to_owned(),
             expected: expected.to_owned(),
             found: found.to_owned(),
-            meant,
+            suggestion,
         };
         self.problem(fault, line);
     }
@@ -230,15 +238,15 @@ fn unread_secrets(node: &Node, shape: &ValueShape, name: &str, found: &mut Vec<(
     }
 }
 
-fn spelled(entry: &TreeEntry, table: &str) -> String {
-    match &entry.said {
-        Some(said) => said.clone(),
+fn spelled_key(entry: &TreeEntry, table: &str) -> String {
+    match &entry.spelling {
+        Some(spelling) => spelling.clone(),
         None => under(table, &entry.key),
     }
 }
 
-/// A key of this table, or the same key where it belongs.
-fn meant(key: &str, fields: &[Field]) -> Option<String> {
+/// The key that was probably meant: one of this table, or the same key in its own table.
+fn suggestion(key: &str, fields: &[Field]) -> Option<String> {
     if let Some(near) = nearest(key, fields.iter().map(|field| field.key.as_str())) {
         return Some(near.to_owned());
     }
@@ -249,12 +257,12 @@ fn meant(key: &str, fields: &[Field]) -> Option<String> {
 struct Misfit {
     line: Option<u32>,
     found: String,
-    meant: Option<String>,
+    suggestion: Option<String>,
 }
 
 fn fit(shape: &ValueShape, node: &Node, reading: ReadingStrictness) -> Result<Json, Misfit> {
     let lenient = reading == ReadingStrictness::Lenient;
-    let misfit = |found: String, meant: Option<String>| Misfit { line: node.line, found, meant };
+    let misfit = |found: String, suggestion: Option<String>| Misfit { line: node.line, found, suggestion };
     let wrong_type = || misfit(node.kind().to_owned(), None);
     match shape {
         ValueShape::Text { .. } => match &node.value {
@@ -266,11 +274,11 @@ fn fit(shape: &ValueShape, node: &Node, reading: ReadingStrictness) -> Result<Js
         ValueShape::Bool => match &node.value {
             TreeValue::Bool(value) => Ok(Json::Bool(*value)),
             TreeValue::Integer(number @ 0..=1) if lenient => Ok(Json::Bool(*number == 1)),
-            TreeValue::Text(text) if lenient => match truth(text) {
+            TreeValue::Text(text) if lenient => match boolean(text) {
                 Some(value) => Ok(Json::Bool(value)),
                 None => {
-                    let meant = nearest(text, ["true", "false"]).map(str::to_owned);
-                    Err(misfit(format!("{text:?}"), meant))
+                    let suggestion = nearest(text, ["true", "false"]).map(str::to_owned);
+                    Err(misfit(format!("{text:?}"), suggestion))
                 }
             },
             _ => Err(wrong_type()),
@@ -314,8 +322,8 @@ fn fit(shape: &ValueShape, node: &Node, reading: ReadingStrictness) -> Result<Js
     }
 }
 
-/// Words of YAML 1.1, and what people write into variables.
-fn truth(text: &str) -> Option<bool> {
+/// Words of YAML 1.1, and common words in variables.
+fn boolean(text: &str) -> Option<bool> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "yes" | "on" | "y" | "1" => Some(true),
         "false" | "no" | "off" | "n" | "0" => Some(false),
@@ -350,7 +358,7 @@ mod tests {
 
     fn said(json: serde_json::Value, reading: ReadingStrictness) -> (Vec<(String, Json)>, Vec<String>) {
         let source = ValueSource::Flag("--x".to_owned());
-        let checked = check(&Node::from(&json), &source, reading, Speaker::User);
+        let checked = check(&Node::from(&json), &source, reading, TreeAuthor::User);
         (
             checked.leaves.iter().map(|(path, leaf)| (spell(path), leaf.value.clone())).collect(),
             checked.problems.iter().map(|problem| problem.fault.to_string()).collect(),

@@ -54,7 +54,7 @@ fn section(text: &mut String, field: &Field) {
             | ValueShape::List(_)
             | ValueShape::Map(_) => {
                 text.push_str(&format!("\n## `[{}]`\n\n{}\n\n", field.key, field.doc));
-                text.push_str(&who(field));
+                text.push_str(&restriction(field));
                 text.push_str(&format!("Every value is {}.\n", kind(values)));
                 return;
             }
@@ -65,12 +65,12 @@ fn section(text: &mut String, field: &Field) {
     if field.not_yet {
         text.push_str(&format!("{NOT_YET}\n\n"));
     }
-    text.push_str(&who(field));
+    text.push_str(&restriction(field));
     rows(text, &header, fields.iter(), field.user_only.as_ref(), field.by_trust);
 }
 
 /// The restriction on who may set a table, if there is one.
-fn who(field: &Field) -> String {
+fn restriction(field: &Field) -> String {
     match (&field.user_only, field.by_trust) {
         (None, _) => String::new(),
         (Some(reason), false) => format!("Only you may set these: {reason}.\n\n"),

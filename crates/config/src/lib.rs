@@ -7,7 +7,7 @@
 //!
 //! Two things are not a matter of precedence. First, a project may not choose where code and keys are sent, what is
 //! started, what is written to, or how much is allowed: such keys are ignored with a warning. It may name a few
-//! programs, entry by entry, once the user trusts the entry as it is: a [`Part`]. Second, a key belongs to its
+//! programs, entry by entry, once the user trusts the entry as it is: a [`ConfigPart`]. Second, a key belongs to its
 //! provider: when a higher layer chooses another provider, the address and key that a file gave for the former one
 //! are dropped rather than sent to the wrong place. An address of a Trae file that was trusted but not named gets
 //! only the keys of that file.

@@ -1,11 +1,11 @@
-//! From files, variables and flags to one [`Config`].
+//! Loading: files, variables and flags become one [`Config`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use lathe_protocol::Toolset;
 
-use crate::check::{Checked, Leaf, Leaves, ReadingStrictness, Speaker, check};
+use crate::check::{Checked, Leaf, Leaves, ReadingStrictness, TreeAuthor, check};
 use crate::foreign::{ForeignEndpoints, TrustedTrae, add_keys};
 use crate::format::{Misread, ProjectFiles, parse_json, parse_toml, parse_yaml, read};
 use crate::merge::{Layer, Variables, merge, object, origins};
@@ -25,7 +25,7 @@ const FOR_A_TRAE_FILE: &str = "name this file with --config-file";
 /// The keys that hold lists of tools.
 const TOOL_LISTS: [[&str; 2]; 3] = [["tools", "exclude"], ["tools", "allowed"], ["run", "tools"]];
 
-/// Says what is wrong with an entry of a list of tools; the names are those of field domains.
+/// Checks an entry of a list of tools and reports what is wrong with it; the names are those of field domains.
 pub type CheckTool = dyn Fn(&str, &BTreeSet<String>) -> Result<(), String>;
 
 /// The sources to read. A file that is named here need not exist, except `config_file`.
@@ -48,7 +48,7 @@ pub struct Inputs<'a> {
     pub env: &'a dyn Fn(&str) -> Option<String>,
     /// Names of the providers whose `<NAME>_API_KEY` is their key.
     pub known_providers: &'a [&'a str],
-    /// Says why an entry of a list of tools means nothing, given the names of the fields.
+    /// Reports why an entry of a list of tools means nothing, given the names of the fields.
     pub check_tool: &'a CheckTool,
     pub flags: Vec<Flag>,
 }
@@ -101,7 +101,7 @@ impl Flag {
     }
 }
 
-/// The configuration, and where all of it came from.
+/// The configuration, with the origin of every value.
 #[derive(Debug, Clone)]
 pub struct Config {
     pub settings: Settings,
@@ -126,14 +126,14 @@ impl Config {
 pub fn load(inputs: Inputs<'_>) -> Result<Config, ConfigErrors> {
     let mut loader = Loader::default();
     if let Some(path) = &inputs.user_file {
-        loader.own_file(path, &read, ValueSource::User(path.clone()), Speaker::User);
+        loader.own_file(path, &read, ValueSource::User(path.clone()), TreeAuthor::User);
     }
-    loader.trae_or_named(&inputs);
+    loader.foreign_file(&inputs);
     if let Some(path) = &inputs.project_file
         && !same_file(path, inputs.user_file.as_deref())
     {
-        let free = loader.not_the_users(path, inputs.trusted);
-        let speaker = Speaker::Project { instead: FOR_A_PROJECT, trusted: &free };
+        let free = loader.unused_by_user(path, inputs.trusted);
+        let speaker = TreeAuthor::Project { instead: FOR_A_PROJECT, trusted: &free };
         loader.own_file(path, &|path| inputs.project.read(path), ValueSource::Project(path.clone()), speaker);
     }
     loader.variables(inputs.env);
@@ -156,7 +156,7 @@ pub fn load(inputs: Inputs<'_>) -> Result<Config, ConfigErrors> {
     if let Some(settings) = &settings {
         loader.warnings.extend(unusable(settings, &leaves, inputs.known_providers));
     }
-    let warnings = once(loader.warnings);
+    let warnings = without_repeats(loader.warnings);
     match settings {
         Some(settings) if loader.errors.is_empty() => {
             let mut origins = origins(&leaves);
@@ -166,7 +166,7 @@ pub fn load(inputs: Inputs<'_>) -> Result<Config, ConfigErrors> {
             }
             Ok(Config { settings, origins, warnings, parts: loader.parts, unread: loader.unread })
         }
-        _ => Err(ConfigErrors { errors: once(loader.errors), warnings }),
+        _ => Err(ConfigErrors { errors: without_repeats(loader.errors), warnings }),
     }
 }
 
@@ -174,13 +174,13 @@ pub fn load(inputs: Inputs<'_>) -> Result<Config, ConfigErrors> {
 fn traes_toolset(settings: &mut Settings, leaves: &Leaves) -> Option<Origin> {
     let leaf = |key: &str| leaves.iter().find(|(path, _)| spell(path) == key).map(|(_, leaf)| leaf);
     let is_traes = |leaf: &&Leaf| matches!(leaf.origin.source, ValueSource::Trae(_));
-    let said = leaf("run.tools").or_else(|| leaf("model.provider")).filter(is_traes);
-    let origin = said.filter(|_| leaf("run.toolset").is_none())?.origin.clone();
+    let trae_leaf = leaf("run.tools").or_else(|| leaf("model.provider")).filter(is_traes);
+    let origin = trae_leaf.filter(|_| leaf("run.toolset").is_none())?.origin.clone();
     settings.run.toolset = Toolset::Trae;
     Some(origin)
 }
 
-/// Settings that are well formed and that no run can work with, or that take something away without a word.
+/// Problems of settings that are well formed but with which no run can work, or which silently remove something.
 fn unusable(settings: &Settings, leaves: &Leaves, known_providers: &[&str]) -> Vec<Problem> {
     let leaf = |key: &str| leaves.iter().find(|(path, _)| spell(path) == key).map(|(_, leaf)| leaf);
     let mut found = Vec::new();
@@ -207,7 +207,7 @@ fn unusable(settings: &Settings, leaves: &Leaves, known_providers: &[&str]) -> V
     found
 }
 
-/// In the home folder the project's file may be the user's own.
+/// Tells whether two paths are one file: in the home folder the project's file may be the user's own.
 fn same_file(path: &Path, other: Option<&Path>) -> bool {
     let Some(other) = other else { return false };
     match (path.canonicalize(), other.canonicalize()) {
@@ -216,7 +216,7 @@ fn same_file(path: &Path, other: Option<&Path>) -> bool {
     }
 }
 
-/// Tells all that a foreign file says and nothing reads in one line.
+/// Reports in one line all keys of a foreign file that nothing reads.
 fn in_one_line(problems: Vec<Problem>, source: &ValueSource) -> Vec<Problem> {
     let mut left_out = Vec::new();
     let mut others = Vec::new();
@@ -232,8 +232,8 @@ fn in_one_line(problems: Vec<Problem>, source: &ValueSource) -> Vec<Problem> {
     others
 }
 
-/// One cause may be seen twice: a Trae model is both the agent's and one of `models`.
-fn once(problems: Vec<Problem>) -> Vec<Problem> {
+/// Removes repeated problems. One cause may be found twice: a Trae model is both the agent's and one of `models`.
+fn without_repeats(problems: Vec<Problem>) -> Vec<Problem> {
     let mut once: Vec<Problem> = Vec::new();
     for problem in problems {
         if !once.contains(&problem) {
@@ -258,8 +258,8 @@ struct Loader {
 }
 
 impl Loader {
-    /// The parts whose name the user has not taken: a project adds to what is there and replaces nothing.
-    fn not_the_users(&mut self, project: &Path, trusted: &[ConfigPart]) -> Vec<ConfigPart> {
+    /// The parts whose names the user's file does not use: a project adds entries and replaces none.
+    fn unused_by_user(&mut self, project: &Path, trusted: &[ConfigPart]) -> Vec<ConfigPart> {
         let mut free = Vec::new();
         for part in trusted {
             let mut known = self.layers.iter().flat_map(|layer| layer.leaves.keys());
@@ -280,10 +280,10 @@ impl Loader {
         free
     }
 
-    /// Holds every list of tools against the tools that there are: an entry that means nothing would deny nothing.
+    /// Checks every list of tools against the tools that exist: an entry without a match would deny nothing.
     fn check_tools(&mut self, check: &CheckTool) {
-        let said = self.layers.iter().flat_map(|layer| layer.leaves.keys());
-        let own = said.filter(|path| path.first().is_some_and(|table| table == "field"));
+        let keys = self.layers.iter().flat_map(|layer| layer.leaves.keys());
+        let own = keys.filter(|path| path.first().is_some_and(|table| table == "field"));
         let own = own.filter_map(|path| path.get(1).cloned());
         let parts = self.parts.iter().filter(|part| part.table == "field").map(|part| part.name.clone());
         let fields: BTreeSet<String> = own.chain(parts).collect();
@@ -297,10 +297,10 @@ impl Loader {
                     let Err(why) = check(entry, &fields) else { continue };
                     let Origin { source, line } = leaf.origin.clone();
                     let fault = ConfigFault::Tool { key: path.join("."), why };
-                    // What Trae has and Lathe has not cannot be corrected in a file of Trae's.
+                    // A tool that Trae has and Lathe has not cannot be corrected in a file of Trae's.
                     let is_traes = matches!(source, ValueSource::Trae(_));
-                    let told = if is_traes { &mut warnings } else { &mut errors };
-                    told.push(Problem { source, line, fault });
+                    let problems = if is_traes { &mut warnings } else { &mut errors };
+                    problems.push(Problem { source, line, fault });
                 }
             }
         }
@@ -316,13 +316,13 @@ impl Loader {
         self.errors.push(Problem { source: source.clone(), line, fault });
     }
 
-    /// A file in our format. Returns whether it is there.
+    /// A file in our format. Returns whether it exists.
     fn own_file(
         &mut self,
         path: &Path,
         read: &FileReadFn<'_>,
         source: ValueSource,
-        speaker: Speaker<'_>,
+        speaker: TreeAuthor<'_>,
     ) -> bool {
         let text = match read(path) {
             Ok(Some(text)) => text,
@@ -335,7 +335,7 @@ impl Loader {
         match parse_toml(&text) {
             Ok(tree) => {
                 let checked = check(&tree, &source, ReadingStrictness::Exact, speaker);
-                self.take_strictly(source, checked);
+                self.take_checked(source, checked);
                 if let Some(last) = self.layers.last_mut() {
                     last.project = speaker.instead();
                 }
@@ -349,8 +349,8 @@ impl Loader {
         true
     }
 
-    /// Every problem is an error but that of a project that asks for too much.
-    fn take_strictly(&mut self, source: ValueSource, checked: Checked) {
+    /// Takes the problems as errors, except that of a project that asks for too much.
+    fn take_checked(&mut self, source: ValueSource, checked: Checked) {
         let is_refusal = |problem: &Problem| matches!(problem.fault, ConfigFault::Refused { .. });
         let (refusals, errors): (Vec<_>, Vec<_>) = checked.problems.into_iter().partition(is_refusal);
         self.warnings.extend(refusals);
@@ -361,7 +361,7 @@ impl Loader {
     }
 
     /// The one foreign file: named by flag, named by variable, or found.
-    fn trae_or_named(&mut self, inputs: &Inputs<'_>) {
+    fn foreign_file(&mut self, inputs: &Inputs<'_>) {
         let variable = (inputs.env)(TRAE_VARIABLE).filter(|path| !path.is_empty());
         let variable = variable.map(PathBuf::from);
         let named = match inputs.config_file {
@@ -374,9 +374,9 @@ impl Loader {
                 let own = path.extension().is_some_and(|end| end == "toml");
                 let read = |path: &Path| file.text(path);
                 let found = if own {
-                    self.own_file(path, &read, ValueSource::User(path.to_owned()), Speaker::User)
+                    self.own_file(path, &read, ValueSource::User(path.to_owned()), TreeAuthor::User)
                 } else {
-                    self.trae_file(path, &read, Speaker::User, &[])
+                    self.trae_file(path, &read, TreeAuthor::User, &[])
                 };
                 if !found {
                     self.error(
@@ -388,11 +388,11 @@ impl Loader {
             }
             (None, Some(file), _) => {
                 let text = |asked: &Path| Ok((asked == file.path).then(|| file.text.to_owned()));
-                self.trae_file(file.path, &text, Speaker::User, file.keys);
+                self.trae_file(file.path, &text, TreeAuthor::User, file.keys);
                 self.foreign = Some(ValueSource::Trae(file.path.to_owned()));
             }
             (None, None, Some(path)) => {
-                let speaker = Speaker::Project { instead: FOR_A_TRAE_FILE, trusted: &[] };
+                let speaker = TreeAuthor::Project { instead: FOR_A_TRAE_FILE, trusted: &[] };
                 self.trae_file(path, &|path| inputs.project.read(path), speaker, &[]);
             }
             (None, None, None) => {}
@@ -404,7 +404,7 @@ impl Loader {
         &mut self,
         path: &Path,
         read: &FileReadFn<'_>,
-        speaker: Speaker<'_>,
+        speaker: TreeAuthor<'_>,
         keys: &[(String, Secret)],
     ) -> bool {
         let (path, text) = match (read(path).transpose(), trae::older_form(path)) {
@@ -433,8 +433,8 @@ impl Loader {
         self.warnings.extend(mapped.warnings);
         let unusable = !mapped.errors.is_empty();
         match speaker {
-            Speaker::User => self.errors.extend(mapped.errors),
-            Speaker::Project { .. } => self.warnings.extend(mapped.errors),
+            TreeAuthor::User => self.errors.extend(mapped.errors),
+            TreeAuthor::Project { .. } => self.warnings.extend(mapped.errors),
         }
         if unusable {
             if !speaker.is_user() {
@@ -444,7 +444,7 @@ impl Loader {
         }
         let mut tree = mapped.tree;
         add_keys(&mut tree, keys);
-        // What a project calls its models counts for nothing, and its agent's model is in `model` already.
+        // A project's names for models do not count, and its agent's model is in `model` already.
         if !speaker.is_user()
             && let TreeValue::Table(entries) = &mut tree.value
         {
@@ -470,7 +470,7 @@ impl Loader {
             };
             let source = ValueSource::Environment(variable.clone());
             let parts: Vec<&str> = path.iter().map(String::as_str).collect();
-            self.said_once(source, &parts, Node::text(value));
+            self.add_value(source, &parts, Node::text(value));
         }
     }
 
@@ -478,15 +478,15 @@ impl Loader {
         for flag in flags {
             let source = ValueSource::Flag(flag.flag.clone());
             let parts: Vec<&str> = flag.key.split('.').collect();
-            self.said_once(source, &parts, Node::from(&flag.value));
+            self.add_value(source, &parts, Node::from(&flag.value));
         }
     }
 
     /// A layer of one value, joined to the previous one if that has the same rank: values that were given together,
     /// such as a provider and its model, are judged together.
-    fn said_once(&mut self, source: ValueSource, path: &[&str], value: Node) {
+    fn add_value(&mut self, source: ValueSource, path: &[&str], value: Node) {
         let tree = path.iter().rev().fold(value, |node, part| Node::table(vec![TreeEntry::new(*part, node)]));
-        let checked = check(&tree, &source, ReadingStrictness::Lenient, Speaker::User);
+        let checked = check(&tree, &source, ReadingStrictness::Lenient, TreeAuthor::User);
         self.errors.extend(checked.problems);
         match self.layers.last_mut() {
             Some(last) if std::mem::discriminant(&last.source) == std::mem::discriminant(&source) => {
@@ -499,7 +499,7 @@ impl Loader {
     fn settings(&mut self, leaves: &Leaves) -> Option<Settings> {
         match serde_path_to_error::deserialize(object(leaves)) {
             Ok(settings) => Some(settings),
-            // The schema lets through only what fits, so this tells of a mistake of ours, with its place.
+            // The schema accepts only what fits, so this is a mistake of our own, with its place.
             Err(error) => {
                 let key = error.path().to_string();
                 let origin = origins(leaves).remove(&key);
@@ -507,7 +507,7 @@ impl Loader {
                     key,
                     expected: "a value that fits".to_owned(),
                     found: "another".to_owned(),
-                    meant: None,
+                    suggestion: None,
                 };
                 let (source, line) = match origin {
                     Some(origin) => (origin.source, origin.line),

@@ -65,7 +65,7 @@ pub(crate) fn merge(layers: &[Layer], variables: &Variables<'_>, warnings: &mut 
     merged
 }
 
-/// Takes out of a project's layer what asks for more than the user's own files allow.
+/// Removes from a project's layer what asks for more than the user's own files allow.
 fn refuse_more(users: &Leaves, layer: &Layer, own: &mut Leaves, warnings: &mut Vec<Problem>) {
     let Some(instead) = layer.project else { return };
     for (path, field) in fixed_keys().into_iter().filter(|(_, field)| field.narrow_only) {
@@ -148,7 +148,7 @@ fn merge_all_but_model(merged: &mut Leaves, leaves: &Leaves) {
                 && let (Some(Json::Array(known)), Json::Array(own)) =
                     (merged.get(path).map(|known| &known.value), &mut leaf.value)
             {
-                // What one file leaves out no other brings back.
+                // A tool that one file excludes stays excluded in all of them.
                 let more: Vec<Json> = known.iter().filter(|entry| !own.contains(entry)).cloned().collect();
                 own.extend(more);
             }
@@ -165,12 +165,12 @@ fn merge_model(
     warnings: &mut Vec<Problem>,
 ) {
     let is_model = |path: &KeyPath| path.first().is_some_and(|table| table == "model");
-    let said = layer.leaves.iter().filter(|(path, _)| is_model(path));
-    let mut said: Leaves = said.map(|(path, leaf)| (path.clone(), leaf.clone())).collect();
+    let values = layer.leaves.iter().filter(|(path, _)| is_model(path));
+    let mut values: Leaves = values.map(|(path, leaf)| (path.clone(), leaf.clone())).collect();
     if let (Some(made_for), Some(chosen)) = (&layer.made_for, text(merged, &["model", "provider"]))
         && *made_for != kind(merged, &chosen)
     {
-        if let Some(name) = said.get(&path(&["model", "name"])) {
+        if let Some(name) = values.get(&path(&["model", "name"])) {
             warnings.push(Problem {
                 source: layer.source.clone(),
                 line: name.origin.line,
@@ -182,12 +182,12 @@ fn merge_model(
         }
         return;
     }
-    refuse_more(users, layer, &mut said, warnings);
-    let mut own = below(&said, &["model"]);
+    refuse_more(users, layer, &mut values, warnings);
+    let mut own = below(&values, &["model"]);
     if let Some(key) = own.get("key_variable").and_then(|leaf| named_key(leaf, variables)) {
         own.insert("api_key".to_owned(), key);
     }
-    // Where the user names no model a project may, but an entry of the user's is not among those.
+    // If the user names no model a project may, but not an entry of the user's.
     if let Some(instead) = layer.project
         && let Some(name) = own.get("name").and_then(|leaf| leaf.value.as_str())
         && !below(merged, &["models", name]).is_empty()
@@ -198,8 +198,8 @@ fn merge_model(
         warnings.push(Problem { source: layer.source.clone(), line, fault });
         own.remove("name");
     }
-    // A name under `models` stands for all that is written there. Trae's names are resolved already,
-    // and what it calls a model may be the name of another entry.
+    // A name under `models` stands for all values of that entry. Trae's names are resolved already, and its name for
+    // a model may be the name of another entry.
     if !matches!(layer.source, ValueSource::Trae(_))
         && let Some(name) = own.get("name").and_then(|leaf| leaf.value.as_str())
     {
@@ -220,11 +220,11 @@ fn merge_model(
             !(path.first().is_some_and(|table| table == "model")
                 && Some(&leaf.origin.source) == source.as_ref())
         });
-        // What a variable says still comes before the file.
-        let is_said =
+        // The value of a variable still comes before the file.
+        let is_set =
             |key: &str| merged.get(&path(&["model", key])).is_some_and(|leaf| !leaf.origin.source.is_file());
         for (key, leaf) in entry {
-            if !is_said(&key) {
+            if !is_set(&key) {
                 own.entry(key).or_insert(leaf);
             }
         }
@@ -246,9 +246,9 @@ fn merge_model(
     }
     for (key, leaf) in own {
         let path = path(&["model", &key]);
-        // A flag may choose an entry of a file, but a variable still comes before what stands in it.
-        let said_higher = merged.get(&path).is_some_and(|known| !known.origin.source.is_file());
-        if !(said_higher && leaf.origin.source.is_file() && ENDPOINT.contains(&key.as_str())) {
+        // A flag may choose an entry of a file, but a variable still comes before the values of that entry.
+        let is_set_higher = merged.get(&path).is_some_and(|known| !known.origin.source.is_file());
+        if !(is_set_higher && leaf.origin.source.is_file() && ENDPOINT.contains(&key.as_str())) {
             merged.insert(path, leaf);
         }
     }
@@ -294,9 +294,9 @@ fn provider_variables(merged: &mut Leaves, variables: &Variables<'_>, warnings: 
         }
         let is_known = |name: &str| {
             let known = variables.known_providers.iter().any(|known| known.eq_ignore_ascii_case(name));
-            known || users_own(merged, name)
+            known || is_users_provider(merged, name)
         };
-        let said = [&provider, &kind].into_iter().find_map(|name| {
+        let found = [&provider, &kind].into_iter().find_map(|name| {
             if key == "api_key" && !is_known(name) {
                 return None;
             }
@@ -305,11 +305,11 @@ fn provider_variables(merged: &mut Leaves, variables: &Variables<'_>, warnings: 
             Some((variable, value))
         });
         if let Some(foreign) = foreign {
-            let elsewhere = said.map(|(variable, _)| ValueSource::Environment(variable));
+            let elsewhere = found.map(|(variable, _)| ValueSource::Environment(variable));
             keep_own_key(merged, &provider, &foreign, elsewhere, warnings);
             continue;
         }
-        if let Some((variable, value)) = said {
+        if let Some((variable, value)) = found {
             let origin = Origin { source: ValueSource::Environment(variable), line: None };
             let value = value.into();
             merged.insert(path, Leaf { value, origin });
@@ -368,7 +368,7 @@ fn variable(provider: &str, suffix: &str) -> String {
 }
 
 /// Tells whether the user describes a provider of this name.
-fn users_own(merged: &Leaves, provider: &str) -> bool {
+fn is_users_provider(merged: &Leaves, provider: &str) -> bool {
     !below(merged, &["providers", provider]).is_empty()
 }
 

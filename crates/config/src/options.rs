@@ -49,7 +49,7 @@ pub enum OptionForm {
     Text,
     /// One of these words, each with its help.
     Words(Vec<(String, String)>),
-    /// A number, which may begin with a dash to be refused with words.
+    /// A number. It may begin with a dash, so that a negative one is refused with a message.
     Number,
     /// Several texts.
     List,
@@ -167,7 +167,7 @@ impl OptionRow {
         }
     }
 
-    /// Says what type a value of a request must have, if this one has another. Its range is not checked.
+    /// Reports the type that a value of a request must have, if this one has another. Its range is not checked.
     pub fn accepts(&self, value: &Value) -> Result<(), String> {
         let fits = match &self.field.shape {
             ValueShape::Bool => value.is_boolean(),
@@ -184,13 +184,13 @@ impl OptionRow {
     }
 
     /// This option as the command line gave it.
-    pub fn flagged(&self, value: Value) -> Flag {
+    pub fn from_flag(&self, value: Value) -> Flag {
         let name = self.flag.as_ref().map_or_else(|| self.key.clone(), |flag| format!("--{}", flag.long));
         Flag::new(&*self.key, value, name)
     }
 
     /// This option as a request gave it.
-    pub fn asked(&self, value: Value) -> Flag {
+    pub fn from_member(&self, value: Value) -> Flag {
         let name = self.member.as_ref().map_or(&self.key, |member| &member.name);
         Flag::new(&*self.key, value, name.clone())
     }

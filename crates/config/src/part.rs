@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 
-use crate::check::{ReadingStrictness, Speaker, check};
+use crate::check::{ReadingStrictness, TreeAuthor, check};
 use crate::format::{ProjectFiles, parse_toml};
 use crate::problem::{ConfigFault, Problem, ValueSource};
 
@@ -14,13 +14,13 @@ pub struct ConfigPart {
     /// `check` or `field`.
     pub table: String,
     pub name: String,
-    /// All that is said about it.
+    /// All members of the entry.
     pub value: Json,
     pub line: Option<u32>,
 }
 
 impl ConfigPart {
-    /// Tells whether two parts say the same, regardless of their lines in the file.
+    /// Tells whether two parts are the same, regardless of their lines in the file.
     pub(crate) fn is_same(&self, other: &ConfigPart) -> bool {
         (&self.table, &self.name, &self.value) == (&other.table, &other.name, &other.value)
     }
@@ -43,5 +43,6 @@ pub fn project_parts(path: &Path, files: &ProjectFiles) -> Result<Vec<ConfigPart
             first.map_or((None, ConfigFault::Ignored), |misread| (misread.line, misread.fault));
         problem(line, fault)
     })?;
-    Ok(check(&tree, &source, ReadingStrictness::Exact, Speaker::Project { instead: "", trusted: &[] }).parts)
+    Ok(check(&tree, &source, ReadingStrictness::Exact, TreeAuthor::Project { instead: "", trusted: &[] })
+        .parts)
 }

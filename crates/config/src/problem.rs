@@ -69,10 +69,10 @@ pub enum ConfigFault {
     TooLarge(u64),
     #[error("syntax error: {0}")]
     Syntax(String),
-    #[error("unknown key `{key}`{}", did_you_mean(.meant))]
-    UnknownKey { key: String, meant: Option<String> },
-    #[error("`{key}` must be {expected}, but is {found}{}", did_you_mean(.meant))]
-    WrongValue { key: String, expected: String, found: String, meant: Option<String> },
+    #[error("unknown key `{key}`{}", did_you_mean(.suggestion))]
+    UnknownKey { key: String, suggestion: Option<String> },
+    #[error("`{key}` must be {expected}, but is {found}{}", did_you_mean(.suggestion))]
+    WrongValue { key: String, expected: String, found: String, suggestion: Option<String> },
     #[error("`{0}` is given twice; the last one counts")]
     GivenTwice(String),
     #[error("`{0}` is not available in this version")]
@@ -101,14 +101,14 @@ pub enum ConfigFault {
     },
 }
 
-fn did_you_mean(meant: &Option<String>) -> String {
-    match meant {
-        Some(meant) => format!("; did you mean `{meant}`?"),
+fn did_you_mean(suggestion: &Option<String>) -> String {
+    match suggestion {
+        Some(suggestion) => format!("; did you mean `{suggestion}`?"),
         None => String::new(),
     }
 }
 
-/// A [`Fault`] and where it stands. It is an error or a warning by the list it is in.
+/// A [`ConfigFault`] and its place. It is an error or a warning by the list it is in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     pub source: ValueSource,
@@ -118,7 +118,7 @@ pub struct Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // These two begin with Trae's words, exactly; scripts may look for them.
+        // These two begin exactly with Trae's words; scripts may search for them.
         match (&self.fault, &self.source) {
             (ConfigFault::JsonInstead(_), _) => return write!(f, "{}", self.fault),
             (ConfigFault::ConfigFileNotFound { named_by }, ValueSource::Trae(path)) => {

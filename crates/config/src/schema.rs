@@ -1,4 +1,4 @@
-//! The shape of [`Settings`], read once from its JSON schema, so that nothing about an option is said twice.
+//! The shape of [`Settings`], read once from its JSON schema, so that nothing about an option is stated twice.
 
 use std::sync::OnceLock;
 
@@ -49,7 +49,7 @@ pub(crate) struct Field {
     pub(crate) trae: Option<String>,
     /// The commands that have the flag.
     pub(crate) commands: Vec<String>,
-    /// Words about the flag, where they are others than `doc`.
+    /// Help of the flag, if it differs from `doc`.
     pub(crate) flag_help: Option<String>,
     /// The form in which people write the number.
     pub(crate) unit: Option<String>,
@@ -57,7 +57,7 @@ pub(crate) struct Field {
     pub(crate) member: Option<String>,
     /// True if only admins may give that member.
     pub(crate) admin: bool,
-    /// Words about each choice, in the order of the choices.
+    /// Help of each choice, in the order of the choices.
     pub(crate) choice_help: Vec<String>,
 }
 

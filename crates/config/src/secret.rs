@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize, Serializer};
 const LONG_ENOUGH: usize = 12;
 const SHOWN: usize = 4;
 
-/// An API key or the like. Only [`Secret::expose`] gives it away; every other way of looking at it,
-/// serialising included, shows the mask.
+/// An API key or similar text. Only [`Secret::expose`] reveals it; every other way to read it, including
+/// serialisation, shows the mask.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 pub struct Secret(String);
 

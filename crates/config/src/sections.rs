@@ -215,7 +215,8 @@ impl ModelSection {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RunSection {
-    /// What may be done without asking: `plan`, `default`, `auto-edit` or `full-auto`. The command decides if left out.
+    /// What may be done without asking: `plan`, `default`, `auto-edit` or `full-auto`. The command decides if left
+    /// out.
     #[schemars(extend(
         "x-env" = "LATHE_MODE", "x-user-only" = ALLOWED,
         "x-flag" = "--mode MODE", "x-on" = SESSIONS, "x-member" = "mode",
@@ -398,7 +399,7 @@ impl Default for ToolsSection {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnOutage {
-    /// Look now and then whether the server is back, and go on.
+    /// Check repeatedly whether the server is back, then continue.
     Park,
     /// End the run.
     Fail,
@@ -574,7 +575,7 @@ impl Settings {
         self.lakeview.enabled.then(|| self.model_for_summaries())
     }
 
-    /// The same; tells whether each step is summarised or only those that a client asks for.
+    /// The model for summaries, even if they are made only when a client asks for them.
     pub fn model_for_summaries(&self) -> ModelSection {
         self.lakeview.model.as_deref().map_or_else(|| self.model.clone(), |name| self.model_beside(name))
     }

@@ -1,4 +1,4 @@
-//! The configuration for people.
+//! The configuration as users see it.
 
 use lathe_protocol::plain_address;
 use serde_json::Value as Json;

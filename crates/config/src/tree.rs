@@ -1,6 +1,6 @@
-//! A file as values, each with the line it stands on: what the three formats have in common.
+//! A file as values, each with its line: the form that the three formats share.
 //!
-//! None of these types can be printed, because they hold keys before it is known which they are.
+//! None of these types can be printed, because they hold keys before it is known which values are keys.
 
 #[derive(Clone)]
 pub(crate) struct Node {
@@ -24,14 +24,14 @@ pub(crate) enum TreeValue {
 pub(crate) struct TreeEntry {
     pub(crate) key: String,
     pub(crate) line: Option<u32>,
-    /// The whole key as the file spells it, where that is not our name for it.
-    pub(crate) said: Option<String>,
+    /// The whole key as the file spells it, if that is not our name for it.
+    pub(crate) spelling: Option<String>,
     pub(crate) node: Node,
 }
 
 impl TreeEntry {
     pub(crate) fn new(key: impl Into<String>, node: Node) -> Self {
-        Self { key: key.into(), line: node.line, said: None, node }
+        Self { key: key.into(), line: node.line, spelling: None, node }
     }
 
     pub(crate) fn at(mut self, line: Option<u32>) -> Self {
@@ -39,8 +39,8 @@ impl TreeEntry {
         self
     }
 
-    pub(crate) fn said(mut self, said: impl Into<String>) -> Self {
-        self.said = Some(said.into());
+    pub(crate) fn with_spelling(mut self, spelling: impl Into<String>) -> Self {
+        self.spelling = Some(spelling.into());
         self
     }
 }
@@ -63,7 +63,7 @@ impl Node {
         self
     }
 
-    /// Tells whether it says nothing.
+    /// Tells whether it is empty.
     pub(crate) fn is_empty(&self) -> bool {
         match &self.value {
             TreeValue::Null => true,
@@ -74,7 +74,7 @@ impl Node {
         }
     }
 
-    /// The value without lines; the keys of a table in order, so that their place in a file says nothing.
+    /// The value without lines. The keys of a table are sorted, so that their order in a file does not matter.
     pub(crate) fn to_json(&self) -> serde_json::Value {
         match &self.value {
             TreeValue::Null => serde_json::Value::Null,

@@ -1,7 +1,7 @@
 //! A stream gives the same answer however it is cut.
 
 use lathe_protocol::Usage;
-use lathe_testkit::{LineEnd, Options, Wire as Fake, recorded, say};
+use lathe_testkit::{LineEnd, Options, Wire as Fake, recorded_answer, say};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -71,11 +71,11 @@ proptest! {
         let said = say("").think(&thought).say(&text).call("c1", "bash", json!({ "command": argument, "n": [1, null] }));
         let said = said.usage(usage);
         for (wire, fake) in WIRES {
-            let plain = recorded(fake, &said, &Options::default());
+            let plain = recorded_answer(fake, &said, &Options::default());
             let expected = read(wire, &[&plain]);
             prop_assert!(lathe_protocol::calls_of(&expected.0.blocks).count() == 1);
             let options = Options { line_end, comments, multiline, ..Options::default() };
-            let written = recorded(fake, &said, &options);
+            let written = recorded_answer(fake, &said, &options);
             prop_assert_eq!(&read(wire, &cut(&written, &places)), &expected);
             let every: Vec<&[u8]> = written.chunks(1).collect();
             prop_assert_eq!(&read(wire, &every), &expected);

@@ -1,8 +1,8 @@
-//! The models that the settings know, each with its address and key, and the one of them that a resumed session asked.
+//! The models that the settings know, each with its address and key, and the one of them that a resumed session asks.
 //!
-//! A session records its provider, model and address, so `resume` needs no flag that `run` was given. Only the key is not
-//! recorded: it is looked for in the settings, by the same provider and address, and then in the places of `host`'s
-//! `keys.rs`, which sends it only where its owner sent it.
+//! A session records its provider, model and address, so `resume` needs no flag that `run` was given. Only the key is
+//! not recorded: it is searched for in the settings, by the same provider and address, and then in the places of
+//! `host`'s `keys.rs`, which sends it only where its owner sent it.
 
 use lathe_config::{ModelSection, Settings};
 use lathe_host::{AddressFrom, CUSTOM_PROVIDER, ModelRequest, ModelSource, is_recorded_model, same_address};

@@ -1,4 +1,4 @@
-//! Additions of the settings to a session: checks, tools of programs, secrets, the project's trusted words.
+//! Additions of the settings to a session: checks, tools of programs, secrets, the project's trusted instructions.
 
 use std::path::{Path, PathBuf};
 
@@ -15,9 +15,9 @@ use crate::project::kind;
 use crate::settle::{Settled, absolute};
 
 impl Settled {
-    /// The trajectory of a run for which no file is named: as with Trae, it stands in the folder of the start. Its folder is
-    /// made here, so that it is there before the run and is not taken for a change of it.
-    pub fn usual_trajectory(&self) -> Option<PathBuf> {
+    /// The trajectory of a run that names no file: as with Trae, it lies below the folder that Lathe was started in.
+    /// Its folder is made here, so that it exists before the run and does not count as a change of it.
+    pub fn default_trajectory(&self) -> Option<PathBuf> {
         let path = self.uses_trae.then(|| trae_trajectory(&absolute(Path::new("."))))?;
         // If it cannot be created, the error is reported when the file is written.
         let _ = path.parent().map(std::fs::create_dir);
@@ -38,22 +38,22 @@ impl Settled {
         let mut extras = self.own_extras();
         let fields = self.config.parts.iter().filter(|part| kind(part) == ItemKind::Field);
         extras.project_fields = fields.map(|part| part.name.clone()).collect();
-        let Some(look) = &self.look else { return extras };
-        extras.instructions = look.instructions();
+        let Some(inspection) = &self.inspection else { return extras };
+        extras.instructions = inspection.instructions();
         for field in &mut extras.fields {
-            if let Some(looked) = look.trusted(ItemKind::Field, &field.name)
+            if let Some(item) = inspection.trusted(ItemKind::Field, &field.name)
                 && self.is_projects_field(&field.name)
             {
-                field.schemas = Some(looked.text.clone());
-                field.tools = look.root.join(&field.tools);
-                field.pins = looked.pins.clone();
+                field.schemas = Some(item.text.clone());
+                field.tools = inspection.root.join(&field.tools);
+                field.pins = item.pins.clone();
             }
         }
         for check in &mut extras.checks {
-            if let Some(looked) = look.trusted(ItemKind::Check, &check.glob)
+            if let Some(item) = inspection.trusted(ItemKind::Check, &check.glob)
                 && self.is_projects_check(&check.glob)
             {
-                check.pins = looked.pins.clone();
+                check.pins = item.pins.clone();
             }
         }
         extras

@@ -1,10 +1,10 @@
-//! Options as a surface was given them.
+//! The options that a surface was given.
 
 use lathe_config::{Flag, option_of_key};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Options by key, each with the name under which it was said: a flag, or a member of a request.
+/// Options by key, each with the name under which it was given: a flag, or a member of a request.
 #[derive(Clone, Default)]
 pub struct GivenOptions(Vec<Flag>);
 
@@ -25,7 +25,7 @@ impl GivenOptions {
     /// Overwrites an option with the value of a request. A key that no request may set is ignored.
     pub fn set(&mut self, key: &str, value: impl Into<Value>) {
         self.unset(key);
-        self.0.extend(option_of_key(key).map(|row| row.asked(value.into())));
+        self.0.extend(option_of_key(key).map(|row| row.from_member(value.into())));
     }
 
     pub fn unset(&mut self, key: &str) {
@@ -44,7 +44,7 @@ impl GivenOptions {
         self.value(key).and_then(Value::as_str)
     }
 
-    /// An option as its type; none if it was not given, or does not fit, which loading the settings tells.
+    /// An option as its type; none if it was not given or does not fit, which loading the settings reports.
     pub fn get<T: DeserializeOwned>(&self, key: &str) -> Option<T> {
         serde_json::from_value(self.value(key)?.clone()).ok()
     }

@@ -18,7 +18,7 @@ mod wire;
 pub use given::GivenOptions;
 pub use lathe_config::{FlagRow, MemberRow, OptionForm, OptionRow, options};
 pub use model::CassetteWish;
-pub use project::{PROJECT_FILE, look_at, untrusted_trae};
+pub use project::{PROJECT_FILE, inspect_folder, untrusted_trae};
 pub use session::{ResumedMode, ReviewRules, Wish, resumed_mode};
 pub use settle::{Absent, ConfigPlace, Person, SettleError, Settled, settle, unread_rules};
 pub use wire::{ConfigText, Configured, Plans};

@@ -29,19 +29,19 @@ impl CassetteWish {
 pub(crate) fn source(cassette: Option<&CassetteWish>, settings: &Settings) -> ModelSource {
     match cassette {
         Some(cassette) => cassette.source(),
-        None => ModelSource::Ask(asked(settings)),
+        None => ModelSource::Ask(request_of_settings(settings)),
     }
 }
 
 impl Settled {
     /// The request for the model of the settings.
     pub fn model_request(&self) -> ModelRequest {
-        asked(&self.config.settings)
+        request_of_settings(&self.config.settings)
     }
 }
 
 /// The request for the model of these settings.
-pub(crate) fn asked(settings: &Settings) -> ModelRequest {
+pub(crate) fn request_of_settings(settings: &Settings) -> ModelRequest {
     let key = settings.foreign.key_of(&settings.model);
     let address_from = match settings.foreign.has_address_of(&settings.model) {
         true => AddressFrom::Project,

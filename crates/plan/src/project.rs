@@ -10,24 +10,28 @@ use serde_json::json;
 /// Path of a project's configuration.
 pub const PROJECT_FILE: &str = ".lathe/config.toml";
 
-/// Looks at a folder with the parts of its configuration that are known already.
-pub fn look_at(host: &Host, folder: &Path, parts: &[ConfigPart]) -> Result<ProjectInspection, HostError> {
+/// Inspects a folder with the parts of its configuration that are known already.
+pub fn inspect_folder(
+    host: &Host,
+    folder: &Path,
+    parts: &[ConfigPart],
+) -> Result<ProjectInspection, HostError> {
     let parts: Vec<ProjectPart> = parts.iter().map(part).collect();
-    let mut look = host.rules().inspect_project(folder, &parts)?;
-    let dotenv: Vec<String> = look.dotenv.iter().map(|(name, _)| name.clone()).collect();
-    if let Some(looked) = &mut look.trae {
-        // What cannot be shown cannot be trusted; the configuration says what is wrong with it.
-        match trae_shows(looked, &dotenv) {
-            Ok(shows) => looked.item.shows = shows,
-            Err(_) => look.trae = None,
+    let mut inspection = host.rules().inspect_project(folder, &parts)?;
+    let dotenv: Vec<String> = inspection.dotenv.iter().map(|(name, _)| name.clone()).collect();
+    if let Some(inspected) = &mut inspection.trae {
+        // What cannot be shown cannot be trusted; loading the configuration reports what is wrong with it.
+        match trae_shows(inspected, &dotenv) {
+            Ok(shows) => inspected.item.shows = shows,
+            Err(_) => inspection.trae = None,
         }
     }
-    Ok(look)
+    Ok(inspection)
 }
 
 /// The Trae file of a folder, if it is not trusted.
-pub fn untrusted_trae(look: &ProjectInspection) -> Option<&InspectedItem> {
-    look.trae.as_ref().filter(|looked| looked.state != ItemState::Trusted)
+pub fn untrusted_trae(inspection: &ProjectInspection) -> Option<&InspectedItem> {
+    inspection.trae.as_ref().filter(|inspected| inspected.state != ItemState::Trusted)
 }
 
 /// The kind of an item that a table of the configuration holds.
@@ -48,8 +52,8 @@ fn part(part: &ConfigPart) -> ProjectPart {
 }
 
 /// The values of a Trae file, those first that the user must see; of a key only the name.
-fn trae_shows(looked: &InspectedItem, dotenv: &[String]) -> Result<String, String> {
-    let values = trae_values(Path::new(&looked.item.name), &looked.text)?;
+fn trae_shows(inspected: &InspectedItem, dotenv: &[String]) -> Result<String, String> {
+    let values = trae_values(Path::new(&inspected.item.name), &inspected.text)?;
     let mut lines = Vec::new();
     for (kind, word) in [
         (TraeValueKind::Address, "address"),

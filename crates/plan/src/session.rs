@@ -1,4 +1,4 @@
-//! Plans of sessions: of new ones, and of those that are opened again.
+//! Plans of sessions: of new ones, and of resumed ones.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use crate::model::{CassetteWish, review_rule, source};
 use crate::settle::Settled;
 use crate::wire::ConfigText;
 
-/// Wish of a surface for a session. The settings say the rest.
+/// Wish of a surface for a session. The settings supply the rest.
 #[derive(Debug, Clone)]
 pub struct Wish {
     /// The folder to work in.
@@ -86,7 +86,7 @@ impl Settled {
     /// The plan of a new session.
     pub fn plan(&self, wish: &Wish) -> SessionPlan {
         let settings = &self.config.settings;
-        // `run.must_patch` of a file is about runs; a conversation has a patch only where its client says so.
+        // `run.must_patch` of a file is about runs; a conversation has a patch only if its client requests one.
         let must = match wish.conversation {
             true => wish.given.get("run.must_patch") == Some(true),
             false => settings.run.must_patch,
@@ -108,7 +108,7 @@ impl Settled {
         }
     }
 
-    /// The plan by which a session is opened again.
+    /// The plan by which a session is resumed.
     pub fn overrides(&self, wish: &Wish, before: &SessionOptions, mode: Option<Mode>) -> Overrides {
         let settings = &self.config.settings;
         let given = RunSection::limit_changes(|key| wish.given.value(key).cloned());
@@ -141,7 +141,7 @@ impl Settled {
     }
 }
 
-/// The mode of a session that is opened again.
+/// The mode of a resumed session.
 pub struct ResumedMode {
     pub mode: Mode,
     /// The mode the session worked in, if it is resumed with less.

@@ -1,4 +1,4 @@
-//! Settings of a folder: options over environment over files, with what of the project's own is trusted.
+//! Settings of a folder: options over environment over files, with the trusted parts of the project.
 
 use std::path::{Path, PathBuf};
 
@@ -10,32 +10,32 @@ use lathe_host::{Host, HostError, ProjectInspection, provider_names, unread_igno
 use lathe_protocol::{Limits, ToolChoice, Toolset, list_warnings};
 
 use crate::given::GivenOptions;
-use crate::project::{PROJECT_FILE, kind, look_at, untrusted_trae};
+use crate::project::{PROJECT_FILE, inspect_folder, kind, untrusted_trae};
 
-/// The user as the planner meets them: decides about what is not trusted yet, and reads warnings.
+/// The user as the planner needs one: decides about what is not trusted yet, and reads warnings.
 pub trait Person {
     /// Decides about items of the project that have no decision yet. The inspection that it returns says what is
     /// used.
-    fn decide(&self, host: &Host, look: ProjectInspection) -> Result<ProjectInspection, HostError>;
+    fn decide(&self, host: &Host, inspection: ProjectInspection) -> Result<ProjectInspection, HostError>;
     fn warn(&self, warning: &str);
-    /// Tells that the providers of a Trae file are not used, and how to trust them.
-    fn tell_untrusted_trae(&self, look: &ProjectInspection);
+    /// Reports that the providers of a Trae file are not used, and how to trust them.
+    fn report_untrusted_trae(&self, inspection: &ProjectInspection);
 }
 
 /// No question and no message: only what was trusted before counts.
 pub struct Absent;
 
 impl Person for Absent {
-    fn decide(&self, _: &Host, look: ProjectInspection) -> Result<ProjectInspection, HostError> {
-        Ok(look)
+    fn decide(&self, _: &Host, inspection: ProjectInspection) -> Result<ProjectInspection, HostError> {
+        Ok(inspection)
     }
 
     fn warn(&self, _: &str) {}
 
-    fn tell_untrusted_trae(&self, _: &ProjectInspection) {}
+    fn report_untrusted_trae(&self, _: &ProjectInspection) {}
 }
 
-/// Place that settings are looked for in.
+/// The place from which settings are read.
 #[derive(Clone, Copy)]
 pub struct ConfigPlace<'a> {
     pub folder: &'a Path,
@@ -53,7 +53,7 @@ impl<'a> ConfigPlace<'a> {
         Self { folder, file: file.map(NamedFile::Path) }
     }
 
-    /// Tells whether the user names a configuration file, so that one that stands in the folder does not count.
+    /// Tells whether the user names a configuration file, so that one in the folder does not count.
     pub fn names_a_file(&self) -> bool {
         self.file.is_some() || std::env::var_os("TRAE_CONFIG_FILE").is_some_and(|path| !path.is_empty())
     }
@@ -77,16 +77,16 @@ impl std::fmt::Display for SettleError {
     }
 }
 
-/// Settings, with what of the project's own words and programs may be used.
+/// Settings, with the instructions and programs of the project that may be used.
 pub struct Settled {
     pub config: Config,
     /// None where there is no folder to inspect.
-    pub(crate) look: Option<ProjectInspection>,
+    pub(crate) inspection: Option<ProjectInspection>,
     /// True if a Trae file counts, because it was named or is trusted.
     pub(crate) uses_trae: bool,
 }
 
-/// Reads everything there is to read for a folder and finds out what of the project's is trusted.
+/// Reads all settings of a folder and determines which items of the project are trusted.
 pub fn settle(
     host: &Host,
     place: ConfigPlace<'_>,
@@ -96,28 +96,30 @@ pub fn settle(
     warn_of_unread_files(host, place.folder, person);
     let first = load_from(host, place, given.flags(), &Trusted::default());
     let parts = first.as_ref().map(|config| config.parts.clone()).unwrap_or_default();
-    let look = match look_at(host, place.folder, &parts) {
-        Ok(look) => Some(person.decide(host, look).map_err(SettleError::Host)?),
+    let inspection = match inspect_folder(host, place.folder, &parts) {
+        Ok(inspection) => Some(person.decide(host, inspection).map_err(SettleError::Host)?),
         // The session reports it when it works there.
         Err(HostError::Folder { .. }) => None,
         Err(error) => return Err(SettleError::Host(error)),
     };
-    let trusted = Trusted::of(parts, look.as_ref());
+    let trusted = Trusted::of(parts, inspection.as_ref());
     // Only the inspected entry is loaded: one that changed meanwhile is a different entry.
     let loaded = if trusted.is_empty() { first } else { load_from(host, place, given.flags(), &trusted) };
-    let untrusted = look.as_ref().filter(|look| !place.names_a_file() && untrusted_trae(look).is_some());
-    if let Some(look) = untrusted {
-        person.tell_untrusted_trae(look);
+    let untrusted = inspection
+        .as_ref()
+        .filter(|inspection| !place.names_a_file() && untrusted_trae(inspection).is_some());
+    if let Some(inspection) = untrusted {
+        person.report_untrusted_trae(inspection);
     }
     // An untrusted Trae file is reported in one line, regardless of its content.
     let warnings = match &loaded {
         Ok(config) => &config.warnings,
         Err(errors) => &errors.warnings,
     };
-    let told = warnings.iter().filter(|warning| untrusted.is_none() || !is_of_trae(warning));
-    list_warnings(told.map(ToString::to_string)).iter().for_each(|warning| person.warn(warning));
+    let reported = warnings.iter().filter(|warning| untrusted.is_none() || !is_of_trae(warning));
+    list_warnings(reported.map(ToString::to_string)).iter().for_each(|warning| person.warn(warning));
     let config = loaded.map_err(SettleError::Config)?;
-    Ok(Settled::new(config, look, place))
+    Ok(Settled::new(config, inspection, place))
 }
 
 /// Tells whether a problem is one of a Trae file.
@@ -159,13 +161,13 @@ struct TrustedFile {
 }
 
 impl Trusted {
-    fn of(parts: Vec<ConfigPart>, look: Option<&ProjectInspection>) -> Self {
-        let Some(look) = look else { return Self::default() };
-        let is_trusted = |part: &ConfigPart| look.trusted(kind(part), &part.name).is_some();
-        let keys = look.dotenv.iter().map(|(name, key)| (name.clone(), Secret::new(key.clone())));
-        let trae = look.trusted_trae().map(|looked| TrustedFile {
-            name: looked.item.name.clone(),
-            text: looked.text.clone(),
+    fn of(parts: Vec<ConfigPart>, inspection: Option<&ProjectInspection>) -> Self {
+        let Some(inspection) = inspection else { return Self::default() };
+        let is_trusted = |part: &ConfigPart| inspection.trusted(kind(part), &part.name).is_some();
+        let keys = inspection.dotenv.iter().map(|(name, key)| (name.clone(), Secret::new(key.clone())));
+        let trae = inspection.trusted_trae().map(|item| TrustedFile {
+            name: item.item.name.clone(),
+            text: item.text.clone(),
             keys: keys.collect(),
         });
         Self { parts: parts.into_iter().filter(is_trusted).collect(), trae }
@@ -203,14 +205,14 @@ fn load_from(
 }
 
 impl Settled {
-    fn new(config: Config, look: Option<ProjectInspection>, place: ConfigPlace<'_>) -> Self {
-        let is_trusted = look.as_ref().is_some_and(|look| look.trusted_trae().is_some());
+    fn new(config: Config, inspection: Option<ProjectInspection>, place: ConfigPlace<'_>) -> Self {
+        let is_trusted = inspection.as_ref().is_some_and(|inspection| inspection.trusted_trae().is_some());
         let is_of_trae = |origin: &Origin| matches!(origin.source, ValueSource::Trae(_));
         let uses_trae = (place.names_a_file() || is_trusted) && config.origins.values().any(is_of_trae);
-        Self { config, look, uses_trae }
+        Self { config, inspection, uses_trae }
     }
 
-    /// The toolset that was asked for. A Trae file's user gets Trae's; without a word the choice is a cassette's.
+    /// The toolset that was requested. A user of a Trae file gets Trae's; none leaves the choice to a cassette.
     pub fn toolset(&self) -> Option<Toolset> {
         let from = |key: &str| self.config.origin(key).map(|origin| &origin.source);
         match (from("run.toolset"), from("run.tools")) {
@@ -220,7 +222,7 @@ impl Settled {
         }
     }
 
-    /// The tools that were asked for.
+    /// The tools that were requested.
     pub fn tool_choice(&self) -> ToolChoice {
         let settings = &self.config.settings;
         ToolChoice {
@@ -233,13 +235,13 @@ impl Settled {
         self.config.settings.run.limits()
     }
 
-    /// Warnings about a Trae file, which are not told one by one where it is not trusted.
+    /// Warnings about a Trae file. They are not reported one by one if it is not trusted.
     pub fn trae_warnings(&self) -> impl Iterator<Item = &Problem> {
         self.config.warnings.iter().filter(|warning| is_of_trae(warning))
     }
 }
 
-/// A path of the command line, from where the user stands.
+/// A path of the command line, from the current folder.
 pub(crate) fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }

@@ -1,4 +1,4 @@
-//! Plans for a server: made from the configuration files, the flags of `serve` and what a client wishes.
+//! Plans for a server: made from the configuration files, the flags of `serve` and the wish of a client.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl std::fmt::Debug for ConfigText {
 /// The planner as a server holds it.
 pub trait Plans: Send + Sync {
     fn plan(&self, wish: &Wish) -> Result<SessionPlan, String>;
-    /// The plan by which a session that was left is opened again. It asks the model that it had.
+    /// The plan by which a session is resumed that was closed. It asks the same model as before.
     fn overrides(&self, folder: &Path, before: &SessionOptions) -> Result<Overrides, String>;
     /// The place of documents.
     fn online(&self) -> Result<OnlinePlan, String> {
@@ -55,7 +55,7 @@ pub trait Plans: Send + Sync {
     fn settings(&self, folder: &Path) -> Result<Value, String>;
 }
 
-/// Plans made from the configuration files, the flags of `serve` and what a client wishes.
+/// Plans made from the configuration files, the flags of `serve` and the wish of a client.
 pub struct Configured {
     pub host: Arc<Host>,
     /// The flags of `serve`.
@@ -77,11 +77,11 @@ impl Configured {
     }
 
     /// The settings of the user's own files and the flags, independent of the folder in which the server was started.
-    fn owners(&self) -> Result<Settled, String> {
+    fn owner_settings(&self) -> Result<Settled, String> {
         self.settled(self.host.home().path(), None, &self.flags)
     }
 
-    /// Options of a client, and where it says nothing, the flags of `serve`.
+    /// Options of a client, and for all that it leaves out, the flags of `serve`.
     fn joined(&self, wished: &GivenOptions) -> GivenOptions {
         let mut joined = wished.clone();
         let ours = &self.flags;
@@ -104,8 +104,8 @@ impl Configured {
         joined
     }
 
-    /// Takes from a request every key that its address is not for. What a client names, directly or in a file that it
-    /// names and may have written, is an address of the wire; the rest is the owner's.
+    /// Removes from a request every key that does not belong to its address. An address that a client names, directly
+    /// or in a file that it names and may have written, is one of the wire; all others are the owner's.
     fn guard_key(&self, request: &mut ModelRequest, config: &Config, wish: &Wish) {
         let of_file = |key: &str| {
             let source = config.origin(key).map(|origin| &origin.source);
@@ -180,14 +180,14 @@ impl Plans for Configured {
     }
 
     fn reach(&self, base_url: &str) -> NetworkReach {
-        let Some(asked) = place_of(base_url) else { return NetworkReach::Outside };
-        let named = self.model_hosts.iter().filter_map(|host| place_of(&format!("http://{host}")));
+        let Some(asked) = host_and_port(base_url) else { return NetworkReach::Outside };
+        let named = self.model_hosts.iter().filter_map(|host| host_and_port(&format!("http://{host}")));
         // A project names no addresses.
-        let settings = self.owners().ok().map(|settled| settled.config.settings);
+        let settings = self.owner_settings().ok().map(|settled| settled.config.settings);
         let configured = settings.iter().flat_map(|settings| {
             let kept = settings.providers.values().filter_map(|provider| provider.base_url.as_deref());
             let models = settings.models.values().filter_map(|model| model.base_url.as_deref());
-            settings.model.base_url.as_deref().into_iter().chain(kept).chain(models).filter_map(place_of)
+            settings.model.base_url.as_deref().into_iter().chain(kept).chain(models).filter_map(host_and_port)
         });
         match named.chain(configured).any(|known| known == asked) {
             true => NetworkReach::Anywhere,
@@ -196,7 +196,7 @@ impl Plans for Configured {
     }
 
     fn named_address(&self, provider: &str, base_url: &str) -> (AddressFrom, Option<String>) {
-        let Ok(settings) = self.owners().map(|settled| settled.config.settings) else {
+        let Ok(settings) = self.owner_settings().map(|settled| settled.config.settings) else {
             return (AddressFrom::Wire, None);
         };
         let provider = if provider.is_empty() { CUSTOM_PROVIDER } else { provider };
@@ -221,7 +221,7 @@ impl Plans for Configured {
 }
 
 /// Host and port of an address, as they are compared.
-fn place_of(url: &str) -> Option<(String, u16)> {
+fn host_and_port(url: &str) -> Option<(String, u16)> {
     let (scheme, rest) = url.split_once("://")?;
     let authority = rest.split(['/', '?', '#', '\\']).next()?;
     // User information before the host is not compared, so such an address has no owner.

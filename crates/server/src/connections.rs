@@ -211,7 +211,7 @@ async fn serve_connection(
     app: App,
 ) {
     let stream = MeteredStream::new(stream, Arc::clone(&slot));
-    let peer = Peer { address, local: stream.local(), meter: stream.meter(), slot: slot };
+    let peer = Peer { address, local: stream.local(), meter: stream.meter(), slot };
     let routed = TowerToHyperService::new(router);
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(ConnectInfo(peer.clone()));
@@ -243,7 +243,12 @@ mod tests {
     fn who_has_the_most_connections_without_a_token_loses_one_first() {
         let connections = OpenConnections::of(4);
         let (loud, quiet): (IpAddr, IpAddr) = ("192.0.2.1".parse().unwrap(), "192.0.2.2".parse().unwrap());
-        let mut slots = vec![connections.admit(quiet), connections.admit(loud), connections.admit(loud), connections.admit(loud)];
+        let mut slots = vec![
+            connections.admit(quiet),
+            connections.admit(loud),
+            connections.admit(loud),
+            connections.admit(loud),
+        ];
         assert_eq!(closed(&slots), Vec::<usize>::new());
         slots.push(connections.admit(loud));
         assert_eq!(closed(&slots), [1]);

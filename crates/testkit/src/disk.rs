@@ -46,7 +46,7 @@ impl SmallDisk {
     }
 
     /// Fills it until only about so many bytes are left.
-    pub fn fill_but(&self, left: u64) {
+    pub fn fill_except(&self, left: u64) {
         self.fill();
         let file = std::fs::OpenOptions::new().write(true).open(self.filler()).unwrap();
         let filled = file.metadata().unwrap().len();

@@ -7,9 +7,9 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::lathe::Lathe;
-use crate::options::{Chop, LineEnd, Options};
+use crate::options::{Chunking, LineEnd, Options};
 use crate::repo::TempRepo;
-use crate::script::{FakeAnswer, Fault, Script, Where, call, done, say};
+use crate::script::{FakeAnswer, Fault, FaultPoint, Script, call, done, say};
 use crate::server::FakeModel;
 use crate::wires::Wire;
 
@@ -77,21 +77,21 @@ fn case(name: &'static str, first: FakeAnswer, expected: Expected) -> FaultCase 
 }
 
 /// It goes wrong so often, then the call comes through and runs once.
-fn passing(name: &'static str, times: usize, fault: Fault) -> FaultCase {
+fn passing_fault(name: &'static str, times: usize, fault: Fault) -> FaultCase {
     case(name, good_call().fails(times, fault), Expected::Success(1))
 }
 
-fn hopeless(name: &'static str, fault: Fault, code: i32, words: &'static str) -> FaultCase {
+fn lasting_fault(name: &'static str, fault: Fault, code: i32, words: &'static str) -> FaultCase {
     case(name, good_call().always_fails(fault), Expected::Error(code, words))
 }
 
 /// An odd answer first, then the good call.
-fn odd(name: &'static str, answer: FakeAnswer) -> FaultCase {
+fn odd_answer(name: &'static str, answer: FakeAnswer) -> FaultCase {
     let script = Script::new().answer(answer).answer(good_call()).answer(done("ok"));
     FaultCase { script, ..case(name, good_call(), Expected::Success(1)) }
 }
 
-fn written(name: &'static str, options: Options) -> FaultCase {
+fn unusual_writes(name: &'static str, options: Options) -> FaultCase {
     let first = say("Grüße, 世界 🙂").call("c1", "bash", json!({ "command": "echo x >> count # 世界" }));
     FaultCase { options, ..case(name, first, Expected::Success(1)) }
 }
@@ -101,85 +101,88 @@ pub fn fault_cases(wire: Wire) -> Vec<FaultCase> {
     let status = Fault::status;
     let base = Options::default;
     let mut cases = vec![
-        passing("429, Retry-After 1", 1, status(429, "slow down").header("retry-after", "1")),
-        passing("429, Retry-After 4, capped", 1, status(429, "slow down").header("retry-after", "4")),
-        passing("429, Retry-After as a date", 1, {
+        passing_fault("429, Retry-After 1", 1, status(429, "slow down").header("retry-after", "1")),
+        passing_fault("429, Retry-After 4, capped", 1, status(429, "slow down").header("retry-after", "4")),
+        passing_fault("429, Retry-After as a date", 1, {
             status(429, "slow down").header("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT")
         }),
-        passing("429, retry-after-ms", 2, status(429, "slow down").header("retry-after-ms", "5")),
-        passing("429 without Retry-After", 1, status(429, "slow down")),
-        passing(
+        passing_fault("429, retry-after-ms", 2, status(429, "slow down").header("retry-after-ms", "5")),
+        passing_fault("429 without Retry-After", 1, status(429, "slow down")),
+        passing_fault(
             "429, Retry-After 10^9, capped",
             1,
             status(429, "slow down").header("retry-after", "1000000000"),
         ),
-        passing("408", 1, status(408, "timeout")),
-        passing("409", 1, status(409, "conflict")),
-        passing("500 once", 1, status(500, "oops")),
-        passing("500 three times", 3, status(500, "oops")),
-        passing("502 with a web page", 1, {
+        passing_fault("408", 1, status(408, "timeout")),
+        passing_fault("409", 1, status(409, "conflict")),
+        passing_fault("500 once", 1, status(500, "oops")),
+        passing_fault("500 three times", 3, status(500, "oops")),
+        passing_fault("502 with a web page", 1, {
             Fault::Status { code: 502, body: "<html>Bad Gateway</html>".to_owned(), headers: Vec::new() }
         }),
-        passing("503", 1, status(503, "unavailable")),
-        passing("504", 1, status(504, "gateway timeout")),
-        passing("529", 1, status(529, "overloaded")),
-        passing("x-should-retry on 400", 1, status(400, "odd").header("x-should-retry", "true")),
-        hopeless("500 for ever", status(500, "oops"), 3, "answered 500: oops"),
-        hopeless("429 for ever", status(429, "slow down"), 3, "answered 429"),
-        hopeless(
+        passing_fault("503", 1, status(503, "unavailable")),
+        passing_fault("504", 1, status(504, "gateway timeout")),
+        passing_fault("529", 1, status(529, "overloaded")),
+        passing_fault("x-should-retry on 400", 1, status(400, "odd").header("x-should-retry", "true")),
+        lasting_fault("500 for ever", status(500, "oops"), 3, "answered 500: oops"),
+        lasting_fault("429 for ever", status(429, "slow down"), 3, "answered 429"),
+        lasting_fault(
             "x-should-retry: false",
             status(500, "no").header("x-should-retry", "false"),
             3,
             "answered 500",
         ),
-        hopeless("400", status(400, "max_tokens is too large"), 3, "answered 400: max_tokens"),
-        hopeless("401", status(401, "bad key"), 3, "Check the key"),
-        hopeless("403", status(403, "not yours"), 3, "may not use this model"),
-        hopeless("404", status(404, "no such model"), 3, "--model"),
-        hopeless("413", status(413, "too large"), 3, "too large"),
-        hopeless("422", status(422, "unknown member"), 3, "unknown member"),
-        hopeless("402, nothing left", status(402, "pay first"), 3, "nothing left"),
-        hopeless(
+        lasting_fault("400", status(400, "max_tokens is too large"), 3, "answered 400: max_tokens"),
+        lasting_fault("401", status(401, "bad key"), 3, "Check the key"),
+        lasting_fault("403", status(403, "not yours"), 3, "may not use this model"),
+        lasting_fault("404", status(404, "no such model"), 3, "--model"),
+        lasting_fault("413", status(413, "too large"), 3, "too large"),
+        lasting_fault("422", status(422, "unknown member"), 3, "unknown member"),
+        lasting_fault("402, nothing left", status(402, "pay first"), 3, "nothing left"),
+        lasting_fault(
             "context too long",
             status(400, "prompt is too long: 9 tokens > 8 maximum"),
             3,
             "too long for this model",
         ),
-        hopeless(
+        lasting_fault(
             "redirect",
             status(302, "moved").header("location", "http://127.0.0.1:1/"),
             3,
             "--model-base-url",
         ),
-        passing("close before any byte", 1, Fault::CloseBeforeAnyByte),
-        hopeless("close before any byte, for ever", Fault::CloseBeforeAnyByte, 3, "cannot be reached"),
-        passing("reset in mid-stream", 1, Fault::ResetMidStream),
-        passing("clean but truncated stream", 1, Fault::TruncateCleanly),
-        hopeless("truncated for ever", Fault::TruncateCleanly, 3, "before its end"),
-        passing("half an event at the end", 1, Fault::CutMidEvent),
-        passing("silent stall in mid-stream", 1, Fault::Stall(Duration::from_secs(3600))),
-        hopeless("stall for ever", Fault::Stall(Duration::from_secs(3600)), 3, "sent nothing for"),
-        passing("silence, then the end", 1, Fault::SilenceFirst(Duration::from_millis(500))),
-        passing("body never ends", 1, Fault::NeverEnds),
-        passing("error event at the start", 1, Fault::ErrorEvent(Where::AtStart)),
-        passing("error event halfway", 1, Fault::ErrorEvent(Where::Halfway)),
-        hopeless("error event for ever", Fault::ErrorEvent(Where::Halfway), 3, "overloaded"),
-        passing("unknown event", 1, Fault::UnknownEvent),
-        passing("an event that is no JSON", 1, Fault::BrokenJson),
-        passing("web page with 200", 1, Fault::Garbage),
-        hopeless("web page with 200, for ever", Fault::Garbage, 3, "web page"),
-        passing("gzip cut short", 1, Fault::GzipCut),
-        passing("empty answer", 1, Fault::EmptyAnswer),
-        hopeless("empty answer for ever", Fault::EmptyAnswer, 1, "nothing, twice"),
+        passing_fault("close before any byte", 1, Fault::CloseBeforeAnyByte),
+        lasting_fault("close before any byte, for ever", Fault::CloseBeforeAnyByte, 3, "cannot be reached"),
+        passing_fault("reset in mid-stream", 1, Fault::ResetMidStream),
+        passing_fault("clean but truncated stream", 1, Fault::TruncateCleanly),
+        lasting_fault("truncated for ever", Fault::TruncateCleanly, 3, "before its end"),
+        passing_fault("half an event at the end", 1, Fault::CutMidEvent),
+        passing_fault("silent stall in mid-stream", 1, Fault::Stall(Duration::from_secs(3600))),
+        lasting_fault("stall for ever", Fault::Stall(Duration::from_secs(3600)), 3, "sent nothing for"),
+        passing_fault("silence, then the end", 1, Fault::SilenceFirst(Duration::from_millis(500))),
+        passing_fault("body never ends", 1, Fault::NeverEnds),
+        passing_fault("error event at the start", 1, Fault::ErrorEvent(FaultPoint::AtStart)),
+        passing_fault("error event halfway", 1, Fault::ErrorEvent(FaultPoint::Halfway)),
+        lasting_fault("error event for ever", Fault::ErrorEvent(FaultPoint::Halfway), 3, "overloaded"),
+        passing_fault("unknown event", 1, Fault::UnknownEvent),
+        passing_fault("an event that is no JSON", 1, Fault::BrokenJson),
+        passing_fault("web page with 200", 1, Fault::Garbage),
+        lasting_fault("web page with 200, for ever", Fault::Garbage, 3, "web page"),
+        passing_fault("gzip cut short", 1, Fault::GzipCut),
+        passing_fault("empty answer", 1, Fault::EmptyAnswer),
+        lasting_fault("empty answer for ever", Fault::EmptyAnswer, 1, "nothing, twice"),
         case(
             "unknown stop reason",
             good_call().stop(lathe_protocol::StopReason::Other("novel".to_owned())),
             Expected::Success(1),
         ),
-        odd("answer cut at the length limit", say("I will now").stop(lathe_protocol::StopReason::Length)),
-        odd("unknown tool", call("c0", "no_such_tool", json!({ "x": 1 }))),
-        odd("empty text for arguments", say("hm").call_text("c0", "bash", "")),
-        odd(
+        odd_answer(
+            "answer cut at the length limit",
+            say("I will now").stop(lathe_protocol::StopReason::Length),
+        ),
+        odd_answer("unknown tool", call("c0", "no_such_tool", json!({ "x": 1 }))),
+        odd_answer("empty text for arguments", say("hm").call_text("c0", "bash", "")),
+        odd_answer(
             "huge numbers",
             call("c0", "bash", json!({})).call_text("c9", "bash", r#"{"command":"true","timeout":1e99}"#),
         ),
@@ -204,13 +207,13 @@ pub fn fault_cases(wire: Wire) -> Vec<FaultCase> {
         ),
         case("text after a call", good_call().say("after"), Expected::Success(1)),
         // So much takes a slow machine longer than it takes to be too late.
-        FaultCase { answer_seconds: 30, ..hopeless("50 MB answer", Fault::Huge, 3, "larger than") },
-        written("cut at every byte", Options { chop: Chop::Bytes(1), ..base() }),
-        written("cut anywhere", Options { chop: Chop::Random(7), ..base() }),
-        written("CR LF", Options { line_end: LineEnd::CrLf, chop: Chop::Bytes(3), ..base() }),
-        written("bare CR", Options { line_end: LineEnd::Cr, ..base() }),
-        written("comments", Options { comments: true, ..base() }),
-        written("data of many lines", Options { multiline: true, chop: Chop::Bytes(5), ..base() }),
+        FaultCase { answer_seconds: 30, ..lasting_fault("50 MB answer", Fault::Huge, 3, "larger than") },
+        unusual_writes("cut at every byte", Options { chop: Chunking::Bytes(1), ..base() }),
+        unusual_writes("cut anywhere", Options { chop: Chunking::Random(7), ..base() }),
+        unusual_writes("CR LF", Options { line_end: LineEnd::CrLf, chop: Chunking::Bytes(3), ..base() }),
+        unusual_writes("bare CR", Options { line_end: LineEnd::Cr, ..base() }),
+        unusual_writes("comments", Options { comments: true, ..base() }),
+        unusual_writes("data of many lines", Options { multiline: true, chop: Chunking::Bytes(5), ..base() }),
         FaultCase {
             target: Target::Nobody,
             ..case("nobody listens", good_call(), Expected::Error(3, "cannot be reached"))
@@ -230,15 +233,15 @@ pub fn fault_cases(wire: Wire) -> Vec<FaultCase> {
         Wire::Chat | Wire::Messages | Wire::Responses => {
             let first =
                 call("c0", "bash", json!({ "command": "echo wrong" })).fails(1, Fault::MalformedArguments);
-            odd("malformed arguments", first)
+            odd_answer("malformed arguments", first)
         }
         Wire::Gemini | Wire::Ollama => case("malformed arguments", malformed, Expected::Success(1)),
     });
     cases.push(match wire {
         Wire::Chat | Wire::Messages | Wire::Responses => {
-            odd("arguments that are no JSON", say("hm").call_text("c0", "bash", "command=ls"))
+            odd_answer("arguments that are no JSON", say("hm").call_text("c0", "bash", "command=ls"))
         }
-        Wire::Gemini | Wire::Ollama => odd("no arguments", call("c0", "bash", json!({}))),
+        Wire::Gemini | Wire::Ollama => odd_answer("no arguments", call("c0", "bash", json!({}))),
     });
     cases
 }

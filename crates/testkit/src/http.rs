@@ -76,13 +76,13 @@ pub(crate) async fn fill_body(stream: &mut TcpStream, buffer: &mut Vec<u8>, leng
 
 /// A response that is not a stream.
 #[derive(Debug, Clone)]
-pub(crate) struct Plain {
+pub(crate) struct PlainResponse {
     pub(crate) code: u16,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: String,
 }
 
-impl Plain {
+impl PlainResponse {
     /// An error in the form of the provider.
     pub(crate) fn error(code: u16, message: &str) -> Self {
         Self {

@@ -113,7 +113,7 @@ impl Lathe {
 
     /// Runs it to its end.
     #[track_caller]
-    pub fn run(&self) -> Ran {
+    pub fn run(&self) -> FinishedLathe {
         self.spawn().wait()
     }
 
@@ -136,7 +136,7 @@ impl Lathe {
 
     /// Starts it.
     #[track_caller]
-    pub fn spawn(&self) -> Running {
+    pub fn spawn(&self) -> RunningLathe {
         let mut command = self.command();
         command
             .stdin(match self.input {
@@ -153,7 +153,7 @@ impl Lathe {
             // It may end without reading everything, and that is its right.
             std::thread::spawn(move || pipe.write_all(&input));
         }
-        Running {
+        RunningLathe {
             stdout: Capture::of(child.stdout.take().expect("stdout is a pipe")),
             stderr: Capture::of(child.stderr.take().expect("stderr is a pipe")),
             child,
@@ -176,7 +176,7 @@ pub enum Signal {
 
 /// A program that runs. Dropping it kills it.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningLathe {
     child: Child,
     started: Instant,
     timeout: Duration,
@@ -186,7 +186,7 @@ pub struct Running {
     _homes: Arc<TempDir>,
 }
 
-impl Running {
+impl RunningLathe {
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -252,7 +252,7 @@ impl Running {
 
     /// Waits for the end of the program and of its output.
     #[track_caller]
-    pub fn wait(mut self) -> Ran {
+    pub fn wait(mut self) -> FinishedLathe {
         let status = loop {
             match self.child.try_wait().expect("a child can be waited for") {
                 Some(status) => break status,
@@ -268,7 +268,7 @@ impl Running {
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        Ran {
+        FinishedLathe {
             code: status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default()),
             stdout: self.stdout.text(),
             stderr: self.stderr.text(),
@@ -289,7 +289,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningLathe {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -298,7 +298,7 @@ impl Drop for Running {
 
 /// A program that ended.
 #[derive(Debug, Clone)]
-pub struct Ran {
+pub struct FinishedLathe {
     /// The exit code; 128 and the number of the signal if one ended it, as shells say it.
     pub code: i32,
     pub stdout: String,
@@ -307,7 +307,7 @@ pub struct Ran {
     line: String,
 }
 
-impl Ran {
+impl FinishedLathe {
     /// Panics with everything that was printed unless it ended with `code`.
     #[track_caller]
     pub fn expect_code(self, code: i32) -> Self {

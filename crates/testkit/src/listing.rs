@@ -7,21 +7,21 @@ use std::path::Path;
 
 /// The thing at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListingEntry {
     /// The whole `st_mode`.
     pub mode: u32,
     pub uid: u32,
     pub gid: u32,
     /// Of a file; of a link its target; of a folder, pipe, socket or device nothing.
     pub content: Vec<u8>,
-    /// Extended attributes by name, as `getfattr -d -m -` tells them.
+    /// Extended attributes by name, as `getfattr -d -m -` prints them.
     pub attributes: BTreeMap<String, Vec<u8>>,
     /// The other names of the file in the tree (hard links).
     pub names: Vec<String>,
 }
 
 /// Lists a tree, by paths from its root. Git's own data is left out.
-pub fn listing(root: &Path) -> BTreeMap<String, Listed> {
+pub fn listing(root: &Path) -> BTreeMap<String, ListingEntry> {
     let mut found = BTreeMap::new();
     let mut groups: HashMap<(u64, u64), Vec<String>> = HashMap::new();
     let mut folders = vec![root.to_owned()];
@@ -50,7 +50,7 @@ pub fn listing(root: &Path) -> BTreeMap<String, Listed> {
             };
             let (mode, uid, gid) = (meta.mode(), meta.uid(), meta.gid());
             let attributes = attributes(&path);
-            found.insert(name, Listed { mode, uid, gid, content, attributes, names: Vec::new() });
+            found.insert(name, ListingEntry { mode, uid, gid, content, attributes, names: Vec::new() });
         }
     }
     for mut group in groups.into_values().filter(|group| group.len() > 1) {
@@ -85,7 +85,7 @@ fn attributes(_: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 /// The names that are not the same in two trees, which is less to read than all that is in them.
-pub fn differing<T: PartialEq>(a: &BTreeMap<String, T>, b: &BTreeMap<String, T>) -> Vec<String> {
+pub fn differing_paths<T: PartialEq>(a: &BTreeMap<String, T>, b: &BTreeMap<String, T>) -> Vec<String> {
     let all = a.keys().chain(b.keys().filter(|name| !a.contains_key(*name)));
     all.filter(|name| a.get(*name) != b.get(*name)).cloned().collect()
 }

@@ -7,7 +7,7 @@ use crate::wires::Thoughts;
 
 #[derive(Debug, Clone)]
 pub struct Options {
-    pub chop: Chop,
+    pub chop: Chunking,
     pub line_end: LineEnd,
     /// Comment lines between the events, as servers send them to keep a connection alive.
     pub comments: bool,
@@ -26,7 +26,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            chop: Chop::Whole,
+            chop: Chunking::Whole,
             line_end: LineEnd::Lf,
             comments: false,
             multiline: false,
@@ -40,7 +40,7 @@ impl Default for Options {
 
 /// The cuts of an answer into writes. They fall anywhere, inside events and inside UTF-8 characters too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Chop {
+pub enum Chunking {
     Whole,
     /// Pieces of this many bytes.
     Bytes(usize),
@@ -48,7 +48,7 @@ pub enum Chop {
     Random(u64),
 }
 
-impl Chop {
+impl Chunking {
     /// The places at which `length` bytes of answer number `answer` are cut.
     pub(crate) fn cuts(self, length: usize, answer: usize) -> Vec<Range<usize>> {
         let mut random = match self {
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn cuts_cover_every_byte_once_and_in_order() {
-        for chop in [Chop::Whole, Chop::Bytes(1), Chop::Bytes(7), Chop::Random(3)] {
+        for chop in [Chunking::Whole, Chunking::Bytes(1), Chunking::Bytes(7), Chunking::Random(3)] {
             let cuts = chop.cuts(1000, 2);
             let joined: Vec<usize> = cuts.into_iter().flatten().collect();
             assert_eq!(joined, (0..1000).collect::<Vec<_>>(), "{chop:?}");
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_seed_decides_the_cuts() {
-        let cuts = |seed, answer| Chop::Random(seed).cuts(500, answer);
+        let cuts = |seed, answer| Chunking::Random(seed).cuts(500, answer);
         assert_eq!(cuts(1, 0), cuts(1, 0));
         assert_ne!(cuts(1, 0), cuts(2, 0));
         assert_ne!(cuts(1, 0), cuts(1, 1));

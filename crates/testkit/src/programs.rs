@@ -139,7 +139,7 @@ const HOOKS: [&str; 9] = [
 
 /// Puts one of [`PROGRAM_SETTINGS`] into a repository, with all that makes git obey it. A program that is run leaves a file of
 /// the setting's name in `marks`.
-pub fn plant(repo: &TempRepo, (name, text): (&str, &str), marks: &Path) {
+pub fn plant_setting(repo: &TempRepo, (name, text): (&str, &str), marks: &Path) {
     let mark = format!("touch {}/{}", marks.display(), name.replace([' ', '='], "-"));
     let write_program = |path: &str| {
         repo.write(path, format!("#!/bin/sh\n{mark}\ncat\n"));

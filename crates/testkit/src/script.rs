@@ -164,7 +164,7 @@ impl FakeAnswer {
 
     /// A thought that only the model's maker can read, where the wire has such.
     #[must_use]
-    pub fn redacted(mut self, data: &str) -> Self {
+    pub fn redacted_thinking(mut self, data: &str) -> Self {
         let raw = Raw::from_serialize(&json!({ "redacted": data })).expect("a value is JSON");
         self.blocks.push(Block::Opaque(raw));
         self
@@ -178,7 +178,7 @@ impl FakeAnswer {
 
     /// The usage as the chat wire says it, right or wrong; `Value::Null` says nothing.
     #[must_use]
-    pub fn says_usage(mut self, usage: Value) -> Self {
+    pub fn reports_usage(mut self, usage: Value) -> Self {
         self.said_usage = Some(usage);
         self
     }
@@ -234,7 +234,7 @@ pub enum Fault {
     /// Nothing at all for this long, then the end of the connection.
     SilenceFirst(Duration),
     /// An error as the wire sends it once an answer has begun: at its start, or after half of it.
-    ErrorEvent(Where),
+    ErrorEvent(FaultPoint),
     /// The stream ends as HTTP wants it, inside an event.
     CutMidEvent,
     /// An unknown event, in the middle of an answer that is otherwise whole.
@@ -251,7 +251,7 @@ pub enum Fault {
 
 /// A position in an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Where {
+pub enum FaultPoint {
     AtStart,
     Halfway,
 }

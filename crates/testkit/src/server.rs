@@ -18,9 +18,9 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use crate::eventually;
-use crate::http::{self, Plain, RequestHead};
+use crate::http::{self, PlainResponse, RequestHead};
 use crate::options::Options;
-use crate::script::{Fault, Script, Where, say};
+use crate::script::{Fault, FaultPoint, Script, say};
 use crate::stream;
 use crate::wires::{AnswerShape, RequestEcho, StreamEvent, Wire};
 
@@ -192,14 +192,14 @@ struct Log {
 
 /// The server's reaction to a request.
 enum Reply {
-    Plain(Plain),
+    Plain(PlainResponse),
     Close,
     Silence(Duration),
-    Stream { writes: Vec<Vec<u8>>, halfway: Halfway },
+    Stream { writes: Vec<Vec<u8>>, halfway: HalfwayEvent },
 }
 
 /// The event after half of the writes.
-enum Halfway {
+enum HalfwayEvent {
     Nothing,
     Stall(Duration),
     Reset,
@@ -238,13 +238,13 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>, connection: usize) ->
             // A probe for a server here. It is not a request of the conversation.
             buffer.drain(..length);
             let body = r#"{"object":"list","data":[{"id":"fake","object":"model"}]}"#.to_owned();
-            let plain = Plain { code: 200, headers: Vec::new(), body };
+            let plain = PlainResponse { code: 200, headers: Vec::new(), body };
             http::write_piece(&mut stream, &plain.bytes()).await?;
             // Version 1.0 ends with the connection.
             return Ok(());
         }
         let body_at = Instant::now();
-        let number = shared.note(ReceivedRequest {
+        let number = shared.record_request(ReceivedRequest {
             connection,
             method: head.method.clone(),
             path: head.path.clone(),
@@ -260,7 +260,7 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>, connection: usize) ->
         tokio::time::sleep(shared.options.delay).await;
         match reply {
             Reply::Plain(plain) => {
-                shared.answered(number);
+                shared.record_answer(number);
                 http::write_piece(&mut stream, &plain.bytes()).await?;
             }
             Reply::Close => return Ok(()),
@@ -273,20 +273,20 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>, connection: usize) ->
                 for (at, piece) in writes.iter().enumerate() {
                     if at == half {
                         match &halfway {
-                            Halfway::Nothing => {}
-                            Halfway::SignsOfLife(sign) => loop {
+                            HalfwayEvent::Nothing => {}
+                            HalfwayEvent::SignsOfLife(sign) => loop {
                                 http::write_piece(&mut stream, sign).await?;
                                 tokio::time::sleep(BETWEEN_SIGNS).await;
                             },
-                            Halfway::Stall(duration) => tokio::time::sleep(*duration).await,
-                            Halfway::Reset => {
+                            HalfwayEvent::Stall(duration) => tokio::time::sleep(*duration).await,
+                            HalfwayEvent::Reset => {
                                 tokio::time::sleep(BEFORE_RESET).await;
                                 return stream.set_zero_linger();
                             }
                         }
                     }
                     if at + 1 == writes.len() {
-                        shared.answered(number);
+                        shared.record_answer(number);
                     }
                     http::write_piece(&mut stream, piece).await?;
                 }
@@ -300,18 +300,18 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>, connection: usize) ->
 }
 
 impl Shared {
-    fn note(&self, request: ReceivedRequest) -> usize {
+    fn record_request(&self, request: ReceivedRequest) -> usize {
         let mut log = self.log.lock();
         log.requests.push(request);
         log.requests.len() - 1
     }
 
-    fn answered(&self, number: usize) {
+    fn record_answer(&self, number: usize) {
         self.log.lock().requests[number].answered_at = Some(Instant::now());
     }
 
-    fn refuse(&self, code: u16, violation: String) -> Plain {
-        let plain = Plain::error(code, &violation);
+    fn refuse(&self, code: u16, violation: String) -> PlainResponse {
+        let plain = PlainResponse::error(code, &violation);
         self.log.lock().violations.push(violation);
         plain
     }
@@ -327,7 +327,7 @@ impl Shared {
             if given != key {
                 // The whole key comes back, as careless servers do it: a test sees whether it is shown or kept.
                 let message = format!("Incorrect API key provided: {given}.");
-                return Reply::Plain(Plain::error(401, &message));
+                return Reply::Plain(PlainResponse::error(401, &message));
             }
         }
         self.answer(wire, body).unwrap_or_else(|violation| Reply::Plain(self.refuse(400, violation)))
@@ -362,8 +362,8 @@ impl Shared {
         match fault {
             Some(Fault::ErrorEvent(at)) => {
                 events.truncate(match at {
-                    Where::AtStart => 0,
-                    Where::Halfway => half,
+                    FaultPoint::AtStart => 0,
+                    FaultPoint::Halfway => half,
                 });
                 events.push(wire.error_event("the model is overloaded"));
             }
@@ -385,14 +385,14 @@ impl Shared {
             body.truncate(whole + frames.get(half).map_or(0, Vec::len).div_ceil(2));
         }
         let kind = if wire.is_lines() { "application/x-ndjson" } else { "text/event-stream; charset=utf-8" };
-        let stream = |halfway: Halfway| {
+        let stream = |halfway: HalfwayEvent| {
             let mut cuts = self.options.chop.cuts(body.len(), number);
-            if cuts.len() == 1 && !matches!(halfway, Halfway::Nothing) {
+            if cuts.len() == 1 && !matches!(halfway, HalfwayEvent::Nothing) {
                 // One piece has no middle. Signs of life come between events; inside they would be part of one.
                 let between: usize = frames.iter().take(half).map(Vec::len).sum();
                 let middle = match halfway {
-                    Halfway::SignsOfLife(_) => between.clamp(1, body.len() - 1),
-                    Halfway::Nothing | Halfway::Stall(_) | Halfway::Reset => body.len() / 2,
+                    HalfwayEvent::SignsOfLife(_) => between.clamp(1, body.len() - 1),
+                    HalfwayEvent::Nothing | HalfwayEvent::Stall(_) | HalfwayEvent::Reset => body.len() / 2,
                 };
                 cuts = vec![0..middle, middle..body.len()];
             }
@@ -401,25 +401,25 @@ impl Shared {
         };
         Ok(match fault {
             Some(Fault::Status { code, body, headers }) => {
-                Reply::Plain(Plain { code: *code, headers: headers.clone(), body: body.clone() })
+                Reply::Plain(PlainResponse { code: *code, headers: headers.clone(), body: body.clone() })
             }
             Some(Fault::CloseBeforeAnyByte) => Reply::Close,
             Some(Fault::SilenceFirst(duration)) => Reply::Silence(*duration),
-            Some(Fault::ResetMidStream) => stream(Halfway::Reset),
-            Some(Fault::Stall(duration)) => stream(Halfway::Stall(*duration)),
+            Some(Fault::ResetMidStream) => stream(HalfwayEvent::Reset),
+            Some(Fault::Stall(duration)) => stream(HalfwayEvent::Stall(*duration)),
             Some(Fault::NeverEnds) => {
                 let sign: &[u8] = if wire.is_lines() { b"1\r\n\n\r\n" } else { b"8\r\n: here\n\n\r\n" };
-                stream(Halfway::SignsOfLife(sign.to_vec()))
+                stream(HalfwayEvent::SignsOfLife(sign.to_vec()))
             }
             Some(Fault::GzipCut) => {
                 let head = http::stream_head(kind, "content-encoding: gzip\r\n");
                 let body = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0xab, 0x56, 0x4a];
                 Reply::Stream {
                     writes: http::stream_writes(head, &body, std::slice::from_ref(&(0..13))),
-                    halfway: Halfway::Nothing,
+                    halfway: HalfwayEvent::Nothing,
                 }
             }
-            Some(Fault::Garbage) => Reply::Plain(Plain {
+            Some(Fault::Garbage) => Reply::Plain(PlainResponse {
                 code: 200,
                 headers: vec![("content-type".to_owned(), "text/html".to_owned())],
                 body: "<!doctype html>\n<title>Welcome</title>\n<p>Please log in to this network.\n"
@@ -435,7 +435,7 @@ impl Shared {
                 | Fault::Huge
                 | Fault::BrokenJson,
             )
-            | None => stream(Halfway::Nothing),
+            | None => stream(HalfwayEvent::Nothing),
         })
     }
 }

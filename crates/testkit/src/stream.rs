@@ -5,7 +5,7 @@ use crate::script::FakeAnswer;
 use crate::wires::{AnswerShape, RequestEcho, StreamEvent, Wire};
 
 /// The bytes a server on this wire would send for an answer, HTTP left aside.
-pub fn recorded(wire: Wire, answer: &FakeAnswer, options: &Options) -> Vec<u8> {
+pub fn recorded_answer(wire: Wire, answer: &FakeAnswer, options: &Options) -> Vec<u8> {
     let asked = RequestEcho { answer: 0, model: "fake", include_usage: true };
     frames(wire, &wire.events(answer, &asked, AnswerShape::Whole), options).concat()
 }

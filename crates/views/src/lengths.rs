@@ -1,6 +1,6 @@
 //! Texts at the length that people read.
 
-/// Cuts a text to so many characters; a sign at its end says that there is more.
+/// Cuts a text to so many characters; a sign at its end shows that there is more.
 pub(crate) fn shortened(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),

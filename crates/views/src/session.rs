@@ -157,7 +157,7 @@ impl<'a> SessionView<'a> {
 
 impl<'a> RunView<'a> {
     fn take(&mut self, event: &'a Event) {
-        // What is done about a run later is not its time.
+        // Later acts on a run do not count as its time.
         let is_beside = matches!(
             event.fact,
             Fact::StepSummarised(_)

@@ -1,8 +1,8 @@
-//! The files of one folder for a person who looks and edits from elsewhere.
+//! The files of one folder, for a user who reads and edits from elsewhere.
 //!
-//! The same guard as for every tool: nothing outside of the folder is read, written or removed, and names that other
-//! programs obey are never written. A file is saved over the version that was read and no other; what is removed can be
-//! brought back.
+//! The guard is the same as for every tool: nothing outside of the folder is read, written or removed, and names that
+//! other programs obey are never written. A file is saved over the version that was read and no other; what is
+//! removed can be restored.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -31,31 +31,31 @@ const TREE_MAX: usize = 20_000;
 const TREE_DEPTH: u32 = 32;
 /// Lines or names of a search.
 const FOUND_MAX: u32 = 5_000;
-/// Characters of a search pattern. An address has room for more, but people do not type more.
+/// Characters of a search pattern. An address has room for more, but users do not type more.
 const PATTERN_MAX: usize = 1_000;
 
 /// One name in a folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FileItem {
     pub name: String,
-    /// From the workspace on.
+    /// Relative to the workspace.
     pub path: String,
     pub is_dir: bool,
     /// `file`, `directory` or `special`.
     #[serde(rename = "type")]
     pub kind: &'static str,
     pub size: u64,
-    /// The time of the last write, in UTC; null for what leads nowhere.
+    /// The time of the last write, in UTC; null for a dangling link.
     pub modified_at: Option<String>,
 }
 
-/// One level of a folder, or all below it.
+/// One level of a folder, or everything below it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Listing {
     pub directory: String,
     pub items: Vec<FileItem>,
     pub count: usize,
-    /// There is more than is given.
+    /// True if there are more entries than are listed.
     pub more: bool,
 }
 
@@ -66,12 +66,12 @@ pub struct FileContent {
     pub content: Option<String>,
     pub binary: bool,
     pub size: u64,
-    /// The hash of the whole content, to be given with a save. Left out for a part.
+    /// The hash of the whole content, to be sent with a save. Left out for a part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// The offset of the content, in bytes.
     pub offset: u64,
-    /// Bytes that were taken.
+    /// The number of bytes in the content.
     pub length: u64,
 }
 
@@ -88,7 +88,7 @@ pub struct Saved {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SearchFound {
     pub hits: Vec<SearchHit>,
-    /// All that match, given or not.
+    /// The number of all matches, listed or not.
     pub total: usize,
     pub more: bool,
 }
@@ -106,21 +106,21 @@ pub struct SearchHit {
 #[derive(Debug, Clone, Default)]
 pub struct SearchWish {
     pub pattern: String,
-    /// Names of files instead of their text.
+    /// Search the names of files instead of their text.
     pub names: bool,
-    /// The pattern is an expression, not text.
+    /// The pattern is a regular expression, not text.
     pub regex: bool,
     pub case_sensitive: bool,
-    /// The folder to look in.
+    /// The folder to search.
     pub below: Option<String>,
     pub most: Option<u32>,
 }
 
-/// A folder that a person looks at.
+/// A folder that a user reads and edits.
 #[derive(Clone)]
 pub struct Browser {
     workspace: Workspace,
-    /// The same as a tree of this machine: a person's folder is one.
+    /// The same as a tree of this machine: a user's folder is one.
     tree: LocalTree,
     removals: Arc<Removals>,
 }
@@ -162,17 +162,17 @@ impl Browser {
         self.listing(folder, 1, usize::MAX).await
     }
 
-    /// The first names below a folder, those that begin with a dot and those that git ignores too. A `.git` is there without
-    /// what is in it.
+    /// The first names below a folder, including those that begin with a dot and those that git ignores. A `.git` is
+    /// listed without its content.
     pub async fn tree(&self, folder: &str, depth: Option<u32>) -> Result<Listing, HostError> {
         self.listing(folder, depth.unwrap_or(TREE_DEPTH).min(TREE_DEPTH), TREE_MAX).await
     }
 
     async fn listing(&self, folder: &str, depth: u32, most: usize) -> Result<Listing, HostError> {
-        let (browser, folder) = (self.clone(), PathBuf::from(or_root(folder)));
+        let (browser, folder) = (self.clone(), PathBuf::from(or_current(folder)));
         until_dropped(move |stop| {
-            let shown = browser.shown(&browser.tree.real_place(&folder)?);
-            // One more than is given tells that there is more.
+            let shown = browser.relative_name(&browser.tree.real_place(&folder)?);
+            // One more than is listed shows that there is more.
             let bounds = WalkBounds { most: most.saturating_add(1), stop };
             let mut entries = browser.tree.walk_hidden(&folder, depth as usize, bounds)?;
             let more = entries.len() > most;
@@ -185,7 +185,8 @@ impl Browser {
         .await
     }
 
-    /// The line of a listing of the folder `shown` about what is `at` a path. What is gone by now has no size and no time.
+    /// The entry for what is `at` a path, in a listing of the folder `shown`. A file that is gone by now has no size
+    /// and no time.
     fn item(&self, shown: &str, at: &Path, entry: &WalkEntry) -> FileItem {
         let found = self.tree.size_and_time(at).ok();
         let size = match entry.kind {
@@ -240,7 +241,7 @@ impl Browser {
         let length = bytes.len() as u64;
         let content = if bytes.contains(&0) { None } else { String::from_utf8(bytes).ok() };
         Ok(FileContent {
-            path: self.shown(&self.files().real(path).await?),
+            path: self.relative_name(&self.files().real(path).await?),
             binary: content.is_none(),
             content,
             size: stat.bytes,
@@ -250,7 +251,7 @@ impl Browser {
         })
     }
 
-    /// Writes a file: over the version that was read, or a new one where none is named.
+    /// Writes a file: over the version that was read, or a new one if none is named.
     pub async fn write(
         &self,
         file: &str,
@@ -276,21 +277,21 @@ impl Browser {
             },
             other => other.into(),
         })?;
-        let path = self.shown(&self.files().real(Path::new(file)).await?);
+        let path = self.relative_name(&self.files().real(Path::new(file)).await?);
         Ok(Saved { success: true, path, version: digest.to_string(), created: version.is_none() })
     }
 
     pub async fn make_folder(&self, folder: &str) -> Result<(), HostError> {
         let (tree, path) = (self.tree.clone(), PathBuf::from(folder));
-        giving_names(move || Ok(tree.make_folder(&path)?)).await
+        creating_names(move || Ok(tree.make_folder(&path)?)).await
     }
 
     pub async fn rename(&self, from: &str, to: &str) -> Result<(), HostError> {
         let (tree, from, to) = (self.tree.clone(), PathBuf::from(from), PathBuf::from(to));
-        giving_names(move || Ok(tree.rename(&from, &to)?)).await
+        creating_names(move || Ok(tree.rename(&from, &to)?)).await
     }
 
-    /// Takes a file or folder away, to where it can be brought back from.
+    /// Removes a file or folder to a place from which it can be restored.
     pub async fn remove(&self, path: &str) -> Result<RemovedItem, HostError> {
         let (browser, path) = (self.clone(), PathBuf::from(path));
         on_pool(move || browser.remove_here(&path)).await
@@ -307,10 +308,10 @@ impl Browser {
         on_pool(move || Ok(browser.removals.list(Some(browser.root())))).await
     }
 
-    /// Brings back what was taken away from this folder.
+    /// Restores what was removed from this folder.
     pub async fn restore(&self, id: &str) -> Result<RemovedItem, HostError> {
         let (browser, id) = (self.clone(), id.to_owned());
-        giving_names(move || browser.restore_here(&id)).await
+        creating_names(move || browser.restore_here(&id)).await
     }
 
     /// The same, on this thread.
@@ -318,7 +319,7 @@ impl Browser {
         self.removals.restore_path(&self.tree, self.root(), id)
     }
 
-    /// A new file that comes in pieces.
+    /// A new file that is received in pieces.
     pub async fn receive(&self, file: &str) -> Result<Upload, HostError> {
         let (tree, path) = (self.tree.clone(), PathBuf::from(file));
         let incoming = on_pool(move || Ok(tree.receive(&path)?)).await?;
@@ -326,7 +327,7 @@ impl Browser {
         Ok(Upload { browser: self.clone(), path, incoming, size: 0, digest: DigestBuilder::default() })
     }
 
-    /// A file that goes out in pieces: its name, its size and what to read it from.
+    /// A file that is sent in pieces: its name, its size and a reader of it.
     pub async fn send(&self, file: &str) -> Result<(String, u64, Download), HostError> {
         let path = Path::new(file);
         let real = self.files().real(path).await?;
@@ -337,14 +338,14 @@ impl Browser {
     }
 
     pub async fn search(&self, wish: SearchWish) -> Result<SearchFound, HostError> {
-        let below = or_root(wish.below.as_deref().unwrap_or_default());
+        let below = or_current(wish.below.as_deref().unwrap_or_default());
         let start = self.files().real(Path::new(below)).await?;
         let (root, closed) = (self.root().to_owned(), self.tree.closed().map(Path::to_owned));
         until_dropped(move |stop| search(root, start, closed, &wish, stop)).await
     }
 
-    /// A path as people name it: from the workspace on.
-    pub(crate) fn shown(&self, real: &Path) -> String {
+    /// A path as users name it: relative to the workspace.
+    pub(crate) fn relative_name(&self, real: &Path) -> String {
         real.strip_prefix(self.root()).unwrap_or(real).to_string_lossy().into_owned()
     }
 }
@@ -379,7 +380,8 @@ impl Upload {
         Ok(true)
     }
 
-    /// Gives the file its name. What had it goes where it can be brought back from, if it may be replaced.
+    /// Gives the file its name. A file that had this name is removed so that it can be restored, if it may be
+    /// replaced.
     pub async fn finish(self, replace: bool) -> Result<(Saved, u64), HostError> {
         let Self { browser, path, incoming, size, digest } = self;
         let mut replaced = None;
@@ -389,14 +391,15 @@ impl Upload {
             replaced = Some(browser.remove(&path).await?);
         }
         let created = replaced.is_none();
-        if let Err(error) = giving_names(move || Ok(incoming.finish()?)).await {
-            // The old file is not lost to a new one that is not there. If it cannot come back, it is still among the removed.
+        if let Err(error) = creating_names(move || Ok(incoming.finish()?)).await {
+            // The old file must not be lost if the new one was not created. If restoring it fails, it is still among
+            // the removed.
             if let Some(old) = replaced {
                 let _ = browser.restore(&old.id).await;
             }
             return Err(error);
         }
-        let shown = browser.shown(&browser.files().real(Path::new(&path)).await?);
+        let shown = browser.relative_name(&browser.files().real(Path::new(&path)).await?);
         Ok((Saved { success: true, path: shown, version: digest.finish().to_string(), created }, size))
     }
 }
@@ -415,7 +418,7 @@ impl Download {
         Ok(())
     }
 
-    /// The next piece; none at the end. A file that grows meanwhile is sent as long as it was.
+    /// The next piece; none at the end. A file that grows meanwhile is sent up to its former length.
     pub fn next_piece(&mut self) -> std::io::Result<Option<Vec<u8>>> {
         const PIECE: u64 = 64 * 1024;
         let mut piece = Vec::new();
@@ -453,7 +456,7 @@ fn search(
         ..Scope::new(root.clone(), start)
     };
     if wish.names {
-        // A word is looked for anywhere in the path, a pattern is taken as it is.
+        // A word is searched for anywhere in the path, a pattern is used as it is.
         let is_glob = wish.pattern.contains(['*', '?', '[', '{']);
         let glob = if is_glob { wish.pattern.clone() } else { format!("**/*{}*", wish.pattern) };
         let query = NameQuery {
@@ -488,7 +491,7 @@ fn search(
     Ok(SearchFound { hits: hits.collect(), total: found.matches, more: found.left_out > 0 })
 }
 
-/// Without the halves of characters at both ends of a part.
+/// The bytes without partial characters at both ends of a part.
 fn whole_characters(start: u64, bytes: Vec<u8>) -> (u64, Vec<u8>) {
     let is_inner = |byte: &u8| byte & 0b1100_0000 == 0b1000_0000;
     let skip = if start == 0 { 0 } else { bytes.iter().take(3).take_while(|byte| is_inner(byte)).count() };
@@ -500,7 +503,7 @@ fn whole_characters(start: u64, bytes: Vec<u8>) -> (u64, Vec<u8>) {
     (start + skip as u64, body.get(..end).unwrap_or_default().to_vec())
 }
 
-fn or_root(folder: &str) -> &str {
+fn or_current(folder: &str) -> &str {
     if folder.is_empty() { "." } else { folder }
 }
 
@@ -508,15 +511,15 @@ fn join(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
 }
 
-/// Work that waits for the disk, away from the tasks of other requests.
+/// Runs work that waits for the disk on a thread of its own, so that other requests need not wait.
 pub(crate) async fn on_pool<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, HostError> + Send + 'static,
 ) -> Result<T, HostError> {
     lathe_host::on_pool(keeping_slot(work)).await
 }
 
-/// The same for work that looks whether it is still wanted: a client that goes away drops this future, and the work ends with
-/// it.
+/// The same for work that checks whether it is still wanted: a client that disconnects drops this future, and the
+/// work ends with it.
 pub(crate) async fn until_dropped<T: Send + 'static>(
     work: impl FnOnce(&AtomicBool) -> Result<T, HostError> + Send + 'static,
 ) -> Result<T, HostError> {
@@ -525,8 +528,8 @@ pub(crate) async fn until_dropped<T: Send + 'static>(
     on_pool(move || work(&stop)).await
 }
 
-/// The same for work that gives names in a tree, when its turn to wait for that has come.
-async fn giving_names<T: Send + 'static>(
+/// The same for work that creates names in a tree, when its turn to wait for that has come.
+async fn creating_names<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, HostError> + Send + 'static,
 ) -> Result<T, HostError> {
     match run_in_turn(keeping_slot(work)).await {

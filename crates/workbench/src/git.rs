@@ -34,7 +34,7 @@ use crate::own::OwnFolder;
 use crate::slot::keeping_slot;
 
 const TIME: Duration = Duration::from_secs(60);
-/// Bytes of an answer.
+/// Largest output of a call, in bytes.
 const MOST: usize = 16 << 20;
 
 /// The work tree around a folder.
@@ -80,30 +80,30 @@ impl Workbench {
     /// The repository around a folder. All of it must lie below `roots`.
     pub async fn git(&self, folder: &Path, roots: &[PathBuf]) -> Result<GitPlace, HostError> {
         let browser = self.browse(folder)?;
-        let own = self.own_for(browser.root())?;
+        let own = self.own_folder(browser.root())?;
         let (root, boundary) = (browser.root().to_owned(), Boundary::Roots(roots.to_owned()));
         let within = boundary.clone();
-        // A look at a large repository takes its time.
+        // Finding a large repository takes time.
         let found = tokio::task::spawn_blocking(keeping_slot(move || Repository::find(&root, &within))).await;
-        let repository = found.map_err(|error| HostError::Git(error.to_string()))?.map_err(wrong)?;
+        let repository = found.map_err(|error| HostError::Git(error.to_string()))?.map_err(git_error)?;
         Ok(GitPlace { browser, repository: Arc::new(repository), boundary, own })
     }
 
     /// Makes a folder a repository.
     pub async fn git_init(&self, folder: &Path, roots: &[PathBuf]) -> Result<(), HostError> {
         let browser = self.browse(folder)?;
-        self.own_for(browser.root())?;
+        self.own_folder(browser.root())?;
         if is_protected_ground(browser.root()) {
             return Err(WorkspaceError::Protected(browser.root().to_owned()).into());
         }
-        match prepare_init(browser.root(), &Boundary::Roots(roots.to_owned())).map_err(wrong)? {
+        match prepare_init(browser.root(), &Boundary::Roots(roots.to_owned())).map_err(git_error)? {
             Init::Existed => Ok(()),
             Init::Call(init) => captured(browser.processes(), &init.call, "init").await.map(drop),
         }
     }
 
     /// Lathe's own folder, for a folder that does not lie in it.
-    fn own_for(&self, folder: &Path) -> Result<OwnFolder, HostError> {
+    fn own_folder(&self, folder: &Path) -> Result<OwnFolder, HostError> {
         let own = OwnFolder::of(self.home().path());
         if own.holds(folder) {
             return Err(WorkspaceError::Outside(folder.to_owned()).into());
@@ -112,7 +112,7 @@ impl Workbench {
     }
 }
 
-fn wrong(error: GitError) -> HostError {
+fn git_error(error: GitError) -> HostError {
     match error {
         GitError::NoRepository => HostError::Git("there is no git repository here".to_owned()),
         GitError::Workspace(error) => error.into(),
@@ -145,7 +145,7 @@ impl GitPlace {
     /// The files of a status, without those of Lathe's own folder.
     fn status_files(&self, out: &[u8]) -> Vec<GitFile> {
         let (top, prefix) = (self.repository.top(), self.repository.prefix());
-        let mut own = self.own.many();
+        let mut own = self.own.for_many();
         let files = out.split(|byte| *byte == 0).filter_map(|entry| {
             let (status, path) = (entry.get(..2)?, Path::new(OsStr::from_bytes(entry.get(3..)?)));
             if own.holds(&top.join(path)) {
@@ -165,8 +165,8 @@ impl GitPlace {
     /// Refuses a work tree in which git would wait for a pipe.
     async fn check_pipes(&self) -> Result<(), HostError> {
         let repository = Arc::clone(&self.repository);
-        let looked = tokio::task::spawn_blocking(keeping_slot(move || check_pipes(repository.top()))).await;
-        looked.map_err(|error| HostError::Git(error.to_string()))?.map_err(wrong)
+        let checked = tokio::task::spawn_blocking(keeping_slot(move || check_pipes(repository.top()))).await;
+        checked.map_err(|error| HostError::Git(error.to_string()))?.map_err(git_error)
     }
 
     async fn branch(&self) -> String {
@@ -177,10 +177,10 @@ impl GitPlace {
         }
     }
 
-    /// The difference of one path, or of all, to the last commit; of what is staged to it, if that is asked for.
+    /// The diff of one path, or of all, against the last commit; that of the staged content if `staged` is true.
     pub async fn diff(&self, path: Option<&str>, context: u32, staged: bool) -> Result<String, HostError> {
         self.check_pipes().await?;
-        let named = path.map(|path| self.plain(path)).transpose()?;
+        let named = path.map(|path| self.checked_path(path)).transpose()?;
         let mut specs = match &named {
             Some(plain) => self.specs(std::slice::from_ref(plain)),
             None => self.all(),
@@ -213,7 +213,7 @@ impl GitPlace {
         arguments.push(from.into());
         let diff = self.run(&arguments, &specs).await?;
         let diff = String::from_utf8_lossy(&diff).into_owned();
-        // A file git does not know yet is new as a whole.
+        // A file that git does not know yet is new as a whole.
         if let (true, false, Some(plain)) = (diff.is_empty(), staged, &named)
             && self.run(&["ls-files", "--error-unmatch"], &exact).await.is_err()
         {
@@ -225,7 +225,7 @@ impl GitPlace {
 
     /// A file as it is in a commit.
     pub async fn show(&self, path: &str, revision: &str) -> Result<String, HostError> {
-        let plain = self.repository.prefix().join(self.plain(path)?);
+        let plain = self.repository.prefix().join(self.checked_path(path)?);
         let mut name = OsString::from(self.commit_of(revision).await?);
         name.push(":");
         name.push(plain);
@@ -249,22 +249,22 @@ impl GitPlace {
     }
 
     pub async fn add(&self, files: &[String]) -> Result<(), HostError> {
-        let named = self.some(files).await?;
+        let named = self.checked_paths(files).await?;
         self.check_pipes().await?;
         let mut specs = self.specs(&named);
         self.check_filters(&named).await?;
-        // Repositories inside: a look whether their files changed would run git in them, with their own configuration. The
-        // commit they are at is all that is staged of them.
+        // Repositories inside: to see whether their files changed, git would run in them with their own
+        // configuration. Only the commit that they are at is staged.
         let staged = self.run(&["ls-files", "--stage", "-z"], &specs).await?;
         let links = gitlinks(&staged);
         let others = self.run(&["ls-files", "--others", "--exclude-standard", "-z"], &specs).await?;
         let others = others.split(|byte| *byte == 0).filter(|name| name.ends_with(b"/"));
         let others = others.map(|inner| OsStr::from_bytes(inner).to_owned());
-        // Git does not take one for a repository that leads where it cannot look.
+        // Git does not recognise a repository that leads where it cannot read.
         let by_name = named.iter().map(|plain| self.repository.prefix().join(plain).into_os_string());
         let inner = links.iter().cloned().chain(others).chain(by_name);
         for (_, checked) in self.check_inner(inner.collect()).await? {
-            checked.map_err(wrong)?;
+            checked.map_err(git_error)?;
         }
         let known: HashSet<&OsStr> = links.iter().map(OsString::as_os_str).collect();
         let is_link = |plain: &PathBuf| known.contains(self.repository.prefix().join(plain).as_os_str());
@@ -278,16 +278,16 @@ impl GitPlace {
         self.run(&["update-index", "--remove"], &links).await.map(drop)
     }
 
-    /// Takes files out of what is staged; the files stay as they are.
+    /// Unstages files; the files stay as they are.
     pub async fn reset(&self, files: &[String]) -> Result<(), HostError> {
-        let specs = self.specs(&self.some(files).await?);
+        let specs = self.specs(&self.checked_paths(files).await?);
         self.check_pipes().await?;
         self.run(&["reset", "--quiet"], &specs).await.map(drop)
     }
 
-    /// Brings files back to what is staged or committed. What they are now can be brought back.
+    /// Restores files to the staged or committed version. Their present content can be restored.
     pub async fn checkout(&self, files: &[String]) -> Result<Vec<RemovedItem>, HostError> {
-        let named = self.some(files).await?;
+        let named = self.checked_paths(files).await?;
         let specs = self.specs(&named);
         let (place, written) = (self.clone(), named.clone());
         on_pool(move || {
@@ -307,10 +307,10 @@ impl GitPlace {
                 return Err(WorkspaceError::IsDirectory(plain.clone()).into());
             }
         }
-        self.exchange(named, specs).await
+        self.replace_files(named, specs).await
     }
 
-    /// Commits what is staged, and gives the name of the commit.
+    /// Commits what is staged, and returns the name of the commit.
     pub async fn commit(&self, wish: &CommitWish) -> Result<String, HostError> {
         if wish.message.trim().is_empty() || wish.message.contains('\0') {
             return Err(HostError::Git("a commit needs a message".to_owned()));
@@ -372,7 +372,7 @@ impl GitPlace {
         self.commit_of("HEAD").await.ok()
     }
 
-    /// The full name of a commit. A name that git could take for an option is none.
+    /// The full name of a commit. A name that git could take for an option is refused.
     async fn commit_of(&self, revision: &str) -> Result<String, HostError> {
         let fits = |c: char| c.is_ascii_alphanumeric() || "._/~^@{}-+".contains(c) || !c.is_ascii();
         let no = || HostError::File {
@@ -463,12 +463,12 @@ impl GitPlace {
         let repository = Arc::clone(&self.repository);
         let call = move || repository.indexed(index, ContentRules::Tree, CallFolder::Top);
         let call = tokio::task::spawn_blocking(keeping_slot(call)).await;
-        call.map_err(|error| HostError::Git(error.to_string()))?.map_err(wrong)
+        call.map_err(|error| HostError::Git(error.to_string()))?.map_err(git_error)
     }
 
     /// The output of a call, if the repository is still the one that was opened.
     async fn captured(&self, call: &GitCall, what: &str) -> Result<Vec<u8>, HostError> {
-        let said = captured(self.browser.processes(), call, what).await;
+        let output = captured(self.browser.processes(), call, what).await;
         let repository = Arc::clone(&self.repository);
         let writes = index_of(what) == Some(IndexUse::Write);
         let check = move || {
@@ -477,8 +477,8 @@ impl GitPlace {
             if writes { repository.check_index() } else { Ok(()) }
         };
         let again = tokio::task::spawn_blocking(keeping_slot(check)).await;
-        again.map_err(|error| HostError::Git(error.to_string()))?.map_err(wrong)?;
-        said.map_err(|error| match error {
+        again.map_err(|error| HostError::Git(error.to_string()))?.map_err(git_error)?;
+        output.map_err(|error| match error {
             HostError::Git(words) => HostError::Git(self.repository.readable(&words)),
             error => error,
         })
@@ -507,7 +507,7 @@ fn inner_fits(path: &Path, boundary: &Boundary) -> Result<(), GitError> {
     check_inner(&real, boundary)
 }
 
-/// A path that is left out, as git is to take it.
+/// A pathspec by which git leaves a path out.
 fn excluded(path: &OsStr) -> OsString {
     let mut spec = OsString::from(":(exclude,literal)");
     spec.push(path);

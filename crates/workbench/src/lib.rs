@@ -17,7 +17,7 @@ pub use browse::{
 };
 pub use git::{CommitWish, GitCommit, GitFile, GitPlace, GitStatus};
 pub use slot::{keeping_slot, with_slot};
-pub use watching::{Happened, Watching};
+pub use watching::{FolderChange, WatchedFolder};
 
 /// The workbench of one home, whose folder it keeps closed.
 #[derive(Debug, Clone)]

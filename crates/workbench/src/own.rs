@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone)]
 pub(crate) struct OwnFolder {
     real: PathBuf,
-    /// Device and inode, for a place that has a second name.
+    /// Device and inode, for a folder that has a second name.
     id: Option<(u64, u64)>,
 }
 
@@ -27,18 +27,18 @@ impl OwnFolder {
         path == self.real || (self.id.is_some() && id(path) == self.id)
     }
 
-    /// The same question for many paths, with one look at each folder.
-    pub(crate) fn many(&self) -> OwnOfMany<'_> {
+    /// The same check for many paths, reading each folder once.
+    pub(crate) fn for_many(&self) -> OwnOfMany<'_> {
         OwnOfMany { own: self, known: HashMap::new() }
     }
 
-    /// The way to it from a folder that holds it.
+    /// The path to it from a folder that contains it.
     pub(crate) fn below(&self, folder: &Path) -> Option<&Path> {
         self.real.strip_prefix(folder).ok().filter(|below| !below.as_os_str().is_empty())
     }
 }
 
-/// Answers about many paths, remembered by folder.
+/// Results for many paths, remembered by folder.
 pub(crate) struct OwnOfMany<'a> {
     own: &'a OwnFolder,
     known: HashMap<PathBuf, bool>,

@@ -1,9 +1,9 @@
-//! Slots: the places that a surface has for costly work at one time.
+//! Slots: the right of a surface to do costly work, limited in number.
 //!
-//! A request whose client goes away ends at once, but its work on another thread goes on until it notices. A slot that ended
-//! with the request would be free too early, and a client that disconnects again and again would fill the machine. So work on
-//! other threads keeps the slot of its request. It is found by the task and not passed from call to call, so that no function
-//! in between can drop it.
+//! A request whose client disconnects ends at once, but its work on another thread continues until it notices. A slot
+//! that ended with the request would be free too early, and a client that disconnects again and again would fill the
+//! machine. So work on other threads keeps the slot of its request. It is found by the task and not passed from call
+//! to call, so that no function in between can drop it.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -15,7 +15,8 @@ tokio::task_local! {
     static SLOT: Slot;
 }
 
-/// Does the work of a request that has a slot. All work that it starts on other threads keeps the slot until it has ended.
+/// Runs the work of a request that has a slot. All work that it starts on other threads keeps the slot until it has
+/// ended.
 pub async fn with_slot<W: Future>(slot: impl Any + Send + Sync, work: W) -> W::Output {
     SLOT.scope(Arc::new(slot), work).await
 }

@@ -17,17 +17,17 @@ use serde::Serialize;
 
 use crate::browse::Browser;
 
-/// Folders that are watched.
+/// Number of folders that are watched.
 const FOLDERS: usize = 8192;
-/// Not looked into.
+/// Names of folders that are left out.
 const SKIPPED: &[&str] = &[".git", "node_modules", "target", "__pycache__", ".venv"];
 /// Names of files that are being written.
 const OURS: &str = ".lathe-";
 
-/// Something that happened to a path.
+/// A change of a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Happened {
-    /// From the workspace on; empty if anything may have changed.
+pub struct FolderChange {
+    /// Relative to the workspace; empty if anything may have changed.
     pub path: String,
     /// `changed`, `removed` or `unknown`.
     pub kind: &'static str,
@@ -35,13 +35,13 @@ pub struct Happened {
 
 impl Browser {
     /// Watches from now on.
-    pub fn watch(&self) -> Result<Watching, HostError> {
-        Watching::start(self.root(), self.local().clone())
+    pub fn watch(&self) -> Result<WatchedFolder, HostError> {
+        WatchedFolder::start(self.root(), self.local().clone())
     }
 }
 
 /// A folder that is watched.
-pub struct Watching {
+pub struct WatchedFolder {
     root: PathBuf,
     /// The folder itself. Another one that gets its name is not watched.
     identity: Option<FolderIdentity>,
@@ -49,7 +49,7 @@ pub struct Watching {
     system: system::FolderWatcher,
 }
 
-impl Watching {
+impl WatchedFolder {
     fn start(root: &Path, tree: LocalTree) -> Result<Self, HostError> {
         let failed = |error: std::io::Error| HostError::Folder {
             path: root.to_owned(),
@@ -61,9 +61,9 @@ impl Watching {
         Ok(watching)
     }
 
-    /// The next that happened, several at once if they came together; each path once. An error ends the watch: also that the
-    /// folder was moved away, because what happens in it then is not for this watch.
-    pub async fn next(&mut self) -> std::io::Result<Vec<Happened>> {
+    /// The next changes, several at once if they came together; each path once. An error ends the watch. So does
+    /// moving the folder away, because later changes in it are not for this watch.
+    pub async fn next(&mut self) -> std::io::Result<Vec<FolderChange>> {
         loop {
             let read = self.system.read().await?;
             if folder_identity(&self.root) != self.identity {
@@ -72,10 +72,10 @@ impl Watching {
                     "the folder was moved away: watch it where it is now",
                 ));
             }
-            let mut told: Vec<Happened> = Vec::new();
+            let mut changes: Vec<FolderChange> = Vec::new();
             for event in read {
                 let Some((path, is_there, is_folder)) = event else {
-                    return Ok(vec![Happened { path: String::new(), kind: "unknown" }]);
+                    return Ok(vec![FolderChange { path: String::new(), kind: "unknown" }]);
                 };
                 if is_there && is_folder {
                     self.add(&path);
@@ -88,16 +88,16 @@ impl Watching {
                     continue;
                 }
                 let path = path.strip_prefix(&self.root).unwrap_or(&path).to_string_lossy().into_owned();
-                told.retain(|happened| happened.path != path);
-                told.push(Happened { path, kind: if is_there { "changed" } else { "removed" } });
+                changes.retain(|happened| happened.path != path);
+                changes.push(FolderChange { path, kind: if is_there { "changed" } else { "removed" } });
             }
-            if !told.is_empty() {
-                return Ok(told);
+            if !changes.is_empty() {
+                return Ok(changes);
             }
         }
     }
 
-    /// A folder and all below it.
+    /// Adds a folder and everything below it.
     fn add(&mut self, folder: &Path) {
         let mut waiting = vec![folder.to_owned()];
         while let Some(folder) = waiting.pop() {
@@ -111,7 +111,7 @@ impl Watching {
                 let name = OsStr::from_bytes(entry.file_name().to_bytes());
                 let skipped =
                     name.to_str().is_some_and(|name| SKIPPED.contains(&name) || name == "." || name == "..");
-                // Where the kind is not told, opening it tells.
+                // If the kind is unknown, opening it shows it.
                 let maybe = entry.file_type().is_none_or(|kind| kind == nix::dir::Type::Directory);
                 if !skipped && maybe {
                     waiting.push(folder.join(name));
@@ -138,8 +138,8 @@ mod system {
         .union(Flag::IN_CLOSE_WRITE)
         .union(Flag::IN_ONLYDIR);
 
-    /// Between two looks for what the kernel has noted; it keeps all until then.
-    const LOOK: std::time::Duration = std::time::Duration::from_millis(200);
+    /// The interval between two reads of what the kernel has recorded; it keeps all until then.
+    const READ_INTERVAL: std::time::Duration = std::time::Duration::from_millis(200);
 
     pub(super) struct FolderWatcher {
         inotify: Inotify,
@@ -171,20 +171,20 @@ mod system {
             self.folders.retain(|watch, watched| {
                 let is_kept = !watched.starts_with(folder);
                 if !is_kept {
-                    // A folder that was removed is not watched any more anyway.
+                    // The watch of a folder that was removed has ended already.
                     let _ = inotify.rm_watch(*watch);
                 }
                 is_kept
             });
         }
 
-        /// Each path with whether it is there and whether it is a folder; none for what was missed.
+        /// Each path, with two flags: it exists, and it is a folder. None stands for events that were missed.
         pub(super) async fn read(&mut self) -> io::Result<Vec<Option<(PathBuf, bool, bool)>>> {
             loop {
                 let events = match self.inotify.read_events() {
                     Ok(events) => events,
                     Err(Errno::EAGAIN | Errno::EINTR) => {
-                        tokio::time::sleep(LOOK).await;
+                        tokio::time::sleep(READ_INTERVAL).await;
                         continue;
                     }
                     Err(error) => return Err(error.into()),
@@ -206,7 +206,7 @@ mod system {
                     let is_there = !event.mask.intersects(Flag::IN_DELETE | Flag::IN_MOVED_FROM);
                     let is_folder = event.mask.contains(Flag::IN_ISDIR);
                     if is_folder && !is_there {
-                        // Where it was moved to may be outside of the roots, and what comes next happened there.
+                        // The place it was moved to may be outside of the roots, and later changes happen there.
                         self.remove(&path);
                     }
                     found.push(Some((path, is_there, is_folder)));

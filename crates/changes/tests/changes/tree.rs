@@ -11,7 +11,7 @@ use lathe_changes::restore::{self, Planned, RestoreOutcome};
 use lathe_changes::{
     Compared, RestoreTarget, Tracker, TrackerLimits, TrackerOptions, TreeChange, Watch, net,
 };
-use lathe_testkit::{Listed, listing};
+use lathe_testkit::{ListingEntry, listing};
 
 pub struct Tree {
     home: tempfile::TempDir,
@@ -20,7 +20,7 @@ pub struct Tree {
 }
 
 /// The full state of every path except git's own.
-pub type Picture = BTreeMap<String, Listed>;
+pub type Picture = BTreeMap<String, ListingEntry>;
 
 impl Tree {
     pub fn new() -> Self {

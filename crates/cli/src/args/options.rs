@@ -59,7 +59,7 @@ impl<Of: OptionCommand> FromArgMatches for OptionArgs<Of> {
         let given = Self::rows().filter(|(row, _)| {
             matches.value_source(&row.key).is_some_and(|source| source == ValueSource::CommandLine)
         });
-        let flags = given.filter_map(|(row, _)| Some(row.flagged(value(row, matches)?)));
+        let flags = given.filter_map(|(row, _)| Some(row.from_flag(value(row, matches)?)));
         Ok(Self(flags.collect(), PhantomData))
     }
 

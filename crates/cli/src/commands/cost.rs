@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use lathe_host::Host;
-use lathe_views::{Beside, By, CostRow, Noun, Say, Tell};
+use lathe_views::{By, CostRow, Noun, OutsideCost, Say, Tell};
 use serde_json::json;
 
 use crate::exit::Exit;
@@ -98,6 +98,6 @@ fn row_json(row: &CostRow) -> serde_json::Value {
     })
 }
 
-fn part_json(part: &Beside) -> serde_json::Value {
+fn part_json(part: &OutsideCost) -> serde_json::Value {
     json!({ "answers": part.answers, "usage": part.usage, "micro_dollars": part.cost.micro_dollars() })
 }

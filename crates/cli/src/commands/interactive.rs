@@ -24,7 +24,7 @@ pub(crate) async fn interactive(host: &Host, args: InteractiveArgs) -> Exit {
         Ok(settled) => settled,
         Err(exit) => return exit,
     };
-    let trajectory = settled.config.settings.run.trajectory.clone().or_else(|| settled.usual_trajectory());
+    let trajectory = settled.config.settings.run.trajectory.clone().or_else(|| settled.default_trajectory());
     let trajectories = trajectory.as_deref().map(trajectories_of_tasks).unwrap_or_default();
     // A pipe can answer the model, but an approval is given only by a user who sees the proposal.
     let (attended, mode_from) = if std::io::stdin().is_terminal() {

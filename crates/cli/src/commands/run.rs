@@ -34,7 +34,7 @@ pub(crate) async fn run(host: &Host, args: RunArgs) -> Exit {
     let trajectory = match &run.trajectory {
         Some(path) => Some(path.clone()),
         None if args.show_request => None,
-        None => settled.usual_trajectory(),
+        None => settled.default_trajectory(),
     };
     let outputs = [args.cassette.record.clone(), run.patch_path.clone(), trajectory.clone()];
     let wish = Wish {
@@ -115,7 +115,7 @@ pub(crate) async fn resume(host: &Host, args: ResumeArgs) -> Exit {
     let mode = resumed_mode(before.mode, settled.config.settings.run.mode, given.get("run.mode"));
     let (patch, trajectory) =
         (given.get::<PathBuf>("run.patch_path"), given.get::<PathBuf>("run.trajectory"));
-    let trajectory = trajectory.or_else(|| settled.usual_trajectory());
+    let trajectory = trajectory.or_else(|| settled.default_trajectory());
     let outputs = [args.cassette.record.clone(), patch.clone(), trajectory.clone()];
     let wish = Wish {
         own_model: given.names_own_model(),

@@ -28,7 +28,7 @@ impl Person for TerminalUser {
         terminal::err(&format!("warning: {}\n", terminal::clean(warning)));
     }
 
-    fn tell_untrusted_trae(&self, look: &ProjectInspection) {
+    fn report_untrusted_trae(&self, look: &ProjectInspection) {
         if let Some(line) = trust::untrusted_trae_line(look) {
             terminal::err(&line);
         }
@@ -166,7 +166,7 @@ pub(crate) fn config_check(host: &Host, args: &ConfigShowArgs) -> Exit {
 
 /// True if a folder has a Trae file that is not trusted.
 fn has_untrusted_trae(host: &Host, folder: &Path) -> bool {
-    lathe_plan::look_at(host, folder, &[]).is_ok_and(|look| untrusted_trae(&look).is_some())
+    lathe_plan::inspect_folder(host, folder, &[]).is_ok_and(|look| untrusted_trae(&look).is_some())
 }
 
 /// Reports the rules of `[check]` that cannot be used, with file and line. True if there is one.

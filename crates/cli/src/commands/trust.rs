@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use lathe_config::{ProjectFiles, project_parts};
 use lathe_host::{Host, HostError, InspectedItem, ProjectInspection, TRAE_FILES};
-use lathe_plan::{PROJECT_FILE, look_at, untrusted_trae};
+use lathe_plan::{PROJECT_FILE, inspect_folder, untrusted_trae};
 use lathe_protocol::{ItemKind, ItemState, TrustAnswer, visible};
 use lathe_views::{Noun, Say, Tell};
 use serde_json::json;
@@ -150,7 +150,7 @@ fn inspect(host: &Host, folder: &Path) -> Result<ProjectInspection, Exit> {
         terminal::err(&format!("Error: {}\n", visible(&problem.to_string())));
         Exit::Usage
     })?;
-    let look = look_at(host, folder, &parts).map_err(|error| Exit::host(&error))?;
+    let look = inspect_folder(host, folder, &parts).map_err(|error| Exit::host(&error))?;
     for reason in &look.unusable {
         terminal::err(&format!("warning: {}\n", visible(reason)));
     }

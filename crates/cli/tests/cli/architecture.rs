@@ -175,29 +175,32 @@ fn the_list_of_files_is_that_of_the_headers() {
             let Some(sentence) = sentence.filter(|_| !["lib", "main"].contains(&stem.as_str())) else {
                 continue;
             };
-            let inner = if folder.is_dir() { inside(&folder) } else { String::new() };
             let shown = if folder.is_dir() { format!("{stem}/") } else { format!("{stem}.rs") };
-            writeln!(list, "- `{shown}` {sentence}{inner}").unwrap();
+            writeln!(list, "- `{shown}` {sentence}").unwrap();
+            if folder.is_dir() {
+                list.push_str(&rows_inside(&folder));
+            }
         }
         list.push('\n');
     }
     generated("docs/ARCHITECTURE.md", "files", &list);
 }
 
-/// The names of the files in a folder, at most forty.
-fn inside(folder: &Path) -> String {
+/// A row for each file in a folder, with its path from there. The header of a `mod.rs` of the folder itself stands in the
+/// row of the folder.
+fn rows_inside(folder: &Path) -> String {
     let mut found = Vec::new();
     files(folder, ".rs", &mut found);
-    let mut names: Vec<String> = found
-        .iter()
-        .filter(|path| path.file_name().is_some_and(|name| name != "mod.rs"))
-        .map(|path| path.strip_prefix(folder).unwrap().with_extension("").display().to_string())
-        .collect();
-    names.sort();
-    match names.is_empty() {
-        true => String::new(),
-        false => format!(" ({})", names.join(", ")),
+    found.sort();
+    let mut rows = String::new();
+    for path in found.iter().filter(|path| **path != folder.join("mod.rs")) {
+        let name = path.strip_prefix(folder).unwrap().display().to_string();
+        match first_sentence(path) {
+            Some(sentence) => writeln!(rows, "  - `{name}` {sentence}").unwrap(),
+            None => writeln!(rows, "  - `{name}`").unwrap(),
+        }
     }
+    rows
 }
 
 #[test]

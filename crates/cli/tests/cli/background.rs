@@ -4,7 +4,7 @@ use std::fs::File;
 use std::time::Duration;
 
 use lathe_testkit::{
-    FakeAnswer, FakeModel, Fault, Lathe, Script, TempRepo, call, differing, done, eventually, say,
+    FakeAnswer, FakeModel, Fault, Lathe, Script, TempRepo, call, differing_paths, done, eventually, say,
 };
 use serde_json::{Value, json};
 
@@ -40,7 +40,7 @@ fn run(repo: &TempRepo, script: Script) -> (Lathe, Value) {
     (run, serde_json::from_str(&ran.stdout).unwrap())
 }
 
-fn again(run: &Lathe, repo: &TempRepo, words: &[&str]) -> lathe_testkit::Ran {
+fn again(run: &Lathe, repo: &TempRepo, words: &[&str]) -> lathe_testkit::FinishedLathe {
     lathe().in_dir(repo.path()).env("LATHE_HOME", run.home()).args(words.iter().copied()).run()
 }
 
@@ -78,7 +78,7 @@ fn issue_16_what_a_line_in_the_background_takes_away_comes_back() {
             let about = format!("{line}, then {then}: {report:#}");
             // A program that had no time to begin has changed nothing, and a busy machine gives it none. A command of the
             // agent is waited for.
-            let mut changed = differing(&after, &before);
+            let mut changed = differing_paths(&after, &before);
             changed.sort();
             assert_eq!(told(&report), changed, "{about}");
             assert!(!changed.is_empty() || !line.starts_with("write"), "{about}");
@@ -91,7 +91,7 @@ fn issue_16_what_a_line_in_the_background_takes_away_comes_back() {
             let shown = again(&run, &repo, &["show"]).expect_code(0);
             assert!(!shown.stdout.contains("no file was changed"), "{about}: {}", shown.stdout);
             again(&run, &repo, &["undo"]).expect_code(0);
-            assert_eq!(differing(&tree(repo.path()), &before), Vec::<String>::new(), "{about}");
+            assert_eq!(differing_paths(&tree(repo.path()), &before), Vec::<String>::new(), "{about}");
         }
     }
     assert!(taken_back >= lines.len() * rest.len() / 2, "only {taken_back} had time to begin");
@@ -107,7 +107,7 @@ fn issue_16_a_command_of_the_agent_in_the_background_happens_as_the_last_line() 
         assert_eq!(std::fs::read_to_string(repo.join("a.txt")).unwrap(), "OVER", "{report:#}");
         assert_eq!(told(&report), ["a.txt"]);
         again(&run, &repo, &["undo"]).expect_code(0);
-        assert_eq!(differing(&tree(repo.path()), &before), Vec::<String>::new());
+        assert_eq!(differing_paths(&tree(repo.path()), &before), Vec::<String>::new());
     }
     let repo = repo(false);
     lathe().in_dir(repo.path()).args(["shell", "-c", "write bg.txt x &"]).run().expect_code(0);
@@ -131,7 +131,7 @@ fn issue_16_the_content_before_a_process_in_the_background_outlives_a_write_of_t
         let (run, report) = run(&repo, script);
         assert_eq!(told(&report), ["a.txt"]);
         again(&run, &repo, &["rewind", "--to", "0", "--files"]).expect_code(0);
-        assert_eq!(differing(&tree(repo.path()), &before), Vec::<String>::new(), "{report:#}");
+        assert_eq!(differing_paths(&tree(repo.path()), &before), Vec::<String>::new(), "{report:#}");
     }
 }
 
@@ -197,6 +197,6 @@ fn issue_16_what_a_process_in_the_background_took_away_before_a_kill_comes_back(
         if look[0] == "undo" {
             again(&run, &repo, look).expect_code(0);
         }
-        assert_eq!(differing(&tree(repo.path()), &before), Vec::<String>::new(), "{look:?}: {shown}");
+        assert_eq!(differing_paths(&tree(repo.path()), &before), Vec::<String>::new(), "{look:?}: {shown}");
     }
 }

@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use lathe_testkit::{FakeModel, Running, Script, TempRepo, call, done, eventually, say};
+use lathe_testkit::{FakeModel, RunningLathe, Script, TempRepo, call, done, eventually, say};
 use serde_json::{Value, json};
 
 use crate::lathe;
@@ -56,7 +56,7 @@ fn a_judge_of_its_own_holds_up_the_end_until_its_budget_is_used_up() {
 }
 
 pub(crate) struct Server {
-    pub(crate) running: Running,
+    pub(crate) running: RunningLathe,
     address: String,
     token: String,
 }

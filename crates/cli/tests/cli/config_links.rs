@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use lathe_testkit::{FakeModel, Options, Ran, Script, TempRepo, say};
+use lathe_testkit::{FakeModel, FinishedLathe, Options, Script, TempRepo, say};
 use serde_json::json;
 
 use crate::beside::Server;
@@ -49,7 +49,7 @@ enum Stands {
     NamedYaml,
 }
 
-fn told(ran: &Ran, word: &str) -> usize {
+fn told(ran: &FinishedLathe, word: &str) -> usize {
     ran.stderr.lines().filter(|line| line.starts_with(word)).count()
 }
 

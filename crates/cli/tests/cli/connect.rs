@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use lathe_testkit::{Lathe, Running, Signal, TempRepo, eventually};
+use lathe_testkit::{Lathe, RunningLathe, Signal, TempRepo, eventually};
 use serde_json::{Value, json};
 
 use crate::lathe;
@@ -16,7 +16,7 @@ use crate::lathe;
 const WITHIN: Duration = Duration::from_secs(60);
 
 struct Server {
-    running: Running,
+    running: RunningLathe,
     url: String,
     address: String,
     token: String,

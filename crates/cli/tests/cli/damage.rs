@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use lathe_testkit::{FakeModel, Lathe, Listed, Ran, Script, TempRepo, call, done, eventually, listing, size};
+use lathe_testkit::{
+    FakeModel, FinishedLathe, Lathe, ListingEntry, Script, TempRepo, call, done, eventually, listing, size,
+};
 use serde_json::json;
 
 use crate::lathe;
@@ -96,7 +98,7 @@ fn files_of(home: &Path) -> Vec<String> {
 struct Seen {
     code: i32,
     said: String,
-    tree: BTreeMap<String, Listed>,
+    tree: BTreeMap<String, ListingEntry>,
 }
 
 /// The last one is for a session that has not ended.
@@ -122,7 +124,7 @@ fn without_times(text: &str) -> String {
     out
 }
 
-fn play(sample: &Sample, home: &Path, command: &[&str]) -> (Ran, Seen) {
+fn play(sample: &Sample, home: &Path, command: &[&str]) -> (FinishedLathe, Seen) {
     // The tree as it was left, under the name that the session knows.
     for entry in std::fs::read_dir(sample.repo.path()).unwrap() {
         let path = entry.unwrap().path();

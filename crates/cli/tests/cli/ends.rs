@@ -452,7 +452,7 @@ fn output_that_cannot_be_written_is_not_a_success() {
     assert!(String::from_utf8_lossy(&ran.stderr).contains("standard output cannot be written"));
 }
 
-fn stop_and_check(_run: &lathe_testkit::Lathe, running: lathe_testkit::Running) -> Vec<Value> {
+fn stop_and_check(_run: &lathe_testkit::Lathe, running: lathe_testkit::RunningLathe) -> Vec<Value> {
     running.kill(Signal::Interrupt);
     let ran = running.wait().expect_code(130);
     let events = ran.events();

@@ -303,7 +303,8 @@ fn a_resumed_session_works_no_more_freely_than_is_said_now() {
     let lathe = owner(repo.path(), &own);
     let model = ["--provider", "openai", "--model", "m"];
     lathe.clone().args(["run", "x", "--mode", "full-auto"]).args(model).run();
-    let first = |ran: lathe_testkit::Ran| (ran.stdout.lines().next().unwrap().to_owned(), ran.stderr);
+    let first =
+        |ran: lathe_testkit::FinishedLathe| (ran.stdout.lines().next().unwrap().to_owned(), ran.stderr);
     let (line, said) = first(lathe.clone().args(["resume", "go on"]).args(model).run());
     assert!(line.contains("mode default") && said.contains("--mode full-auto"), "{line} {said}");
     let again = ["resume", "go on", "--mode", "full-auto"];

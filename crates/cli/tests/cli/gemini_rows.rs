@@ -2,13 +2,13 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use lathe_testkit::{FakeModel, Lathe, Ran, Script, TempRepo, call, done, say};
+use lathe_testkit::{FakeModel, FinishedLathe, Lathe, Script, TempRepo, call, done, say};
 use serde_json::{Value, json};
 
 use crate::approvals::{Terminal, events};
 use crate::{bodies, lathe, result};
 
-fn run(repo: &TempRepo, script: Script, flags: &[&str]) -> Ran {
+fn run(repo: &TempRepo, script: Script, flags: &[&str]) -> FinishedLathe {
     let model = FakeModel::serving(script);
     let args = ["run", "do it", "--toolset", "gemini", "--output", "stream-json"];
     lathe().in_dir(repo.path()).args(args).args(flags.iter().copied()).with_model(&model).run()

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use lathe_testkit::{PROGRAM_SETTINGS, TempRepo, plant};
+use lathe_testkit::{PROGRAM_SETTINGS, TempRepo, plant_setting};
 
 use crate::hostile::{Bait, Case};
 use crate::hostile_table::{append, case, change};
@@ -140,7 +140,7 @@ const AT_ONCE: usize = 8;
 /// A folder with some of the settings that name programs.
 fn settings<const NUMBER: usize>(repo: &TempRepo, bait: &Bait) {
     for setting in PROGRAM_SETTINGS.into_iter().skip(NUMBER * AT_ONCE).take(AT_ONCE) {
-        plant(repo, setting, &bait.marks);
+        plant_setting(repo, setting, &bait.marks);
     }
     change(repo);
 }

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lathe_testkit::{Lathe, PROGRAM_SETTINGS, TempRepo, descendants_of, eventually, plant, sample};
+use lathe_testkit::{Lathe, PROGRAM_SETTINGS, TempRepo, descendants_of, eventually, plant_setting, sample};
 use serde_json::{Value, json};
 
 use crate::hostile::{Bait, can_trace, is_expected, program, read_trace};
@@ -184,7 +184,7 @@ fn settings(number: usize, of: usize) {
     let mut folders = Folders::new();
     for setting in sample(PROGRAM_SETTINGS.into_iter().skip(number).step_by(of), 3) {
         folders.add(setting.0, |repo, bait| {
-            plant(repo, setting, &bait.marks);
+            plant_setting(repo, setting, &bait.marks);
             change(repo);
         });
     }
@@ -206,7 +206,7 @@ fn no_git_route_runs_a_program_that_a_setting_names_2_of_2() {
 #[test]
 fn a_program_that_runs_leaves_a_mark() {
     let mut folders = Folders::new();
-    folders.add("control", |repo, bait| plant(repo, PROGRAM_SETTINGS[0], &bait.marks));
+    folders.add("control", |repo, bait| plant_setting(repo, PROGRAM_SETTINGS[0], &bait.marks));
     let run = |folder: &Path| std::process::Command::new("git").arg("status").current_dir(folder).output();
     run(folders.repos[0].1.path()).unwrap();
     assert_eq!(folders.taken(), ["control: \"fsmonitor\""]);

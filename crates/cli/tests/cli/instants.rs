@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use lathe_testkit::{
-    FakeAnswer, FakeModel, Lathe, Running, Script, TempRepo, call, differing, done, eventually, size,
+    FakeAnswer, FakeModel, Lathe, RunningLathe, Script, TempRepo, call, differing_paths, done, eventually,
+    size,
 };
 use serde_json::json;
 
@@ -125,7 +126,7 @@ os.waitpid(pid, 0)
 ";
 
 /// The progress of a run: what it said, or what its line told.
-fn progress(running: &Running, told: &Path, is_line: bool) -> usize {
+fn progress(running: &RunningLathe, told: &Path, is_line: bool) -> usize {
     if is_line {
         std::fs::read(told).map_or(0, |told| told.len())
     } else {
@@ -167,7 +168,7 @@ fn agrees(about: &str, run: &Lathe, repo: &TempRepo, first: &Tree, round: usize)
     };
     let ran = at(back);
     assert_eq!(ran.code, 0, "{about}: {back:?}: {}{}", ran.stdout, ran.stderr);
-    assert_eq!(differing(&tree(repo.path()), first), Vec::<String>::new(), "{about}: {back:?}");
+    assert_eq!(differing_paths(&tree(repo.path()), first), Vec::<String>::new(), "{about}: {back:?}");
 }
 
 // Four shares of 40 instants, or of 200 in the full run.

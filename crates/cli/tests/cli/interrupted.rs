@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use lathe_testkit::{
-    FakeAnswer, FakeModel, Lathe, Script, Signal, TempRepo, call, differing, done, eventually, is_full, size,
+    FakeAnswer, FakeModel, Lathe, Script, Signal, TempRepo, call, differing_paths, done, eventually, is_full,
+    size,
 };
 use serde_json::json;
 
@@ -81,7 +82,7 @@ pub(crate) fn diff_agrees(about: &str, run: &Lathe, repo: &TempRepo, first: &Tre
     assert_eq!(diff.code, 0, "{about}: {}", diff.stderr);
     let rows: Vec<serde_json::Value> = serde_json::from_str(&diff.stdout).unwrap();
     let named: Vec<&str> = rows.iter().map(|row| row["path"].as_str().unwrap()).collect();
-    let apart = differing(&now, first);
+    let apart = differing_paths(&now, first);
     for name in &named {
         assert!(apart.iter().any(|path| path == name), "{about}: {name} is as it was: {}", diff.stdout);
     }
@@ -108,20 +109,20 @@ pub(crate) fn comes_back(about: &str, run: &Lathe, repo: &TempRepo, first: &Tree
     diff_agrees(about, run, repo, first);
     let undone = at(&["undo"]);
     assert_eq!(undone.code, 0, "{about}: undo: {}{}", undone.stdout, undone.stderr);
-    assert_eq!(differing(&tree(repo.path()), first), Vec::<String>::new(), "{about}: undo");
+    assert_eq!(differing_paths(&tree(repo.path()), first), Vec::<String>::new(), "{about}: undo");
     // The way back that it names works, and then the other way does.
     let hint = format!("{}{}", undone.stdout, undone.stderr);
     let hint = hint.split('`').find(|part| part.starts_with("lathe rewind")).unwrap().to_owned();
     let words: Vec<&str> = hint.split(' ').skip(1).collect();
     let redone = at(&words);
     assert_eq!(redone.code, 0, "{about}: {hint}: {}{}", redone.stdout, redone.stderr);
-    assert_eq!(differing(&tree(repo.path()), &left), Vec::<String>::new(), "{about}: {hint}");
+    assert_eq!(differing_paths(&tree(repo.path()), &left), Vec::<String>::new(), "{about}: {hint}");
     let rewound = at(&["rewind", "--to", "0", "--files"]);
     assert_eq!(rewound.code, 0, "{about}: rewind: {}{}", rewound.stdout, rewound.stderr);
-    assert_eq!(differing(&tree(repo.path()), first), Vec::<String>::new(), "{about}: rewind");
+    assert_eq!(differing_paths(&tree(repo.path()), first), Vec::<String>::new(), "{about}: rewind");
 }
 
-pub(crate) fn end(run: &lathe_testkit::Running, how: End) {
+pub(crate) fn end(run: &lathe_testkit::RunningLathe, how: End) {
     match how {
         End::Kill => run.kill9(),
         End::Hangup => run.kill(Signal::Hangup),
@@ -181,7 +182,7 @@ fn a_killed_undo_or_rewind_is_finished_at_the_next_look() {
     at(&["undo"]).run().expect_code(0);
     let whole = begun.elapsed();
     at(&["rewind", "--to", "2", "--files"]).run().expect_code(0);
-    assert_eq!(differing(&tree(repo.path()), &left), Vec::<String>::new());
+    assert_eq!(differing_paths(&tree(repo.path()), &left), Vec::<String>::new());
     let kills = u32::try_from(size(12, 60)).unwrap();
     let mut finished = 0;
     for kill in 0..kills {
@@ -199,9 +200,9 @@ fn a_killed_undo_or_rewind_is_finished_at_the_next_look() {
         }
         // Once it began it is finished, and recorded whole: the way back leads to where it was.
         finished += 1;
-        assert_eq!(differing(&now, &first), Vec::<String>::new(), "kill {kill}");
+        assert_eq!(differing_paths(&now, &first), Vec::<String>::new(), "kill {kill}");
         at(&["rewind", "--to", "2", "--files"]).run().expect_code(0);
-        assert_eq!(differing(&tree(repo.path()), &left), Vec::<String>::new(), "kill {kill}");
+        assert_eq!(differing_paths(&tree(repo.path()), &left), Vec::<String>::new(), "kill {kill}");
     }
     assert!(finished > 0, "no kill came after the beginning");
 }

@@ -217,7 +217,7 @@ fn issue_15_caps_hold_whatever_a_server_says_about_usage() {
         for (flag, cap) in [("--max-tokens", "5000"), ("--max-cost", "0.005")] {
             let step = |n: usize| {
                 call(&format!("c{n}"), "bash", json!({ "command": format!("echo {n}") }))
-                    .says_usage(said.clone())
+                    .reports_usage(said.clone())
             };
             let repo = TempRepo::new(&[]);
             let model = FakeModel::serving(Script::repeat(12, step).answer(done("ok")));
@@ -249,7 +249,7 @@ fn issue_16_answers_that_break_off_count_against_the_caps() {
     // What broke off before an answer came is part of what that answer took.
     let took = |fails: usize| {
         let repo = TempRepo::new(&[]);
-        let answer = done("ok").says_usage(json!({ "prompt_tokens": 3000, "completion_tokens": 10 }));
+        let answer = done("ok").reports_usage(json!({ "prompt_tokens": 3000, "completion_tokens": 10 }));
         let answer = if fails == 0 { answer } else { answer.fails(fails, Fault::ResetMidStream) };
         let model = FakeModel::serving(Script::new().answer(answer));
         let events = run(&at_home(&repo, "{}"), &model, &[]).run().expect_code(0).events();
@@ -263,7 +263,7 @@ fn issue_16_answers_that_break_off_count_against_the_caps() {
 fn issue_15_an_estimate_is_said_once() {
     let repo = TempRepo::new(&[]);
     let step = |n: usize| {
-        call(&format!("c{n}"), "bash", json!({ "command": format!("echo {n}") })).says_usage(Value::Null)
+        call(&format!("c{n}"), "bash", json!({ "command": format!("echo {n}") })).reports_usage(Value::Null)
     };
     let model = FakeModel::serving(Script::repeat(3, step).answer(done("ok")));
     let home = at_home(&repo, "{}");

@@ -1,6 +1,6 @@
 //! Little free space in Lathe's home: an action that could not be undone afterwards is not done.
 
-use lathe_testkit::{FakeModel, Script, SmallDisk, TempRepo, call, differing, done, size};
+use lathe_testkit::{FakeModel, Script, SmallDisk, TempRepo, call, differing_paths, done, size};
 use serde_json::json;
 
 use crate::rewinds::tree;
@@ -41,7 +41,7 @@ fn with_little_room_for_copies_nothing_is_lost() {
                 .collect();
             repo.write("b.txt", bytes);
             let first = tree(repo.path());
-            disk.fill_but(kilobytes * 1024);
+            disk.fill_except(kilobytes * 1024);
             let model = FakeModel::serving(
                 Script::new().answer(call("c1", tool, arguments.clone())).answer(done("ok")),
             );
@@ -50,7 +50,7 @@ fn with_little_room_for_copies_nothing_is_lost() {
             disk.free();
             if *tool == "bash" {
                 assert_eq!(ran.code, 54, "{about}: {}{}", ran.stdout, ran.stderr);
-                assert_eq!(differing(&left, &first), Vec::<String>::new(), "{about}");
+                assert_eq!(differing_paths(&left, &first), Vec::<String>::new(), "{about}");
                 let said = format!("{}{}", ran.stdout, ran.stderr);
                 assert!(said.contains("disk_full") || said.contains("disk-full"), "{about}: {said}");
             }
@@ -67,7 +67,7 @@ fn with_little_room_for_copies_nothing_is_lost() {
                 if now.remove("large.txt").is_some() {
                     assert!(ran.stdout.contains("could not be recorded"), "{about}: {}", ran.stdout);
                 }
-                assert_eq!(differing(&now, &first), Vec::<String>::new(), "{about}");
+                assert_eq!(differing_paths(&now, &first), Vec::<String>::new(), "{about}");
             }
         }
     }
@@ -84,16 +84,16 @@ fn issue_16_without_room_a_session_can_be_read_after_an_undo_that_failed() {
     let model = FakeModel::serving(Script::new().answer(call("c1", "bash", line)).answer(done("ok")));
     run_in(repo.path(), &model).env("LATHE_HOME", &home).run().expect_code(0);
     let changed = tree(repo.path());
-    disk.fill_but(0);
+    disk.fill_except(0);
     let lathe = |words: &[&str]| {
         lathe().in_dir(repo.path()).env("LATHE_HOME", &home).args(words.iter().copied()).run()
     };
     for words in [&["undo"][..], &["rewind", "--to", "0"], &["rewind", "--to", "0", "--files"], &["undo"]] {
         let ran = lathe(words);
         assert_eq!(ran.code, 54, "{words:?}: {}{}", ran.stdout, ran.stderr);
-        assert_eq!(differing(&tree(repo.path()), &changed), Vec::<String>::new(), "{words:?}");
+        assert_eq!(differing_paths(&tree(repo.path()), &changed), Vec::<String>::new(), "{words:?}");
         // What is freed by the failure is taken by others.
-        disk.fill_but(0);
+        disk.fill_except(0);
         for words in [&["show"][..], &["diff"], &["sessions"]] {
             let ran = lathe(words);
             assert_eq!(ran.code, 0, "{words:?}: {}{}", ran.stdout, ran.stderr);
@@ -102,5 +102,5 @@ fn issue_16_without_room_a_session_can_be_read_after_an_undo_that_failed() {
     }
     disk.free();
     lathe(&["undo"]).expect_code(0);
-    assert_eq!(differing(&tree(repo.path()), &first), Vec::<String>::new());
+    assert_eq!(differing_paths(&tree(repo.path()), &first), Vec::<String>::new());
 }

@@ -4,7 +4,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use lathe_testkit::{FakeModel, Lathe, Ran, Script, TempRepo, call, done};
+use lathe_testkit::{FakeModel, FinishedLathe, Lathe, Script, TempRepo, call, done};
 use serde_json::json;
 
 use crate::{lathe, run_in};
@@ -22,12 +22,12 @@ fn ran_lines(repo: &TempRepo, temporary: &TempRepo, lines: &[&str]) -> Lathe {
     run
 }
 
-fn replay(home: &Path, temporary: &TempRepo, flags: &[&str]) -> Ran {
+fn replay(home: &Path, temporary: &TempRepo, flags: &[&str]) -> FinishedLathe {
     let replay = lathe().env("LATHE_HOME", home).env("TMPDIR", temporary.path());
     replay.args(["replay", "--tools", "live"]).args(flags).run()
 }
 
-fn kept(ran: &Ran) -> PathBuf {
+fn kept(ran: &FinishedLathe) -> PathBuf {
     let last = ran.stdout.lines().last().unwrap();
     last.strip_prefix("the copy is kept for inspection: ").expect(&ran.stdout).into()
 }

@@ -7,7 +7,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use lathe_testkit::{FakeModel, Lathe, Ran, Script, TempRepo, call, differing, done};
+use lathe_testkit::{FakeModel, FinishedLathe, Lathe, Script, TempRepo, call, differing_paths, done};
 use serde_json::{Value, json};
 
 use crate::{lathe, run_in};
@@ -27,7 +27,7 @@ fn line(text: &str) -> (&'static str, Value) {
     ("bash", json!({ "command": text }))
 }
 
-fn replay(run: &Lathe, temporary: &TempRepo, env: &[(&str, &Path)]) -> Ran {
+fn replay(run: &Lathe, temporary: &TempRepo, env: &[(&str, &Path)]) -> FinishedLathe {
     let replay = lathe().env("LATHE_HOME", run.home()).env("TMPDIR", temporary.path());
     let replay = env.iter().fold(replay, |replay, (name, value)| replay.env(name, value));
     replay.args(["replay", "--tools", "live", "--mode", "full-auto"]).run()
@@ -161,7 +161,7 @@ fn git_in_the_copy_works_in_the_copy() {
         let env: &[(&str, &Path)] = &[("GIT_DIR", &ws.join(".git")), ("GIT_WORK_TREE", &ws), ("OLDPWD", &ws)];
         for env in [&[][..], env] {
             let again = replay(&run, &temporary, env);
-            assert_eq!(differing(&before, &listing(base.path())), Vec::<String>::new(), "{name}");
+            assert_eq!(differing_paths(&before, &listing(base.path())), Vec::<String>::new(), "{name}");
             assert_eq!(again.code, 0, "{name}: {}{}", again.stdout, again.stderr);
             assert!(again.stdout.contains("0 differences"), "{name}: {}", again.stdout);
         }
@@ -190,7 +190,7 @@ fn a_copy_in_which_git_would_work_elsewhere_is_refused() {
         let before = listing(base.path());
         let refused = replay(&run, &temporary, &[]).expect_code(2);
         assert!(refused.stderr.contains("outside of it"), "{name}: {}", refused.stderr);
-        assert_eq!(differing(&before, &listing(base.path())), Vec::<String>::new(), "{name}");
+        assert_eq!(differing_paths(&before, &listing(base.path())), Vec::<String>::new(), "{name}");
         assert_eq!(std::fs::read_dir(temporary.path()).unwrap().count(), 0, "{name}");
     }
 }
@@ -234,7 +234,7 @@ fn what_leads_into_the_real_workspace_leads_into_the_copy_or_is_denied() {
         let _ = (std::fs::remove_file(ws.join("new")), std::fs::remove_dir_all(ws.join(".git")));
         let before = listing(base.path());
         let again = replay(&run, &temporary, &[]);
-        assert_eq!(differing(&before, &listing(base.path())), Vec::<String>::new(), "{arguments}");
+        assert_eq!(differing_paths(&before, &listing(base.path())), Vec::<String>::new(), "{arguments}");
         let said = if runs { "0 differences" } else { "denied now by replay" };
         assert!(again.stdout.contains(said), "{arguments}: {}{}", again.stdout, again.stderr);
     }

@@ -70,7 +70,7 @@ impl Taken {
         self.place.git(&["fsck", "--full", "--strict", "--no-dangling", "--no-progress"]);
     }
 
-    fn lathe(&self, home: &Path, words: &[&str]) -> lathe_testkit::Ran {
+    fn lathe(&self, home: &Path, words: &[&str]) -> lathe_testkit::FinishedLathe {
         self.place.lathe().env("LATHE_HOME", home).args(words).run()
     }
 }

@@ -113,7 +113,7 @@ mod wording;
 
 use std::path::Path;
 
-use lathe_testkit::{FakeModel, Lathe, Ran, Script};
+use lathe_testkit::{FakeModel, FinishedLathe, Lathe, Script};
 use serde_json::Value;
 
 pub(crate) fn lathe() -> Lathe {
@@ -129,7 +129,7 @@ pub(crate) fn run_in(dir: &Path, model: &FakeModel) -> Lathe {
 }
 
 /// Serves a script, runs it in `dir` and checks every request on the way.
-pub(crate) fn play(dir: &Path, script: Script) -> Ran {
+pub(crate) fn play(dir: &Path, script: Script) -> FinishedLathe {
     let model = FakeModel::serving(script);
     let ran = run_in(dir, &model).run();
     assert_eq!(model.violations(), Vec::<String>::new());

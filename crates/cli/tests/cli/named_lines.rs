@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use lathe_testkit::{FakeModel, Lathe, Ran, Script, TempRepo, call, done, eventually};
+use lathe_testkit::{FakeModel, FinishedLathe, Lathe, Script, TempRepo, call, done, eventually};
 use serde_json::json;
 
 use crate::{lathe, result};
@@ -36,7 +36,7 @@ fn waiting(first: &str) -> String {
     format!("{first}; touch begun; while [ ! -e go ]; do sleep 0.02; done; rm begun go")
 }
 
-fn undo(home: &Lathe, repo: &TempRepo, words: &[&str]) -> Ran {
+fn undo(home: &Lathe, repo: &TempRepo, words: &[&str]) -> FinishedLathe {
     home.clone().in_dir(repo.path()).arg("undo").args(words).run()
 }
 

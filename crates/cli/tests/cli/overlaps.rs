@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use lathe_testkit::{FakeModel, Lathe, Ran, Script, TempRepo, call, done, eventually};
+use lathe_testkit::{FakeModel, FinishedLathe, Lathe, Script, TempRepo, call, done, eventually};
 use serde_json::json;
 
 use crate::lathe;
@@ -103,7 +103,7 @@ impl Two {
         }
     }
 
-    fn undo(&self, me: &str) -> Ran {
+    fn undo(&self, me: &str) -> FinishedLathe {
         self.home.clone().in_dir(self.repo.path()).args(["undo", &self.sessions[me]]).run()
     }
 }

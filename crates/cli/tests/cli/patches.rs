@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use lathe_testkit::{FakeModel, Script, TempRepo, call, differing, done, listing};
+use lathe_testkit::{FakeModel, Script, TempRepo, call, differing_paths, done, listing};
 use serde_json::json;
 
 use crate::lathe;
@@ -23,5 +23,5 @@ fn a_patch_of_a_folder_without_git_makes_the_same_tree_by_git_apply() {
     let applied = Command::new("git").arg("apply").arg(&patch).current_dir(copy.path()).output().unwrap();
     let text = std::fs::read_to_string(&patch).unwrap();
     assert!(applied.status.success(), "{}{text}", String::from_utf8_lossy(&applied.stderr));
-    assert_eq!(differing(&listing(repo.path()), &listing(copy.path())), Vec::<String>::new(), "{text}");
+    assert_eq!(differing_paths(&listing(repo.path()), &listing(copy.path())), Vec::<String>::new(), "{text}");
 }

@@ -1,11 +1,11 @@
 //! The effect of a call can be previewed, and the call runs with the user's edit of it.
 
-use lathe_testkit::{Ran, TempRepo};
+use lathe_testkit::{FinishedLathe, TempRepo};
 use serde_json::{Value, json};
 
 use crate::lathe;
 
-fn tool(repo: &TempRepo, toolset: &str, name: &str, arguments: &Value, more: &[&str]) -> Ran {
+fn tool(repo: &TempRepo, toolset: &str, name: &str, arguments: &Value, more: &[&str]) -> FinishedLathe {
     let arguments = arguments.to_string();
     lathe()
         .in_dir(repo.path())

@@ -119,7 +119,7 @@ fn the_glossary_defines_each_word_once() {
 /// Chinese text outside of the catalogue: answers that a user types, and words of the wire that the seed documents fix.
 const CHINESE_ELSEWHERE: [(&str, &str); 4] = [
     ("cli/src/commands/trust.rs", "yes and no, as a user types them"),
-    ("views/src/console/asked.rs", "yes and no, as a user types them"),
+    ("views/src/console/questions.rs", "yes and no, as a user types them"),
     ("views/src/wire/bubbles.rs", "the bubble of a summary, in the words of the seed documents"),
     ("server/src/routes/tools.rs", "the Chinese names of tools, which are data of the server fork's wire"),
 ];

@@ -328,11 +328,7 @@ fn without_an_id_only_files_of_this_folder_go_back_and_what_is_lost_is_told() {
     assert!(ran.stderr.contains("error[no-session-here]"), "{}", ran.stderr);
     assert_eq!(repo.read("a.txt"), "1\n");
     let shown = at_home(&run).arg("show").run().expect_code(0);
-    assert!(
-        shown.stdout.contains("cannot be undone:") && shown.stdout.contains("pipe"),
-        "{}",
-        shown.stdout
-    );
+    assert!(shown.stdout.contains("cannot be undone:") && shown.stdout.contains("pipe"), "{}", shown.stdout);
     let ran = at_home(&run).in_dir(repo.path()).args(["rewind", "--to", "0"]).run();
     assert!(ran.stdout.contains("cannot be undone:") && ran.stdout.contains("pipe"), "{}", ran.stdout);
     assert_eq!(repo.read("a.txt"), "0\n");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lathe_testkit::{
-    Chop, FakeModel, LineEnd, Options, Script, TempRepo, call, check_prefix, done, say, size,
+    Chunking, FakeModel, LineEnd, Options, Script, TempRepo, call, check_prefix, done, say, size,
 };
 use serde_json::{Value, json};
 
@@ -78,7 +78,7 @@ fn a_stream_in_random_chops_gives_the_same_journal_as_an_unchopped_one() {
         comparable(&masked(&play(repo.path(), script()).expect_code(0).events(), &repo))
     };
     let seeds = size(6, 40) as u64;
-    let chops = (0..seeds).map(Chop::Random).chain([Chop::Bytes(1), Chop::Bytes(7)]);
+    let chops = (0..seeds).map(Chunking::Random).chain([Chunking::Bytes(1), Chunking::Bytes(7)]);
     let ends = [LineEnd::Lf, LineEnd::CrLf, LineEnd::Cr];
     for (chop, line_end) in chops.zip(ends.into_iter().cycle()) {
         let repo = TempRepo::new(&[]);

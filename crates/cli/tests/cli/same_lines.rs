@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use lathe_testkit::{Lathe, Running, Signal, TempRepo, eventually};
+use lathe_testkit::{Lathe, RunningLathe, Signal, TempRepo, eventually};
 use serde_json::{Value, json};
 
 use crate::lathe;
@@ -151,7 +151,7 @@ impl Place {
     }
 
     /// A server of all these sessions, whose model asks before it changes something.
-    fn serve(&self) -> (Running, String) {
+    fn serve(&self) -> (RunningLathe, String) {
         let asks = [
             json!([call(
                 "q",

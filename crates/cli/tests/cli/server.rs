@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use futures::{SinkExt, StreamExt};
-use lathe_testkit::{FakeModel, Lathe, Running, Script, Signal, TempRepo, call, done, eventually};
+use lathe_testkit::{FakeModel, Lathe, RunningLathe, Script, Signal, TempRepo, call, done, eventually};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
@@ -21,7 +21,7 @@ fn python() -> PathBuf {
 }
 
 struct Server {
-    running: Running,
+    running: RunningLathe,
     address: String,
     token: String,
     left: Vec<String>,

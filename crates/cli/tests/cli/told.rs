@@ -4,7 +4,9 @@
 use std::fs::File;
 use std::time::Duration;
 
-use lathe_testkit::{FakeModel, Fault, Lathe, Ran, Script, Signal, TempRepo, call, done, eventually, say};
+use lathe_testkit::{
+    FakeModel, Fault, FinishedLathe, Lathe, Script, Signal, TempRepo, call, done, eventually, say,
+};
 use serde_json::{Value, json};
 
 use crate::lathe;
@@ -18,11 +20,11 @@ fn run(home: &Lathe, repo: &TempRepo, line: &str, output: &str) -> (Lathe, FakeM
     (home.clone().in_dir(repo.path()).args(words).with_model(&model), model)
 }
 
-fn at(home: &Lathe, repo: &TempRepo, words: &[&str]) -> Ran {
+fn at(home: &Lathe, repo: &TempRepo, words: &[&str]) -> FinishedLathe {
     home.clone().in_dir(repo.path()).args(words).run()
 }
 
-fn json_of(ran: &Ran) -> Value {
+fn json_of(ran: &FinishedLathe) -> Value {
     serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}{}", ran.stdout, ran.stderr))
 }
 

@@ -138,7 +138,7 @@ fn traes_flags_for_containers_are_said_to_come_later() {
     }
 }
 
-fn run(repo: &TempRepo, script: Script, flags: &[&str]) -> (Lathe, lathe_testkit::Ran) {
+fn run(repo: &TempRepo, script: Script, flags: &[&str]) -> (Lathe, lathe_testkit::FinishedLathe) {
     let model = FakeModel::serving(script);
     let run =
         lathe().in_dir(repo.path()).args(["run", "do it", "--mode", "full-auto", "--output", "stream-json"]);

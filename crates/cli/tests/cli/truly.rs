@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{bodies, lathe};
 
-fn run(home: &Lathe, repo: &TempRepo, script: Script, words: &[&str]) -> lathe_testkit::Ran {
+fn run(home: &Lathe, repo: &TempRepo, script: Script, words: &[&str]) -> lathe_testkit::FinishedLathe {
     let model = FakeModel::serving(script);
     home.clone().in_dir(repo.path()).args(["run", "go"]).args(words).with_model(&model).run()
 }

@@ -6,7 +6,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use lathe_testkit::{FakeModel, Lathe, Listed, Script, TempRepo, call, differing, done, listing, say};
+use lathe_testkit::{
+    FakeModel, Lathe, ListingEntry, Script, TempRepo, call, differing_paths, done, listing, say,
+};
 use serde_json::json;
 
 use crate::approvals::Terminal;
@@ -154,7 +156,7 @@ fn script(outside: &Path, part: impl Fn(&Row) -> &'static str) -> String {
     text
 }
 
-fn of_row(tree: &BTreeMap<String, Listed>, number: usize) -> BTreeMap<String, Listed> {
+fn of_row(tree: &BTreeMap<String, ListingEntry>, number: usize) -> BTreeMap<String, ListingEntry> {
     let inside = format!("{number}/");
     let rows = tree.iter().filter(|(name, _)| name.starts_with(&inside) || **name == number.to_string());
     rows.map(|(name, listed)| (name.clone(), listed.clone())).collect()
@@ -199,7 +201,7 @@ fn every_kind_of_change_is_taken_back_or_told() {
             match undo {
                 Restores => {
                     let (was, is) = (of_row(&before, number), of_row(&after, number));
-                    let apart = differing(&was, &is);
+                    let apart = differing_paths(&was, &is);
                     let both = |name: &String| (was.get(name).cloned(), is.get(name).cloned());
                     assert!(apart.is_empty(), "{about}: {apart:?}: {:?}", both(&apart[0]));
                     assert!(!lost.contains(&format!("/{number}/")), "{about}: {lost}");
@@ -222,7 +224,7 @@ fn every_kind_of_change_is_taken_back_or_told() {
         at_home(&run, &repo).args(["rewind", "--to", "2", "--files"]).run().expect_code(0);
         let again = listing(repo.path());
         for (number, (name, _, _, undo)) in ROWS.iter().enumerate().filter(|(_, row)| row.3 == Restores) {
-            let apart = differing(&of_row(&changed, number), &of_row(&again, number));
+            let apart = differing_paths(&of_row(&changed, number), &of_row(&again, number));
             assert!(apart.is_empty(), "row {number} ({name}), {undo:?}, git: {git}: {apart:?}");
         }
     }
@@ -297,5 +299,5 @@ fn file_tools_keep_attributes_and_tell_of_other_names() {
     assert_eq!(after["f"].attributes, before["f"].attributes);
     assert!(result(&events, "c2").contains("it had another name (hard link)"), "{}", result(&events, "c2"));
     at_home(&run, &repo).args(["rewind", "--to", "0", "--files"]).run().expect_code(0);
-    assert_eq!(differing(&before, &listing(repo.path())), Vec::<String>::new());
+    assert_eq!(differing_paths(&before, &listing(repo.path())), Vec::<String>::new());
 }

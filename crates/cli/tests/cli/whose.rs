@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use lathe_testkit::{FakeModel, Lathe, Ran, Script, TempRepo, call, done, eventually};
+use lathe_testkit::{FakeModel, FinishedLathe, Lathe, Script, TempRepo, call, done, eventually};
 use serde_json::{Value, json};
 
 use crate::{lathe, result};
@@ -83,7 +83,7 @@ const WAYS: [Way; 12] = [
 ];
 
 /// Runs the way back that an undo or rewind has printed.
-pub(crate) fn back_as_printed(home: &Lathe, folder: &Path, printed: &str) -> Ran {
+pub(crate) fn back_as_printed(home: &Lathe, folder: &Path, printed: &str) -> FinishedLathe {
     let hint = printed.split('`').find(|part| part.starts_with("lathe "));
     let hint = hint.unwrap_or_else(|| panic!("no way back is printed: {printed}"));
     home.clone().in_dir(folder).args(hint.split(' ').skip(1)).run()

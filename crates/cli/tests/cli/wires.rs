@@ -133,11 +133,11 @@ fn every_fault_is_survived_on_ollama() {
 
 fn thinking_script(steps: usize) -> Script {
     let script = Script::repeat(steps, |n| {
-        say("").think(&format!("thought {n} ü")).redacted(&format!("hidden-{n}==")).say("I go on.").call(
-            &format!("c{n}"),
-            "bash",
-            json!({ "command": format!("echo {n}") }),
-        )
+        say("")
+            .think(&format!("thought {n} ü"))
+            .redacted_thinking(&format!("hidden-{n}=="))
+            .say("I go on.")
+            .call(&format!("c{n}"), "bash", json!({ "command": format!("echo {n}") }))
     });
     script.answer(done("ok"))
 }

@@ -19,7 +19,7 @@ pub(crate) fn parse(text: &str) -> Result<Node, Misread> {
         budget: serde_saphyr::budget! { max_depth: DEEPEST },
         // Far more aliases than any real file has, and few enough to be refused at once.
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 20_000 },
-        // As in Python, where a Trae file was written for.
+        // As in Python, for which a Trae file was written.
         duplicate_keys: DuplicateKeyPolicy::LastWins,
         // Whether `no` is a boolean depends on the key: a model may have that name.
         strict_booleans: true,

@@ -16,7 +16,7 @@ const KEYS: [&str; 7] = [
 const LAKEVIEW: [&str; 2] = ["model_provider", "model_name"];
 const DEFAULT_PROVIDER: &str = "anthropic";
 const DEFAULT_STEPS: i64 = 20;
-/// The name under `models` of what `lakeview_config` describes.
+/// The name under `models` of the model that `lakeview_config` describes.
 const LAKEVIEW_MODEL: &str = "lakeview";
 
 pub(crate) fn map(root: &Node, source: &ValueSource) -> Mapped {
@@ -42,18 +42,18 @@ pub(crate) fn map(root: &Node, source: &ValueSource) -> Mapped {
 
     let steps = member(&keys, STEPS).cloned();
     let steps = steps.unwrap_or_else(|| TreeEntry::new(STEPS, Node::of(TreeValue::Integer(DEFAULT_STEPS))));
-    ours.push(TreeEntry::new("run", Node::table(vec![steps.said(STEPS)])));
+    ours.push(TreeEntry::new("run", Node::table(vec![steps.with_spelling(STEPS)])));
 
     let mut enabled = member(&keys, "enable_lakeview").cloned();
     if let Some(entry) = &mut enabled {
         entry.key = "enabled".to_owned();
     }
     let enabled = enabled.unwrap_or_else(|| TreeEntry::new("enabled", Node::of(TreeValue::Bool(true))));
-    let mut summaries = vec![enabled.said("enable_lakeview")];
+    let mut summaries = vec![enabled.with_spelling("enable_lakeview")];
     if let Some(model) = lakeview(&mut mapper, &keys, &chosen, &models) {
         let line = line_of("lakeview_config");
         let named = TreeEntry::new("model", Node::text(model.key.clone())).at(line);
-        summaries.push(named.said("lakeview_config.model_name"));
+        summaries.push(named.with_spelling("lakeview_config.model_name"));
         models.push(model);
     }
     ours.push(TreeEntry::new("lakeview", Node::table(summaries)));
@@ -68,7 +68,7 @@ pub(crate) fn map(root: &Node, source: &ValueSource) -> Mapped {
     let line = line_of("model_providers");
     for (key, entries) in [("providers", providers), ("models", models)] {
         let entry = TreeEntry::new(key, Node::table(entries)).at(line);
-        ours.push(entry.said("model_providers"));
+        ours.push(entry.with_spelling("model_providers"));
     }
     mapper.finish(ours, made_for)
 }
@@ -82,26 +82,31 @@ fn providers(mapper: &mut Mapper<'_>, keys: &[TreeEntry]) -> (Vec<TreeEntry>, Ve
     }
     let (mut providers, mut models) = (Vec::new(), Vec::new());
     for entry in entries {
-        let said = under("model_providers", &entry.key);
-        let members = mapper.table(&entry.node, &said);
-        let members = mapper.renamed(&members, &said, &[PROVIDER, PARAMETERS]);
+        let spelling = under("model_providers", &entry.key);
+        let members = mapper.table(&entry.node, &spelling);
+        let members = mapper.renamed(&members, &spelling, &[PROVIDER, PARAMETERS]);
         let is_of_provider = |member: &TreeEntry| PROVIDER.iter().any(|(_, ours)| *ours == member.key);
         let (of_provider, mut of_model): (Vec<TreeEntry>, Vec<TreeEntry>) =
             members.into_iter().partition(is_of_provider);
         for (key, value) in defaults() {
             if member(&of_model, key).is_none() {
-                of_model.push(TreeEntry::new(key, Node::of(value)).at(entry.line).said(under(&said, key)));
+                of_model.push(
+                    TreeEntry::new(key, Node::of(value)).at(entry.line).with_spelling(under(&spelling, key)),
+                );
             }
         }
         let provider = TreeEntry::new("provider", Node::text(entry.key.clone())).at(entry.line);
-        of_model.push(provider.said(&said));
-        models.push(TreeEntry::new(&entry.key, Node::table(of_model)).at(entry.line).said(&said));
-        providers.push(TreeEntry::new(&entry.key, Node::table(of_provider)).at(entry.line).said(&said));
+        of_model.push(provider.with_spelling(&spelling));
+        models
+            .push(TreeEntry::new(&entry.key, Node::table(of_model)).at(entry.line).with_spelling(&spelling));
+        providers.push(
+            TreeEntry::new(&entry.key, Node::table(of_provider)).at(entry.line).with_spelling(&spelling),
+        );
     }
     (providers, models)
 }
 
-/// Trae's value where an entry says nothing.
+/// Trae's values for keys that an entry leaves out.
 fn defaults() -> [(&'static str, TreeValue); 6] {
     [
         ("max_tokens", TreeValue::Integer(1000)),
@@ -113,7 +118,7 @@ fn defaults() -> [(&'static str, TreeValue); 6] {
     ]
 }
 
-/// Trae's value where no provider is given.
+/// Trae's entry if no provider is given.
 fn built_in() -> TreeEntry {
     let members = [
         ("model", TreeValue::Text("claude-sonnet-4-20250514".to_owned())),
@@ -150,7 +155,7 @@ fn lakeview(
     let mut model = members_of(models, &provider).to_vec();
     if let Some(name) = name {
         model.retain(|member| member.key != "name");
-        let mut name = name.clone().said("lakeview_config.model_name");
+        let mut name = name.clone().with_spelling("lakeview_config.model_name");
         name.key = "name".to_owned();
         model.push(name);
     }

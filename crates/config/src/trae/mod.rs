@@ -1,8 +1,8 @@
-//! Trae's files in our words: `trae_config.yaml` and the older `trae_config.json`.
+//! Trae's files in terms of Lathe's keys: `trae_config.yaml` and the older `trae_config.json`.
 //!
-//! They are mapped to our keys, each with the line and the spelling of the file, and then checked like
-//! every other tree. So a Trae file is as well understood as our own, but never an error for a key we
-//! do not know, and not for one that is missing where Trae's own sample misses it.
+//! They are mapped to our keys, each with the line and the spelling of the file, and then checked like every other
+//! tree. So a Trae file is checked as thoroughly as our own, but a key that we do not know is never an error, and
+//! neither is one that is missing where Trae's own sample misses it.
 
 mod legacy;
 mod shown;
@@ -33,10 +33,10 @@ pub(crate) fn older_form(path: &Path) -> Option<PathBuf> {
     yaml.then(|| path.with_extension("json"))
 }
 
-/// The steps of a run at most, as Trae and Lathe call them.
+/// The maximum number of steps of a run, in Trae's files and in Lathe's.
 const STEPS: &str = "max_steps";
 
-/// Their key and ours.
+/// Pairs of a key of theirs and one of ours.
 type KeyNames = &'static [(&'static str, &'static str)];
 
 const PROVIDER: KeyNames = &[
@@ -98,8 +98,8 @@ impl<'a> Mapper<'a> {
         self.warnings.push(self.problem(line, ConfigFault::Trae(message.into())));
     }
 
-    /// The entries of a table, each key once. Nothing written there is an empty table.
-    fn table(&mut self, node: &Node, said: &str) -> Vec<TreeEntry> {
+    /// The entries of a table, each key once. A table without a value is empty.
+    fn table(&mut self, node: &Node, spelling: &str) -> Vec<TreeEntry> {
         let mut once: Vec<TreeEntry> = Vec::new();
         match &node.value {
             TreeValue::Null => {}
@@ -107,7 +107,7 @@ impl<'a> Mapper<'a> {
                 for entry in entries {
                     if let Some(known) = once.iter_mut().find(|known| known.key == entry.key) {
                         *known = entry.clone();
-                        let fault = ConfigFault::GivenTwice(under(said, &entry.key));
+                        let fault = ConfigFault::GivenTwice(under(spelling, &entry.key));
                         self.warnings.push(self.problem(entry.line, fault));
                     } else {
                         once.push(entry.clone());
@@ -116,10 +116,10 @@ impl<'a> Mapper<'a> {
             }
             _ => {
                 let fault = ConfigFault::WrongValue {
-                    key: said.to_owned(),
+                    key: spelling.to_owned(),
                     expected: "a table".to_owned(),
                     found: node.kind().to_owned(),
-                    meant: None,
+                    suggestion: None,
                 };
                 self.warnings.push(self.problem(node.line, fault));
             }
@@ -127,27 +127,27 @@ impl<'a> Mapper<'a> {
         once
     }
 
-    fn unknown(&mut self, entry: &TreeEntry, said: &str, known: impl IntoIterator<Item = &'static str>) {
+    fn unknown(&mut self, entry: &TreeEntry, spelling: &str, known: impl IntoIterator<Item = &'static str>) {
         let fault = ConfigFault::UnknownKey {
-            key: under(said, &entry.key),
-            meant: nearest(&entry.key, known).map(str::to_owned),
+            key: under(spelling, &entry.key),
+            suggestion: nearest(&entry.key, known).map(str::to_owned),
         };
         self.warnings.push(self.problem(entry.line, fault));
     }
 
-    /// The entries under our names. An empty text is as good as none: Trae's sample has empty keys.
-    fn renamed(&mut self, entries: &[TreeEntry], said: &str, names: &[KeyNames]) -> Vec<TreeEntry> {
+    /// The entries under our names. An empty text counts as missing: Trae's sample has empty keys.
+    fn renamed(&mut self, entries: &[TreeEntry], spelling: &str, names: &[KeyNames]) -> Vec<TreeEntry> {
         let names = || names.iter().copied().flatten();
         let mut renamed = Vec::new();
         for entry in entries {
             match names().find(|(theirs, _)| *theirs == entry.key) {
                 Some(_) if is_nothing(&entry.node) => {}
                 Some((_, ours)) => {
-                    let mut entry = entry.clone().said(under(said, &entry.key));
+                    let mut entry = entry.clone().with_spelling(under(spelling, &entry.key));
                     entry.key = (*ours).to_owned();
                     renamed.push(entry);
                 }
-                None => self.unknown(entry, said, names().map(|(theirs, _)| *theirs)),
+                None => self.unknown(entry, spelling, names().map(|(theirs, _)| *theirs)),
             }
         }
         renamed
@@ -155,15 +155,15 @@ impl<'a> Mapper<'a> {
 
     /// A map of tables that have the same keys with us, such as `mcp_servers`.
     fn entries_of(&mut self, section: &TreeEntry, names: KeyNames) -> TreeEntry {
-        let said = section.key.clone();
+        let spelling = section.key.clone();
         let mut inner = Vec::new();
-        for entry in self.table(&section.node, &said) {
-            let said = under(&said, &entry.key);
-            let members = self.table(&entry.node, &said);
-            let members = self.renamed(&members, &said, &[names]);
+        for entry in self.table(&section.node, &spelling) {
+            let spelling = under(&spelling, &entry.key);
+            let members = self.table(&entry.node, &spelling);
+            let members = self.renamed(&members, &spelling, &[names]);
             inner.push(TreeEntry::new(entry.key, Node::table(members)).at(entry.line));
         }
-        TreeEntry::new(&said, Node::table(inner)).at(section.line)
+        TreeEntry::new(&spelling, Node::table(inner)).at(section.line)
     }
 
     fn finish(self, entries: Vec<TreeEntry>, made_for: Option<String>) -> Mapped {

@@ -1,4 +1,4 @@
-//! A Trae file as a person sees it before they trust it: every value, but no key.
+//! A Trae file as the user sees it before trusting it: every value, but no key.
 
 use std::path::Path;
 
@@ -8,14 +8,14 @@ use crate::format::{parse_json, parse_yaml};
 use crate::problem::ConfigFault;
 use crate::tree::{Node, TreeEntry, TreeValue, under};
 
-/// The meaning of a value for the person who is asked to trust it.
+/// The meaning of a value for the user who is asked to trust it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TraeValueKind {
     /// The place something is sent to.
     Address,
     /// A program, or words that it gets.
     Program,
-    /// A key or other secret. Its value is not told.
+    /// A key or other secret. Its value is not shown.
     Key,
     Other,
 }
@@ -30,7 +30,7 @@ pub struct TraeValue {
     pub words: Vec<String>,
 }
 
-/// Parts of a name that say that its value is a secret.
+/// Parts of a name that mark its value as a secret.
 const SECRET: [&str; 6] = ["key", "token", "secret", "password", "passwd", "credential"];
 
 /// Tables whose values are all kept as secrets.
@@ -40,7 +40,7 @@ const ADDRESSES: [&str; 4] = ["base_url", "url", "http_url", "tcp"];
 
 const PROGRAMS: [&str; 3] = ["command", "args", "cwd"];
 
-/// Every value of a Trae file in the order of the file, or why it cannot be read.
+/// Every value of a Trae file in the order of the file, or the reason why it cannot be read.
 pub fn trae_values(path: &Path, text: &str) -> Result<Vec<TraeValue>, String> {
     let parsed = match path.extension().is_some_and(|end| end == "json") {
         true => parse_json(text),

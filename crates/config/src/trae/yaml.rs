@@ -30,7 +30,7 @@ pub(crate) fn map(root: &Node, source: &ValueSource) -> Mapped {
     }
     let line_of = |key: &str| member(&sections, key).and_then(|entry| entry.line);
     let providers = TreeEntry::new("providers", Node::table(providers)).at(line_of("model_providers"));
-    ours.push(providers.said("model_providers"));
+    ours.push(providers.with_spelling("model_providers"));
     ours.push(TreeEntry::new("models", Node::table(models)).at(line_of("models")));
     mapper.finish(ours, made_for)
 }
@@ -43,10 +43,11 @@ fn providers(mapper: &mut Mapper<'_>, sections: &[TreeEntry]) -> Vec<TreeEntry> 
     }
     let mut providers = Vec::new();
     for entry in entries {
-        let said = under("model_providers", &entry.key);
-        let members = mapper.table(&entry.node, &said);
-        let members = mapper.renamed(&members, &said, &[PROVIDER]);
-        providers.push(TreeEntry::new(entry.key, Node::table(members)).at(entry.line).said(said));
+        let spelling = under("model_providers", &entry.key);
+        let members = mapper.table(&entry.node, &spelling);
+        let members = mapper.renamed(&members, &spelling, &[PROVIDER]);
+        providers
+            .push(TreeEntry::new(entry.key, Node::table(members)).at(entry.line).with_spelling(spelling));
     }
     providers
 }
@@ -60,9 +61,9 @@ fn models(mapper: &mut Mapper<'_>, sections: &[TreeEntry], providers: &[TreeEntr
     let used = used_model(sections);
     let mut models = Vec::new();
     for entry in entries {
-        let said = under("models", &entry.key);
-        let members = mapper.table(&entry.node, &said);
-        let members = mapper.renamed(&members, &said, &[MODEL, PARAMETERS]);
+        let spelling = under("models", &entry.key);
+        let members = mapper.table(&entry.node, &spelling);
+        let members = mapper.renamed(&members, &spelling, &[MODEL, PARAMETERS]);
         let named = text_of(&members, "provider");
         if let Some(named) = named
             && !providers.is_empty()
@@ -110,15 +111,15 @@ fn agent(
         }
     }
     let agent = agent?;
-    let said = "agents.trae_agent";
-    let members = mapper.table(&agent.node, said);
+    let spelling = "agents.trae_agent";
+    let members = mapper.table(&agent.node, spelling);
     for entry in members.iter().filter(|entry| !AGENT.contains(&entry.key.as_str())) {
-        mapper.unknown(entry, said, AGENT);
+        mapper.unknown(entry, spelling, AGENT);
     }
 
     let moved = |theirs: &str, ours: &str| {
         let entry = member(&members, theirs)?;
-        let mut moved = entry.clone().said(under(said, theirs));
+        let mut moved = entry.clone().with_spelling(under(spelling, theirs));
         moved.key = ours.to_owned();
         Some(moved)
     };
@@ -130,7 +131,7 @@ fn agent(
     let enabled = asked.unwrap_or_else(|| {
         TreeEntry::new("enabled", Node::of(TreeValue::Bool(true)))
             .at(agent.line)
-            .said(under(said, "enable_lakeview"))
+            .with_spelling(under(spelling, "enable_lakeview"))
     });
     ours.push(lakeview(mapper, sections, models, (enabled, is_asked)));
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use lathe_git::{Boundary, CallFolder, ContentRules, IndexUse, Repository};
-use lathe_testkit::{PROGRAM_SETTINGS, TempRepo, plant};
+use lathe_testkit::{PROGRAM_SETTINGS, TempRepo, plant_setting};
 
 /// Commands of every caller, readers and writers.
 const CALLS: [&[&str]; 22] = [
@@ -42,7 +42,7 @@ fn hostile(setting: (&str, &str), marks: &Path) -> TempRepo {
     repo.write("a.txt", "changed\n");
     repo.write("c.txt", "new\n");
     std::fs::remove_file(repo.join("b.txt")).unwrap();
-    plant(&repo, setting, marks);
+    plant_setting(&repo, setting, marks);
     repo
 }
 

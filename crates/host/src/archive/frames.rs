@@ -35,7 +35,7 @@ impl Archive {
                 for event in &landmarks {
                     projector.take(event, &|_, _| Vec::new());
                 }
-                projector.stands_at(after);
+                projector.skip_to(after);
                 projector
             }
         };

@@ -143,12 +143,7 @@ fn selection(chosen: ChosenEdits) -> Result<ReviewWish, ApiError> {
         // A request that names a file does not mean all files.
         _ => return Err(ApiError::unprocessable("Say only one of `hunks`, `path` and `all`.")),
     }
-    Ok(ReviewWish {
-        hunks: chosen.hunks,
-        path: chosen.path,
-        all: chosen.all,
-        run: chosen.run.map(RunNo),
-    })
+    Ok(ReviewWish { hunks: chosen.hunks, path: chosen.path, all: chosen.all, run: chosen.run.map(RunNo) })
 }
 
 /// Through the session if it is open, so that all clients see it at once; otherwise into its journal.

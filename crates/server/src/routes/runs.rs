@@ -88,7 +88,7 @@ impl RunRequest {
             if let Err(expected) = row.accepts(value) {
                 return Err(ApiError::unprocessable(format!("`{}`: expected {expected}", member.name)));
             }
-            given.push(row.asked(value.clone()));
+            given.push(row.from_member(value.clone()));
         }
         Ok(given.into_iter().collect())
     }

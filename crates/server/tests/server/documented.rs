@@ -37,7 +37,10 @@ fn frame_types() -> BTreeSet<String> {
     for folder in ["crates/views/src/wire", "crates/server/src/ws"] {
         for file in std::fs::read_dir(repository().join(folder)).unwrap() {
             let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
-            found.extend(quoted_after(&text, &["out.push(", "out.push_raw(", "self.push(", "note(", "reply("]));
+            found.extend(quoted_after(
+                &text,
+                &["out.push(", "out.push_raw(", "self.push(", "note(", "reply("],
+            ));
             found.extend(quoted_after(&text, &["json!({ \"type\":"]));
             // What is happening this moment is a pair of its type and its data.
             for line in text.lines().filter(|line| line.contains(", Data::")) {

@@ -3,7 +3,7 @@
 use lathe_protocol::{Block, StopReason};
 use serde_json::{Value, json};
 
-use super::{AnswerShape, RequestEcho, StreamEvent, exact, pieces, signature, stop, wrong};
+use super::{AnswerShape, RequestEcho, StreamEvent, exact_texts, pieces, signature, stop, wrong};
 use crate::script::FakeAnswer;
 
 /// The parts of an answer, as they must come back. What follows a thought is signed.
@@ -32,8 +32,8 @@ pub(super) fn parts(answer: &FakeAnswer, number: usize) -> Vec<Value> {
     parts
 }
 
-pub(super) fn signed(parts: &[Value]) -> Vec<String> {
-    exact(parts.iter().filter(|part| part.get("thoughtSignature").is_some()).cloned())
+pub(super) fn signed_parts(parts: &[Value]) -> Vec<String> {
+    exact_texts(parts.iter().filter(|part| part.get("thoughtSignature").is_some()).cloned())
 }
 
 pub(super) fn events(answer: &FakeAnswer, asked: &RequestEcho<'_>, shape: AnswerShape) -> Vec<StreamEvent> {

@@ -3,7 +3,9 @@
 use lathe_protocol::{Block, StopReason};
 use serde_json::{Map, Value, json};
 
-use super::{AnswerShape, RequestEcho, StreamEvent, exact, half, pieces, redacted, signature, stop, wrong};
+use super::{
+    AnswerShape, RequestEcho, StreamEvent, exact_texts, half, pieces, redacted, signature, stop, wrong,
+};
 use crate::script::FakeAnswer;
 
 /// The content of an answer, as it must come back.
@@ -26,9 +28,9 @@ pub(super) fn blocks(answer: &FakeAnswer, number: usize) -> Vec<Value> {
 }
 
 /// The parts that a provider would notice a change of.
-pub(super) fn signed(blocks: &[Value]) -> Vec<String> {
+pub(super) fn signed_blocks(blocks: &[Value]) -> Vec<String> {
     let kinds = ["thinking", "redacted_thinking"];
-    exact(
+    exact_texts(
         blocks
             .iter()
             .filter(|block| block["type"].as_str().is_some_and(|kind| kinds.contains(&kind)))

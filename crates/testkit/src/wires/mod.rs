@@ -221,15 +221,15 @@ impl Wire {
         let Some(answer) = script.get(number) else { return Ok(()) };
         let sent = match self {
             Wire::Chat | Wire::Ollama => return Ok(()),
-            Wire::Messages => messages::signed(&messages::blocks(answer, number)),
-            Wire::Responses => responses::signed(&responses::items(answer, number)),
-            Wire::Gemini => gemini::signed(&gemini::parts(answer, number)),
+            Wire::Messages => messages::signed_blocks(&messages::blocks(answer, number)),
+            Wire::Responses => responses::signed_items(&responses::items(answer, number)),
+            Wire::Gemini => gemini::signed_parts(&gemini::parts(answer, number)),
         };
         let back = match self {
             Wire::Chat | Wire::Ollama => return Ok(()),
-            Wire::Messages => messages::signed(turn),
-            Wire::Responses => responses::signed(turn),
-            Wire::Gemini => gemini::signed(turn),
+            Wire::Messages => messages::signed_blocks(turn),
+            Wire::Responses => responses::signed_items(turn),
+            Wire::Gemini => gemini::signed_parts(turn),
         };
         if sent == back {
             return Ok(());
@@ -284,7 +284,7 @@ fn wrong(at: usize, rule: &str, message: &Value) -> String {
 }
 
 /// Numbers, order and members as text: a comparison by value would not see another order.
-fn exact(values: impl IntoIterator<Item = Value>) -> Vec<String> {
+fn exact_texts(values: impl IntoIterator<Item = Value>) -> Vec<String> {
     values.into_iter().map(|value| value.to_string()).collect()
 }
 /// Tells whether a value is a list with something in it, each of which is good.

@@ -3,7 +3,7 @@
 use lathe_protocol::{Block, StopReason};
 use serde_json::{Value, json};
 
-use super::{AnswerShape, RequestEcho, StreamEvent, exact, half, pieces, signature, stop, wrong};
+use super::{AnswerShape, RequestEcho, StreamEvent, exact_texts, half, pieces, signature, stop, wrong};
 use crate::script::FakeAnswer;
 
 /// The items of an answer, as they must come back.
@@ -23,8 +23,8 @@ pub(super) fn items(answer: &FakeAnswer, number: usize) -> Vec<Value> {
     items.collect()
 }
 
-pub(super) fn signed(items: &[Value]) -> Vec<String> {
-    exact(items.iter().filter(|item| item["type"] == "reasoning").cloned())
+pub(super) fn signed_items(items: &[Value]) -> Vec<String> {
+    exact_texts(items.iter().filter(|item| item["type"] == "reasoning").cloned())
 }
 
 pub(super) fn events(answer: &FakeAnswer, asked: &RequestEcho<'_>, shape: AnswerShape) -> Vec<StreamEvent> {

@@ -1,6 +1,6 @@
 use std::time::{Duration, Instant};
 
-use lathe_testkit::{Chop, FakeModel, Fault, LineEnd, Options, Script, call, check_prefix, done, say};
+use lathe_testkit::{Chunking, FakeModel, Fault, LineEnd, Options, Script, call, check_prefix, done, say};
 use serde_json::json;
 
 use crate::client::{Client, messages};
@@ -35,7 +35,7 @@ fn the_number_of_assistant_messages_chooses_the_answer() {
 fn however_it_is_cut_the_answer_is_the_same() {
     let text = "世界🌍".repeat(30);
     let script = || Script::new().answer(say(&text).call("c1", "bash", json!({"command": "echo 世界"})));
-    for chop in [Chop::Whole, Chop::Bytes(1), Chop::Bytes(5), Chop::Random(7)] {
+    for chop in [Chunking::Whole, Chunking::Bytes(1), Chunking::Bytes(5), Chunking::Random(7)] {
         for line_end in [LineEnd::Lf, LineEnd::CrLf, LineEnd::Cr] {
             let options = Options { chop, line_end, comments: true, ..Options::default() };
             let model = FakeModel::start(script(), options);
@@ -45,9 +45,11 @@ fn however_it_is_cut_the_answer_is_the_same() {
             assert_eq!(response.arguments(), r#"{"command":"echo 世界"}"#);
             assert!(response.is_whole());
             match chop {
-                Chop::Whole => assert_eq!(pieces, 1),
-                Chop::Bytes(n) => assert!(response.chunks[..pieces - 1].iter().all(|chunk| chunk.len() == n)),
-                Chop::Random(_) => {
+                Chunking::Whole => assert_eq!(pieces, 1),
+                Chunking::Bytes(n) => {
+                    assert!(response.chunks[..pieces - 1].iter().all(|chunk| chunk.len() == n))
+                }
+                Chunking::Random(_) => {
                     let inside = |chunk: &Vec<u8>| std::str::from_utf8(chunk).is_err();
                     assert!(response.chunks.iter().any(inside), "no cut fell into a character");
                 }

@@ -53,7 +53,7 @@ pub struct Closing<'a> {
     pub usage: Usage,
     pub seconds: f64,
     pub denials: usize,
-    /// Those of them that another mode would have let through.
+    /// The number of those that another mode would have allowed.
     pub denied_by_mode: u32,
     /// Questions that the user answered with no.
     pub refused: u32,
@@ -97,7 +97,7 @@ pub fn opening(
         folder.map(|folder| format!(" · {} {}", say(Say::Folder), clean(folder))).unwrap_or_default(),
     );
     let hint = match options.mode {
-        // No question will say it, so it is said before the first line runs.
+        // No question will show it, so it is shown before the first line runs.
         Mode::FullAuto if options.model.provider != "cassette" => Some((Style::Dim, say(Say::NotBack))),
         _ if from == ModeSource::Asked => None,
         Mode::FullAuto | Mode::Plan => None,
@@ -132,7 +132,7 @@ fn budget_words(budget: &Budget, language: Language) -> String {
     words
 }
 
-/// The share of the input that came from the provider's cache, where it tells.
+/// The share of the input that came from the provider's cache, if the provider reports it.
 pub fn cached_share(usage: &Usage, language: Language) -> String {
     match usage.cache_read_input_tokens {
         0 => String::new(),
@@ -168,7 +168,8 @@ fn cache_cause(cause: CacheCause, language: Language) -> String {
 }
 
 impl Closing<'_> {
-    /// The last lines of a run: what it changed, what was refused, what it took, and where to look.
+    /// The last lines of a run: its changes, its refusals, its use of tokens and time, and the commands that show
+    /// more.
     pub fn text(&self, language: Language) -> Styled {
         let say = |say: Say| say.text(language);
         let mut out = Styled::new("\n").then(self.changed(language));
@@ -196,7 +197,7 @@ impl Closing<'_> {
             seconds: self.seconds,
         };
         let line = totals.text(language);
-        out.and("\n").styled(Style::Dim, line).and("\n").styled(Style::Dim, self.look(language)).and("\n")
+        out.and("\n").styled(Style::Dim, line).and("\n").styled(Style::Dim, self.commands(language)).and("\n")
     }
 
     fn changed(&self, language: Language) -> Styled {
@@ -234,7 +235,7 @@ impl Closing<'_> {
     }
 
     /// Commands that show the session and resume it.
-    fn look(&self, language: Language) -> String {
+    fn commands(&self, language: Language) -> String {
         let id = self.session;
         if self.is_running {
             return Tell::StillRunning { id }.text(language);

@@ -27,11 +27,11 @@ const COMMAND_CHARS: usize = 2000;
 /// Lines of an edit's diff that are shown.
 const DIFF_LINES: usize = 24;
 
-/// Paths of others that are named of one call.
+/// Number of paths changed by others that are named for one call.
 const NAMED: usize = 20;
 
-/// The view of a session on a console. It takes events and frames in their order, from a running session or from a journal,
-/// and gives the lines for each. It knows no terminal: a line holds marks of how it is to look.
+/// The view of a session on a console. It takes events and frames in their order, from a running session or from a
+/// journal, and gives the lines for each. It knows no terminal: a line carries marks of its style.
 pub struct Console {
     language: Language,
     step: Option<StepNo>,
@@ -237,9 +237,10 @@ impl Console {
             // Nothing was shown while it ran: this is a journal, or a command that printed at its end. The verdict
             // says how it ended.
             let text = clean(&finished.text);
-            let lines = text.lines().enumerate().filter(|(at, line)| {
-                !is_tag(line) && !is_ending(*at, line) && !is_told_apart(finished, line)
-            });
+            let lines = text
+                .lines()
+                .enumerate()
+                .filter(|(at, line)| !is_tag(line) && !is_ending(*at, line) && !has_own_line(finished, line));
             for (_, line) in lines {
                 out = out.then(self.output_line(line));
             }
@@ -336,12 +337,13 @@ impl Console {
     }
 }
 
-/// A call that did not begin, and why.
+/// A call that did not begin, with the reason.
 fn refusal(what: String, why: String) -> Styled {
     Styled::new("  ").styled(Style::Red, what).and("\n    ").styled(Style::Dim, why).and("\n")
 }
 
-/// The words by which a toolset tells the model how a command ended: Lathe's come first, Trae's in a line of their own.
+/// The text by which a toolset reports to the model how a command ended: Lathe's comes first, Trae's in a line of its
+/// own.
 fn is_ending(at: usize, line: &str) -> bool {
     let code = line.trim_start_matches("Error: ").strip_prefix("exit code ");
     let plain = code.is_some_and(|code| code.bytes().all(|byte| byte.is_ascii_digit()));
@@ -360,7 +362,7 @@ fn clipped(command: &str) -> String {
 }
 
 /// The notes at the end of a result that the console prints as lines of their own.
-fn is_told_apart(finished: &CallFinished, line: &str) -> bool {
+fn has_own_line(finished: &CallFinished, line: &str) -> bool {
     let note = |words: &String| {
         line.strip_prefix('[')
             .and_then(|line| line.strip_suffix(']'))

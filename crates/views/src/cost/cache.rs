@@ -97,17 +97,18 @@ impl CacheMeter {
                 _ => {}
             }
         }
-        // A provider that never says that it keeps anything breaks nothing either.
+        // A provider that never reports cached tokens has no cache that could break.
         if meter.read_tokens == 0 && meter.written_tokens == 0 {
             meter.breaks.clear();
         }
         meter
     }
 
-    /// Hundredths of the input that came from the cache; none if the provider does not tell.
+    /// Hundredths of the input that came from the cache; none if the provider does not report it.
     pub fn percent(&self) -> Option<u64> {
-        let told = self.read_tokens > 0 || self.written_tokens > 0;
-        (told && self.input_tokens > 0).then(|| self.read_tokens.saturating_mul(100) / self.input_tokens)
+        let is_reported = self.read_tokens > 0 || self.written_tokens > 0;
+        (is_reported && self.input_tokens > 0)
+            .then(|| self.read_tokens.saturating_mul(100) / self.input_tokens)
     }
 }
 

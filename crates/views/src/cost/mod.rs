@@ -11,4 +11,4 @@ mod report;
 pub use cache::{CacheBreak, CacheCause, CacheMeter};
 pub use money::Money;
 pub use prices::{CostError, Price, PriceOverrides, Prices};
-pub use report::{Beside, By, CostReport, CostRow, Paid, PaidFor, SessionCost};
+pub use report::{By, CostReport, CostRow, OutsideCost, Paid, PaidFor, SessionCost};

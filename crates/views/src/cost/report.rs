@@ -138,8 +138,8 @@ pub struct CostRow {
     /// The cost of the tokens with a known price.
     pub cost: Money,
     /// The part of it that was asked outside the conversation: for summaries of steps, and for reviews of edits.
-    pub lakeview: Beside,
-    pub review: Beside,
+    pub lakeview: OutsideCost,
+    pub review: OutsideCost,
     /// Tokens of answers that came from a recording and so cost nothing.
     pub recorded: Usage,
     /// Tokens without a known price. While there are some, `cost` is not the whole.
@@ -150,7 +150,7 @@ pub struct CostRow {
 
 /// A part of a row. A summary counts once, though it takes two answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Beside {
+pub struct OutsideCost {
     pub answers: u32,
     pub usage: Usage,
     pub cost: Money,

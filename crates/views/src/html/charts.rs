@@ -191,7 +191,7 @@ impl Page<'_> {
         out.push_str("</svg></div>\n");
     }
 
-    /// The numbers of the steps, as many as find room.
+    /// The numbers of the steps, as many as fit.
     fn step_axis(&self, steps: &[&StepView<'_>], out: &mut String) {
         let every = steps.len().div_ceil(20).max(1);
         let each = 100.0 / steps.len() as f64;
@@ -226,7 +226,7 @@ impl Page<'_> {
     }
 }
 
-/// From the bottom: what was cached, what was new, what came out.
+/// The parts from the bottom: cached input, new input, output.
 fn token_parts(step: &StepView<'_>) -> Vec<Part> {
     let usage = step.usage();
     let part = |class, amount| Part { class, amount };

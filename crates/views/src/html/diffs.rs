@@ -90,7 +90,7 @@ impl Page<'_> {
         Contents::Known { before, after }
     }
 
-    /// All files that are not what they were, with the lines added and removed.
+    /// All files whose content changed in the session, with the lines added and removed.
     pub(super) fn changed_files(&self, out: &mut String) {
         if self.session.runs.is_empty() {
             return;
@@ -126,7 +126,8 @@ impl Page<'_> {
         out.push_str("</section>\n");
     }
 
-    /// First content and last of each path, in the order of the first change. What came back to what it was is left out.
+    /// First content and last of each path, in the order of the first change. A file that got its first content back
+    /// is left out.
     fn net_changes(&self) -> Vec<Net<'_>> {
         let mut files: Vec<Net<'_>> = Vec::new();
         for step in self.session.steps() {

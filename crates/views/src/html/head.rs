@@ -1,4 +1,4 @@
-//! The top of the page: what was asked, what came of it, and the numbers that matter.
+//! The top of the page: the task, its result, and the numbers that matter.
 
 use std::fmt::Write as _;
 
@@ -36,7 +36,7 @@ impl Page<'_> {
             );
         }
         out.push_str("</p>\n");
-        // Of several runs each tells its own.
+        // With several runs each shows its own task.
         let task = self.task();
         if line != task {
             let _ = write!(out, "<details class=\"task\"><summary>{}</summary>", self.say(Say::TaskLabel));

@@ -135,7 +135,7 @@ impl Page<'_> {
                     self.block("prose", thinking.text.trim(), out);
                     out.push_str("</details>\n");
                 }
-                // What the line above says in full is not said again.
+                // A text that the line above shows in full is not repeated.
                 Block::Text(text) if !text.text.trim().is_empty() && text.text.trim() != gist => {
                     self.block("prose said", text.text.trim(), out);
                 }
@@ -246,7 +246,7 @@ impl Page<'_> {
             "" => {
                 let _ = writeln!(out, "<p class=\"note\">{}</p>", self.say(Say::Empty));
             }
-            // Where the difference is shown, the text repeats it.
+            // If the diff is shown, the text only repeats it.
             text if finished.error.is_none() && !finished.changes.is_empty() => {
                 let _ = write!(out, "<details class=\"more\"><summary>{}</summary>", self.say(Say::Result));
                 self.block(class, text, out);
@@ -264,11 +264,12 @@ impl Page<'_> {
 
 /// A step in one line: what the model said, or what it called.
 fn gist(step: &StepView<'_>) -> String {
-    let said = step.answer.into_iter().flat_map(|answer| &answer.blocks).find_map(|block| match block {
-        Block::Text(text) if !text.text.trim().is_empty() => Some(short(&text.text, GIST_MAX)),
-        Block::Text(_) | Block::Thinking(_) | Block::Call(_) | Block::Opaque(_) => None,
-    });
-    said.unwrap_or_else(|| {
+    let first_text =
+        step.answer.into_iter().flat_map(|answer| &answer.blocks).find_map(|block| match block {
+            Block::Text(text) if !text.text.trim().is_empty() => Some(short(&text.text, GIST_MAX)),
+            Block::Text(_) | Block::Thinking(_) | Block::Call(_) | Block::Opaque(_) => None,
+        });
+    first_text.unwrap_or_else(|| {
         let about: Vec<String> = step
             .calls
             .iter()

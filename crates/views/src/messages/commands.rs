@@ -107,7 +107,7 @@ macro_rules! commands_messages {
                     "该会话之前的模式为 {before}；现在以 {now} 模式恢复。如需之前的模式，请再次给出 --mode {before}。";
                 RequestSize { tokens: usize, system: usize, tools: usize }:
                     "about {tokens} tokens before the task: system {system}, tools {tools} (characters / 4)",
-                    "任务之前约有 {tokens} 个词元：系统提示 {system}，工具 {tools}（字符数 / 4）";
+                    "任务之前约有 {tokens} 个词元：系统提示词 {system}，工具 {tools}（字符数 / 4）";
                 ReadingInput { redirect: &'a str }: "reading standard input until it ends (close it with {redirect} if it is not meant)",
                     "正在读取标准输入，直到其结束（如非本意，请用 {redirect} 将其关闭）";
                 // `sessions`.

@@ -49,13 +49,13 @@ macro_rules! console_messages {
                 SetAsideNow: "now", "现名";
                 DeniedCall: "1 call was denied by policy; see above for the rule", "1 次调用被策略拒绝；规则见上文";
                 DeniedByMode: ", and --mode full-auto to allow changes", "；使用 --mode full-auto 可允许改动";
-                RefusedOnce: "you answered 1 question with no", "你拒绝了 1 个询问";
+                RefusedOnce: "you answered 1 question with no", "你拒绝了 1 次询问";
                 Session: "session", "会话";
                 Stopping: "stopping; press again to end at once", "正在停止；再按一次立即结束";
                 // The provider's cache.
                 CacheOtherModel: "another model was asked", "请求了另一个模型";
-                CacheOptions: "the options changed, so the prompt was rebuilt", "选项已更改，因此提示重新构建";
-                CacheRewound: "steps were rewound", "步骤已被撤销";
+                CacheOptions: "the options changed, so the prompt was rebuilt", "选项已更改，因此提示词已重新构建";
+                CacheRewound: "steps were rewound", "步骤已被回退";
                 CacheProvider: "the provider had not kept it", "提供商没有保留缓存";
                 // Questions to the user.
                 AskChoice: "Number, or your own words", "输入编号，或自行填写";
@@ -92,7 +92,7 @@ macro_rules! console_messages {
                 CacheTime { minutes: i64 }: "{minutes} minutes had passed", "已过去 {minutes} 分钟";
                 DeniedCalls { count: usize }: "{count} calls were denied by policy; see above for the rule",
                     "{count} 次调用被策略拒绝；规则见上文";
-                Refused { count: u32 }: "you answered {count} questions with no", "你拒绝了 {count} 个询问";
+                Refused { count: u32 }: "you answered {count} questions with no", "你拒绝了 {count} 次询问";
                 AskShowAll { lines: usize }: "v = show the {lines} hidden lines", "v = 显示隐藏的 {lines} 行";
                 ShowHint { id: &'a str }: "show it again: lathe show {id}", "再次查看：lathe show {id}";
                 ResumeHint { id: &'a str }: "resume it: lathe resume {id}", "恢复运行：lathe resume {id}";

@@ -177,10 +177,10 @@ impl TrajectoryBuilder {
             }),
             Fact::Reflected(reflected) => self.with_step(event, |step, pending| {
                 step.reflection = Some(reflected.text.clone());
-                step.say(user_message(&reflected.text), pending);
+                step.add_message(user_message(&reflected.text), pending);
             }),
             Fact::Reminded(reminded) => self.with_step(event, |step, pending| {
-                step.say(user_message(&reminded.text), pending);
+                step.add_message(user_message(&reminded.text), pending);
             }),
             Fact::StepSummarised(summary) => {
                 let words = lakeview_line(summary);
@@ -188,7 +188,7 @@ impl TrajectoryBuilder {
                     run.summaries.insert(step, words);
                 }
             }
-            // Trae has no word for the others.
+            // Trae's format has no place for the other facts.
             _ => {}
         }
     }
@@ -327,7 +327,11 @@ impl TrajectoryBuilder {
         match run.map(|run| &run.summaries).filter(|summaries| !summaries.is_empty()) {
             None => list(out, "agent_steps", &[steps, &open]),
             Some(summaries) => {
-                list(out, "agent_steps", &[&steps.with(summaries), &open.with(summaries)]);
+                list(
+                    out,
+                    "agent_steps",
+                    &[&steps.with_summaries(summaries), &open.with_summaries(summaries)],
+                );
             }
         }
         let mut tail = String::new();
@@ -342,7 +346,7 @@ impl TrajectoryBuilder {
 }
 
 impl OpenStep {
-    /// Takes a result. Once each call has one they go before the model, in the order of the calls.
+    /// Takes a result. Once each call has one, the results are sent to the model, in the order of the calls.
     fn result(&mut self, call: Option<&CallId>, finished: &CallFinished, pending: &mut Vec<Raw>) {
         let Some((id, slot)) = self.results.iter_mut().find(|(id, slot)| Some(id) == call && slot.is_none())
         else {
@@ -350,17 +354,17 @@ impl OpenStep {
         };
         *slot = Some(ToolResult::of(id.as_str(), finished));
         if self.results.iter().all(|(_, result)| result.is_some()) {
-            let messages: Vec<Raw> = self.present().into_iter().map(result_message).collect();
-            messages.into_iter().for_each(|message| self.say(message, pending));
+            let messages: Vec<Raw> = self.results_so_far().into_iter().map(result_message).collect();
+            messages.into_iter().for_each(|message| self.add_message(message, pending));
         }
     }
 
-    fn say(&mut self, message: Raw, pending: &mut Vec<Raw>) {
+    fn add_message(&mut self, message: Raw, pending: &mut Vec<Raw>) {
         self.messages.push(message.clone());
         pending.push(message);
     }
 
-    fn present(&self) -> Vec<&ToolResult> {
+    fn results_so_far(&self) -> Vec<&ToolResult> {
         self.results.iter().filter_map(|(_, result)| result.as_ref()).collect()
     }
 
@@ -369,7 +373,7 @@ impl OpenStep {
             model_failed: self.failure.is_some(),
             answered: self.answer.is_some(),
             calls_open: self.results.iter().any(|(_, result)| result.is_none()),
-            calls_failed: self.present().iter().any(|result| result.failed),
+            calls_failed: self.results_so_far().iter().any(|result| result.failed),
             reflected: self.reflection.is_some(),
         }
     }
@@ -419,12 +423,12 @@ impl Joined {
     }
 
     fn push_step(&mut self, step: &OpenStep, time: &dyn Fn(Timestamp) -> String) {
-        self.push(&step.shape(time, &step.present()));
+        self.push(&step.shape(time, &step.results_so_far()));
         self.ends.push((step.step, self.text.len() - CLOSING.len()));
     }
 
-    /// The same steps, with what they were about.
-    fn with(&self, summaries: &BTreeMap<StepNo, String>) -> Self {
+    /// The same steps, with their summaries.
+    fn with_summaries(&self, summaries: &BTreeMap<StepNo, String>) -> Self {
         let mut text = String::with_capacity(self.text.len() + 200 * summaries.len());
         let mut from = 0;
         for (step, end) in &self.ends {

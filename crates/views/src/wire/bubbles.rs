@@ -1,4 +1,4 @@
-//! The words of bubbles: one readable line per call, in the form of the seed documents.
+//! The text of bubbles: one readable line per call, in the form of the seed documents.
 
 use lathe_protocol::{Arguments, ToolCall};
 use serde::Serialize;
@@ -16,7 +16,7 @@ pub(super) struct Bubble {
     pub timestamp: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call_id: Option<String>,
-    /// A person changed the call before it ran; the line shows what ran.
+    /// The user changed the call before it ran; the line shows what ran.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub edited: bool,
 }
@@ -28,7 +28,7 @@ const ARGUMENTS_MAX: usize = 400;
 /// Characters of one value where arguments are cut.
 const VALUE_MAX: usize = 200;
 
-/// Arguments worth a place where not all fit.
+/// Arguments that are shown first if not all fit.
 const KEYS: [&str; 22] = [
     "command",
     "path",
@@ -69,7 +69,7 @@ pub(super) fn marked(content: &str, success: Option<bool>) -> String {
     }
 }
 
-/// At most 1,200 characters, and a word where there were more. What looks like a secret is not shown.
+/// At most 1,200 characters, and a mark if there were more. What looks like a secret is not shown.
 pub(super) fn clip(content: &str) -> String {
     match lathe_redact::masked_beginning(content, TEXT_MAX) {
         (whole, false) => whole.into_owned(),
@@ -201,7 +201,7 @@ fn object<const N: usize>(members: [(&str, Option<Value>); N]) -> Value {
     Value::Object(members.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect())
 }
 
-/// The arguments as they are, or only those that tell what is done where they are long.
+/// The arguments as they are or, if they are long, only those that show what is done.
 fn trimmed(arguments: &Map<String, Value>) -> Value {
     let whole = Value::Object(arguments.clone());
     if text(&whole).chars().count() <= ARGUMENTS_MAX {

@@ -1,4 +1,4 @@
-//! One frame, and how it is written.
+//! One frame, and its form on the wire.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -101,7 +101,7 @@ impl WireFrame {
         self.written(session, &self.data)
     }
 
-    /// The frame for clients that may answer the question in it, where it shows more than [`Self::to_json`].
+    /// The frame for clients that may answer the question in it, if it shows more than [`Self::to_json`].
     pub fn to_exact_json(&self, session: &SessionId) -> Option<String> {
         self.exact.as_ref().map(|exact| self.written(session, exact))
     }
@@ -120,8 +120,8 @@ impl WireFrame {
     }
 }
 
-/// Frames of what is happening right now, without what looks like a secret. A secret may come in pieces, so the last word of
-/// a text is held back until it has ended.
+/// Live frames, without what looks like a secret. A secret may come in pieces, so the last word of a text is held
+/// back until it has ended.
 #[derive(Debug, Default)]
 pub struct LiveFrames {
     /// Unfinished work by its owner, with its last frame.
@@ -129,7 +129,7 @@ pub struct LiveFrames {
 }
 
 impl LiveFrames {
-    /// The frame as it goes over the wire; none where all of it is held back.
+    /// The frame as it goes over the wire; none if all of it is held back.
     pub fn take(&mut self, frame: Frame, session: &SessionId, at: &Projector) -> Option<String> {
         let name = match &frame.body {
             FrameBody::Text(_) => "text".to_owned(),

@@ -135,8 +135,8 @@ impl Projector {
         self.last
     }
 
-    /// Everything up to this event was taken, as far as it matters.
-    pub fn stands_at(&mut self, seq: Seq) {
+    /// Sets the position: everything up to this event counts as taken.
+    pub fn skip_to(&mut self, seq: Seq) {
         self.last = seq;
     }
 
@@ -192,8 +192,8 @@ impl Projector {
                 out.push("reviewed", &json!({ "path": path, "hunks": hunks, "accepted": accepted }));
             }
             Fact::CancelAsked(_) => out.push("cancelling", &json!({})),
-            Fact::ModelAsked(_) => self.asked(event, &mut out),
-            Fact::ModelAnswered(_) => self.answered(event, &mut out),
+            Fact::ModelAsked(_) => self.step_asked(event, &mut out),
+            Fact::ModelAnswered(_) => self.step_answered(event, &mut out),
             Fact::ModelFailed(failed) => {
                 self.with_step(event, &mut out);
                 if !matches!(failed.kind, ModelFailure::Interrupted | ModelFailure::Cancelled) {
@@ -204,10 +204,10 @@ impl Projector {
             Fact::Reflected(_) => {
                 self.with_step(event, &mut out);
                 if let Some(step) = &self.open {
-                    let said = bubbles::clip(step.reflection.as_deref().unwrap_or_default());
-                    let said = bubbles::thought(step.numbers.in_run, &said);
+                    let text = bubbles::clip(step.reflection.as_deref().unwrap_or_default());
+                    let text = bubbles::thought(step.numbers.in_run, &text);
                     let id = format!("seq-reflect-{}", step.numbers.in_run);
-                    out.bubble(event.at, id, "agent", bubbles::marked(&said, Some(true)), None);
+                    out.bubble(event.at, id, "agent", bubbles::marked(&text, Some(true)), None);
                 }
             }
             Fact::StepSummarised(_) => self.summarised(event, past, &mut out),
@@ -215,7 +215,7 @@ impl Projector {
             Fact::ApprovalAsked(asked) => out.push_question(asked_data(event, asked)),
             Fact::ApprovalGiven(given) => {
                 out.push("approval", &given_data(event, given));
-                // What a person made of a call is what runs, so that is shown from here on.
+                // The user's version of a call is what runs, so it is shown from here on.
                 if given.edited.is_some() {
                     self.with_step(event, &mut out);
                     self.send_calls(event, event.place.call.as_ref(), &mut out);
@@ -266,7 +266,7 @@ impl Projector {
         out.frames
     }
 
-    /// Tells where a call is now, if that is another place than before.
+    /// Sends the state of a call, if it has changed.
     fn call_state(&mut self, event: &Event, before: Option<CallState>, out: &mut Out) {
         let Some(step) = self.open.as_mut().filter(|step| step.is(event)) else { return };
         if matches!(
@@ -317,7 +317,7 @@ impl Projector {
         out.step = step;
     }
 
-    fn asked(&mut self, event: &Event, out: &mut Out) {
+    fn step_asked(&mut self, event: &Event, out: &mut Out) {
         let step = event.place.step.unwrap_or_default();
         self.start(event.place.run, out);
         let Some(run) = self.runs.get_mut(event.place.run) else { return };
@@ -331,7 +331,7 @@ impl Projector {
         self.send_step(out);
     }
 
-    fn answered(&mut self, event: &Event, out: &mut Out) {
+    fn step_answered(&mut self, event: &Event, out: &mut Out) {
         let Fact::ModelAnswered(answered) = &event.fact else { return };
         let interaction = match self.runs.get_mut(event.place.run) {
             Some(run) => {
@@ -346,19 +346,19 @@ impl Projector {
         let Some(step) = &self.open else { return };
         let number = step.numbers.in_run;
         // Both bubbles of the answer show the same text.
-        let said = Some(step.text()).filter(|text| !text.trim().is_empty()).map(bubbles::clip);
+        let text = Some(step.text()).filter(|text| !text.trim().is_empty()).map(bubbles::clip);
         let session_step = step.numbers.in_session;
         out.push(
             "usage",
             &json!({ "step": number, "session_step": session_step, "model": answered.model, "usage": answered.usage }),
         );
-        if let Some(said) = &said {
-            out.bubble(event.at, format!("llm-{interaction}"), "agent", said.clone(), None);
+        if let Some(text) = &text {
+            out.bubble(event.at, format!("llm-{interaction}"), "agent", text.clone(), None);
         }
         self.send_step(out);
-        if let Some(said) = said {
-            let said = bubbles::marked(&bubbles::thought(number, &said), Some(true));
-            out.bubble(event.at, format!("seq-{number}"), "agent", said, None);
+        if let Some(text) = text {
+            let text = bubbles::marked(&bubbles::thought(number, &text), Some(true));
+            out.bubble(event.at, format!("seq-{number}"), "agent", text, None);
         }
         self.send_calls(event, None, out);
     }
@@ -412,7 +412,7 @@ impl Projector {
             });
         if let (Some(made), Some(step)) = (made, &self.open) {
             let (number, passes) =
-                (step.numbers.in_run, review.verdict.as_ref().is_some_and(|said| said.pass));
+                (step.numbers.in_run, review.verdict.as_ref().is_some_and(|verdict| verdict.pass));
             let id = made.shown_id(number);
             let content = bubbles::marked(&bubbles::review(&self.rules, target), Some(passes));
             out.bubble(event.at, format!("tc-{number}-{id}-review"), "agent", content, Some(id));
@@ -452,11 +452,11 @@ impl Projector {
             step.end(success, &finished.result);
         }
         self.send_step(out);
-        let said = bubbles::clip(&finished.result);
+        let text = bubbles::clip(&finished.result);
         match (error_id, finished.ending) {
-            (Some(id), _) => out.bubble(event.at, id, "error", said, None),
+            (Some(id), _) => out.bubble(event.at, id, "error", text, None),
             (None, Ending::Done) => {
-                out.bubble(event.at, format!("taskdone-{steps}"), "agent", said, None);
+                out.bubble(event.at, format!("taskdone-{steps}"), "agent", text, None);
             }
             // The answer itself is the last text, which has its bubble.
             (None, _) => {}
@@ -508,7 +508,7 @@ impl Projector {
         let Some(known) = self.runs.get(run) else { return };
         let mut again = OpenStep::asked(known.numbers(step), event.at);
         let events = past(run, step);
-        events.iter().filter(|told| told.seq <= event.seq).for_each(|told| again.take(told));
+        events.iter().filter(|known| known.seq <= event.seq).for_each(|known| again.take(known));
         again.take(event);
         if let (Some((success, result)), true) = (&known.ended, known.last == Some(step)) {
             again.end(*success, result);

@@ -30,12 +30,12 @@ pub(super) struct OpenStep {
     ended: Option<(StepState, String)>,
 }
 
-/// A call of the answer, and what became of it.
+/// A call of the answer, with its result.
 #[derive(Debug, Clone)]
 pub(super) struct MadeCall {
     /// As the model made it.
     pub call: ToolCall,
-    /// The arguments that a person put in the place of the model's.
+    /// The arguments that the user put in the place of the model's.
     pub edited: Option<Raw>,
     pub result: Option<ToolResult>,
     review: Option<Reviewed>,
@@ -157,7 +157,7 @@ impl OpenStep {
         self.calls.iter_mut().find(|made| Some(&made.call.id) == call && made.result.is_none())
     }
 
-    /// The run ended with this as its last step.
+    /// Ends the step: it was the last one of its run.
     pub fn end(&mut self, success: bool, result: &str) {
         self.ended = Some((self.progress().state_at_end(success), result.to_owned()));
     }
@@ -295,7 +295,7 @@ struct Response<'a> {
     tool_calls: Option<Vec<CallView<'a>>>,
 }
 
-/// A call as the model made it, and what a person made of it.
+/// A call as the model made it, with the user's change of it.
 #[derive(Clone, Serialize)]
 struct CallView<'a> {
     call_id: &'a str,

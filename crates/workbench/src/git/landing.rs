@@ -1,8 +1,10 @@
-//! Files that git writes, by the rule for all who give names: together they make no folder a repository.
+//! Files that git writes, under the rule for all requests that create names: together they must not make a folder a
+//! repository.
 //!
-//! Git runs under the lock of all who give names, and those may fill a runtime with waiting. So it runs on a thread of its
-//! own, with a runtime of its own for the one child: nothing of it waits for the runtime that the others fill. Files are taken
-//! away before, and put back where git fails. That is one act, which ends also when its client goes away in the middle.
+//! Git runs under the lock of all requests that create names, and those may fill a runtime with waiting. So it runs
+//! on a thread of its own, with a runtime of its own for the one child process: nothing in it waits for the runtime
+//! that the others fill. Files are removed before, and restored if git fails. That is one act, which is completed
+//! even if its client disconnects in the middle.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -16,26 +18,26 @@ use super::GitPlace;
 use crate::slot::keeping_slot;
 
 impl GitPlace {
-    /// Has git write these files in the place of what is there, which is kept.
-    pub(super) async fn exchange(
+    /// Lets git write these files in place of the present ones, which are kept.
+    pub(super) async fn replace_files(
         &self,
         named: Vec<PathBuf>,
         specs: Vec<OsString>,
     ) -> Result<Vec<RemovedItem>, HostError> {
         let failed = |error: std::io::Error| HostError::Git(format!("git checkout: {error}"));
         let queued = queue().await;
-        let (place, (tell, told)) = (self.clone(), oneshot::channel());
+        let (place, (sender, result)) = (self.clone(), oneshot::channel());
         let act = keeping_slot(move || {
             let runtime = Builder::new_current_thread().enable_all().build().map_err(failed);
-            let done = runtime.and_then(|runtime| place.exchange_here(&named, &specs, &runtime));
+            let done = runtime.and_then(|runtime| place.replace_files_blocking(&named, &specs, &runtime));
             drop(queued);
-            let _ = tell.send(done);
+            let _ = sender.send(done);
         });
         std::thread::Builder::new().name("git checkout".to_owned()).spawn(act).map_err(failed)?;
-        told.await.unwrap_or_else(|error| Err(HostError::Crashed(error.to_string())))
+        result.await.unwrap_or_else(|error| Err(HostError::Crashed(error.to_string())))
     }
 
-    fn exchange_here(
+    fn replace_files_blocking(
         &self,
         named: &[PathBuf],
         specs: &[OsString],
@@ -71,7 +73,7 @@ impl GitPlace {
         runtime.block_on(call).map(drop)
     }
 
-    /// Refuses files that make a folder a repository, all of them together.
+    /// Refuses files that together make a folder a repository.
     pub(super) fn check_layout(&self, named: &[PathBuf]) -> Result<(), HostError> {
         let root = self.browser.root();
         let written: Vec<PathBuf> = named.iter().map(|plain| root.join(plain)).collect();

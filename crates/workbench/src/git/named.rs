@@ -1,4 +1,4 @@
-//! Paths that a client names, as git is to take them: literal, in the folder, and out of Lathe's own.
+//! Paths that a client names, checked for git: literal, in the folder, and outside of Lathe's own.
 
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
@@ -18,7 +18,7 @@ const NAMED_BYTES: usize = 1 << 20;
 
 impl GitPlace {
     /// The paths of a request. They become arguments of one call of git, so there are not too many.
-    pub(super) async fn some(&self, files: &[String]) -> Result<Vec<PathBuf>, HostError> {
+    pub(super) async fn checked_paths(&self, files: &[String]) -> Result<Vec<PathBuf>, HostError> {
         if files.is_empty() {
             return Err(HostError::Git("no file is named".to_owned()));
         }
@@ -29,20 +29,20 @@ impl GitPlace {
         }
         let (place, files) = (self.clone(), files.to_vec());
         until_dropped(move |stop| {
-            let mut own = place.own.many();
+            let mut own = place.own.for_many();
             let wanted = files.iter().take_while(|_| !stop.load(Ordering::Relaxed));
-            wanted.map(|file| place.plain_of(file, &mut own)).collect()
+            wanted.map(|file| place.checked_path_of(file, &mut own)).collect()
         })
         .await
     }
 
-    /// A path from the folder on: nothing that leads elsewhere, or into Lathe's own folder.
-    pub(super) fn plain(&self, file: &str) -> Result<PathBuf, HostError> {
-        self.plain_of(file, &mut self.own.many())
+    /// A path relative to the folder: one that leads elsewhere, or into Lathe's own folder, is refused.
+    pub(super) fn checked_path(&self, file: &str) -> Result<PathBuf, HostError> {
+        self.checked_path_of(file, &mut self.own.for_many())
     }
 
     /// The same for one of many.
-    fn plain_of(&self, file: &str, own: &mut OwnOfMany<'_>) -> Result<PathBuf, HostError> {
+    fn checked_path_of(&self, file: &str, own: &mut OwnOfMany<'_>) -> Result<PathBuf, HostError> {
         let outside = || WorkspaceError::Outside(file.into());
         let path = Path::new(file);
         let below = if path.is_absolute() { path.strip_prefix(self.browser.root()).ok() } else { Some(path) };
@@ -63,7 +63,7 @@ impl GitPlace {
         Ok(plain)
     }
 
-    /// Paths of the folder as git is to take them, without what lies in Lathe's own folder.
+    /// Pathspecs of the folder for git, without what lies in Lathe's own folder.
     pub(super) fn specs(&self, plain: &[PathBuf]) -> Vec<OsString> {
         let literal = |plain: &PathBuf| {
             let mut spec = OsString::from(":(literal)");

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use lathe_testkit::{FakeModel, Fault, Lathe, Options, Ran, Script, call, done};
+use lathe_testkit::{FakeModel, Fault, FinishedLathe, Lathe, Options, Script, call, done};
 use serde_json::{Value, json};
 
 use super::binary::kilobytes;
@@ -33,8 +33,8 @@ pub fn measure(binary: &Path, sizes: &[usize], rounds: usize, table: &mut BenchT
         eprintln!("a repository of {files} files");
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         repository(folder.path(), *files);
-        lines(binary, folder.path(), *files, rounds, table);
-        half(binary, folder.path(), *files, table);
+        measure_lines(binary, folder.path(), *files, rounds, table);
+        measure_removal(binary, folder.path(), *files, table);
     }
 }
 
@@ -71,15 +71,15 @@ fn git(root: &Path, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-fn lines(binary: &Path, root: &Path, files: usize, rounds: usize, table: &mut BenchTable) {
+fn measure_lines(binary: &Path, root: &Path, files: usize, rounds: usize, table: &mut BenchTable) {
     let empty = tempfile::tempdir().expect("a temporary folder can be made");
     std::fs::create_dir_all(empty.path().join("d0/s0")).expect("a folder can be made");
     std::fs::write(empty.path().join("d0/s0/f0.txt"), "x\n").expect("a file can be written");
     let (mut warm, mut bare, mut walk) = (Samples::default(), Samples::default(), Samples::default());
-    assert!(walked(root) > 0);
+    assert!(count_files(root) > 0);
     for _ in 0..rounds {
         bare.push(run_lines(binary, empty.path()));
-        walk.push(time(|| assert!(walked(root) > 0)));
+        walk.push(time(|| assert!(count_files(root) > 0)));
         warm.push(run_lines(binary, root));
     }
     let goal = Goal::Time(bare.median() + ADDED_GOAL);
@@ -95,20 +95,27 @@ fn lines(binary: &Path, root: &Path, files: usize, rounds: usize, table: &mut Be
         ("a plain walk of the tree", walk.median()),
         &Goal::Time(bare.median() + ADDED_GOAL),
     );
-    let (peak, shares) = memory(binary, root);
+    let (peak, shares) = peak_and_shares(binary, root);
     table.amount(
         "  peak memory of lathe",
         mb(peak),
-        ("in an empty folder", mb(memory(binary, empty.path()).0)),
+        ("in an empty folder", mb(peak_and_shares(binary, empty.path()).0)),
         mb(PEAK_GOAL),
         Some(peak <= PEAK_GOAL),
     );
     table.note(format!("{files} files, proportional shares of memory after the lines: {shares}"));
-    cold(binary, root, empty.path(), files, rounds, table);
+    measure_cold(binary, root, empty.path(), files, rounds, table);
 }
 
 /// Adds the rows with caches dropped; the time of the same run in an empty folder is taken off.
-fn cold(binary: &Path, root: &Path, empty: &Path, files: usize, rounds: usize, table: &mut BenchTable) {
+fn measure_cold(
+    binary: &Path,
+    root: &Path,
+    empty: &Path,
+    files: usize,
+    rounds: usize,
+    table: &mut BenchTable,
+) {
     if !drop_caches() {
         return table.note("only root can drop the kernel's caches: nothing cold was measured".to_owned());
     }
@@ -117,7 +124,7 @@ fn cold(binary: &Path, root: &Path, empty: &Path, files: usize, rounds: usize, t
         drop_caches();
         bare.push(run_lines(binary, empty));
         drop_caches();
-        walk.push(time(|| assert!(walked(root) > 0)));
+        walk.push(time(|| assert!(count_files(root) > 0)));
         drop_caches();
         run.push(run_lines(binary, root));
     }
@@ -137,12 +144,12 @@ fn drop_caches() -> bool {
 }
 
 /// Reads the metadata of everything, in one thread, and counts it.
-fn walked(folder: &Path) -> usize {
+fn count_files(folder: &Path) -> usize {
     let mut count = 0;
     for entry in std::fs::read_dir(folder).expect("a folder can be read").flatten() {
         count += 1;
         if entry.metadata().is_ok_and(|metadata| metadata.is_dir()) && entry.file_name() != ".git" {
-            count += walked(&entry.path());
+            count += count_files(&entry.path());
         }
     }
     count
@@ -154,7 +161,7 @@ fn script() -> Script {
     })
 }
 
-fn prepared(binary: &Path, root: &Path, model: &FakeModel) -> Lathe {
+fn run_command(binary: &Path, root: &Path, model: &FakeModel) -> Lathe {
     Lathe::new(binary)
         .in_dir(root)
         .args(["run", "hi", "--mode", "full-auto"])
@@ -165,14 +172,14 @@ fn prepared(binary: &Path, root: &Path, model: &FakeModel) -> Lathe {
 fn run_lines(binary: &Path, root: &Path) -> Duration {
     let model =
         FakeModel::start(script().answer(done("ok")), Options { keep_bodies: false, ..Options::default() });
-    time_program(&mut prepared(binary, root, &model).command())
+    time_program(&mut run_command(binary, root, &model).command())
 }
 
 /// Returns the peak of the program's own resident memory, and the shares of all its processes in words.
-fn memory(binary: &Path, root: &Path) -> (u64, String) {
+fn peak_and_shares(binary: &Path, root: &Path) -> (u64, String) {
     let last = done("ok").fails(1, Fault::Stall(Duration::from_secs(2)));
     let model = FakeModel::start(script().answer(last), Options { keep_bodies: false, ..Options::default() });
-    let running = prepared(binary, root, &model).spawn();
+    let running = run_command(binary, root, &model).spawn();
     model.wait_for_requests(LINES.len() + 1, Duration::from_secs(600));
     std::thread::sleep(Duration::from_millis(200));
     let status = std::fs::read_to_string(format!("/proc/{}/status", running.pid())).unwrap_or_default();
@@ -189,7 +196,7 @@ fn memory(binary: &Path, root: &Path) -> (u64, String) {
 }
 
 /// Removes half of the tree by a line, and brings it back.
-fn half(binary: &Path, root: &Path, files: usize, table: &mut BenchTable) {
+fn measure_removal(binary: &Path, root: &Path, files: usize, table: &mut BenchTable) {
     git(root, &["clean", "-fdq"]);
     let folders = std::fs::read_dir(root).expect("a folder can be read").count() - 1;
     let names: Vec<String> = (0..folders / 2).map(|number| format!("d{number}")).collect();
@@ -202,7 +209,7 @@ fn half(binary: &Path, root: &Path, files: usize, table: &mut BenchTable) {
         .args(["run", "hi", "--mode", "full-auto", "--output", "stream-json"])
         .with_model(&model);
     let (mut removed, mut undone) = (Samples::default(), Samples::default());
-    let mut ran: Option<Ran> = None;
+    let mut ran: Option<FinishedLathe> = None;
     removed.push(time(|| ran = Some(run.run().expect_code(0))));
     let told = not_undoable(&ran.expect("it ran").events());
     let gone = git(root, &["status", "--porcelain"]).lines().count();

@@ -24,7 +24,7 @@ const PEAK_GOAL: u64 = 80_000_000;
 /// A session of 100 MB opens in 0.3 s and 80 MB, also when no snapshot spares reading it as new.
 pub fn measure(binary: &Path, effort: &Effort, table: &mut BenchTable) {
     eprintln!("a session of {} MB, resumed {} times", SIZE / 1_000_000, effort.series * 2);
-    let session = Long::make(binary);
+    let session = LongSession::make(binary);
     let goal = Goal::Time(Duration::from_millis(300));
     for (what, snapshot) in
         [("resume of a session of 100 MB", Snapshot::Kept), ("  without a snapshot", Snapshot::Removed)]
@@ -33,7 +33,7 @@ pub fn measure(binary: &Path, effort: &Effort, table: &mut BenchTable) {
         for _ in 0..effort.series * 2 {
             session.restore(snapshot);
             bare.push(time(|| drop(std::fs::read(&session.file).expect("the journal can be read"))));
-            resumed.push(time(|| session.opens(&mut session.resume())));
+            resumed.push(time(|| session.check_opens(&mut session.resume())));
         }
         table.time(what, &resumed, ("reading its file", bare.median()), &goal);
         session.restore(snapshot);
@@ -54,7 +54,7 @@ enum Snapshot {
     Removed,
 }
 
-struct Long {
+struct LongSession {
     lathe: Lathe,
     model: FakeModel,
     /// The folder the session works in, which must be there when it is opened.
@@ -64,7 +64,7 @@ struct Long {
     saved: PathBuf,
 }
 
-impl Long {
+impl LongSession {
     /// A real run of the real binary, so that the journal is what such a run leaves.
     fn make(binary: &Path) -> Self {
         let line = format!("{}\n", "x".repeat(99));
@@ -114,7 +114,7 @@ impl Long {
         command
     }
 
-    fn opens(&self, command: &mut Command) {
+    fn check_opens(&self, command: &mut Command) {
         assert_eq!(command.status().expect("lathe can be started").code(), Some(2));
     }
 }

@@ -24,10 +24,10 @@ const MEASURED: usize = 20;
 const TIMES: u32 = 4;
 
 pub fn measure(binary: &Path, effort: &Effort, table: &mut BenchTable) {
-    one_turn(binary, effort, table);
-    short_steps(binary, effort, table);
-    memory(binary, table);
-    long_steps(binary, effort, table);
+    measure_one_turn(binary, effort, table);
+    measure_short_steps(binary, effort, table);
+    measure_memory(binary, table);
+    measure_long_steps(binary, effort, table);
 }
 
 /// A run against `model` in a folder of its own.
@@ -43,13 +43,13 @@ fn command_script(steps: usize, command: &str) -> Script {
     Script::repeat(steps, |k| call(&format!("call_{k}"), "bash", json!({ "command": command })))
 }
 
-fn quiet() -> Options {
+fn without_bodies() -> Options {
     Options { keep_bodies: false, ..Options::default() }
 }
 
-fn one_turn(binary: &Path, effort: &Effort, table: &mut BenchTable) {
+fn measure_one_turn(binary: &Path, effort: &Effort, table: &mut BenchTable) {
     eprintln!("runs of one turn, {} times", effort.runs);
-    let model = FakeModel::start(Script::new().answer(done("ok")), quiet());
+    let model = FakeModel::start(Script::new().answer(done("ok")), without_bodies());
     let warm = Lathe::new(binary);
     run(&warm, &model, 5).run().expect_code(0);
     let (mut again, mut first, mut bare) = (Samples::default(), Samples::default(), Samples::default());
@@ -65,7 +65,7 @@ fn one_turn(binary: &Path, effort: &Effort, table: &mut BenchTable) {
     table.time("  the first in a new home", &first, ("/bin/true", bare.median()), &goal);
 }
 
-fn short_steps(binary: &Path, effort: &Effort, table: &mut BenchTable) {
+fn measure_short_steps(binary: &Path, effort: &Effort, table: &mut BenchTable) {
     eprintln!("runs of {STEPS} steps, {} times", effort.series);
     let (mut steps, mut spawn, mut sync) = (Samples::default(), Samples::default(), Samples::default());
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
@@ -80,13 +80,13 @@ fn short_steps(binary: &Path, effort: &Effort, table: &mut BenchTable) {
             }));
         }
         let script = command_script(STEPS, "echo ok").answer(done("ok"));
-        let requests = finished(binary, script, Options::default());
+        let requests = finished_requests(binary, script, Options::default());
         check_results(&requests);
         table.count(
             "bytes sent over fifty steps",
             requests.iter().map(|request| request.body_length as u64).sum(),
         );
-        steps.extend(gaps(&requests, |request| request.head_at));
+        steps.extend(gaps_between_requests(&requests, |request| request.head_at));
         connections = requests.iter().map(|request| request.connection).max().unwrap_or(0) + 1;
     }
     table.time(
@@ -103,10 +103,10 @@ fn short_steps(binary: &Path, effort: &Effort, table: &mut BenchTable) {
     }
 }
 
-fn memory(binary: &Path, table: &mut BenchTable) {
+fn measure_memory(binary: &Path, table: &mut BenchTable) {
     eprintln!("memory near the end of {STEPS} steps");
     let last = done("ok").fails(1, Fault::Stall(Duration::from_secs(1)));
-    let model = FakeModel::start(command_script(STEPS, "echo ok").answer(last), quiet());
+    let model = FakeModel::start(command_script(STEPS, "echo ok").answer(last), without_bodies());
     let running = run(&Lathe::new(binary), &model, STEPS + 5).spawn();
     model.wait_for_requests(STEPS + 1, Duration::from_secs(120));
     std::thread::sleep(Duration::from_millis(200));
@@ -134,10 +134,10 @@ fn memory(binary: &Path, table: &mut BenchTable) {
     table.note(format!("memory (proportional set size): {}", parts.join(", ")));
 }
 
-fn long_steps(binary: &Path, effort: &Effort, table: &mut BenchTable) {
+fn measure_long_steps(binary: &Path, effort: &Effort, table: &mut BenchTable) {
     let command = format!("head -c {PRINTED} /dev/zero | tr '\\0' x");
     // What the model is shown of an output is capped, so how much a step adds must be seen first.
-    let probe = finished(binary, command_script(4, &command).answer(done("ok")), quiet());
+    let probe = finished_requests(binary, command_script(4, &command).answer(done("ok")), without_bodies());
     let (first, last) = (probe[1].body_length, probe[4].body_length);
     let growth = (last - first) / 3;
     let turns = (HISTORY / growth.max(1)).clamp(MEASURED, 2000);
@@ -146,10 +146,11 @@ fn long_steps(binary: &Path, effort: &Effort, table: &mut BenchTable) {
         (Samples::default(), Samples::default(), Samples::default());
     let mut length = 0;
     for _ in 0..effort.series.div_ceil(2) {
-        let requests = finished(binary, command_script(turns, &command).answer(done("ok")), quiet());
+        let requests =
+            finished_requests(binary, command_script(turns, &command).answer(done("ok")), without_bodies());
         length = requests.last().map_or(0, |request| request.body_length);
         let late = requests.len() - MEASURED - 1;
-        steps.extend(gaps(&requests[late..], |request| request.body_at));
+        steps.extend(gaps_between_requests(&requests[late..], |request| request.body_at));
         for _ in 0..MEASURED {
             bare_command.push(time_program(Command::new("bash").args(["-c", &command])));
         }
@@ -164,7 +165,7 @@ fn long_steps(binary: &Path, effort: &Effort, table: &mut BenchTable) {
 }
 
 /// All requests of a run that went well.
-fn finished(binary: &Path, script: Script, options: Options) -> Vec<ReceivedRequest> {
+fn finished_requests(binary: &Path, script: Script, options: Options) -> Vec<ReceivedRequest> {
     let steps = script.len() + 5;
     let model = FakeModel::start(script, options);
     run(&Lathe::new(binary), &model, steps).run().expect_code(0);
@@ -186,7 +187,10 @@ fn check_results(requests: &[ReceivedRequest]) {
 }
 
 /// From the end of each answer to the arrival of the next request.
-fn gaps(requests: &[ReceivedRequest], arrival: impl Fn(&ReceivedRequest) -> Instant) -> Vec<Duration> {
+fn gaps_between_requests(
+    requests: &[ReceivedRequest],
+    arrival: impl Fn(&ReceivedRequest) -> Instant,
+) -> Vec<Duration> {
     requests
         .windows(2)
         .map(|pair| arrival(&pair[1]) - pair[0].answered_at.expect("the answer was sent"))

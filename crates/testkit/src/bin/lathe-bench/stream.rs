@@ -18,12 +18,12 @@ const SHARE: f64 = 0.05;
 const SPEED: f64 = 10_000.0;
 
 pub fn measure(binary: &Path, effort: &Effort, table: &mut BenchTable) {
-    first_word(binary, effort, table);
-    reading(binary, table);
+    measure_first_word(binary, effort, table);
+    measure_reading(binary, table);
 }
 
 /// From the write of the first words to their arrival on standard output.
-fn first_word(binary: &Path, effort: &Effort, table: &mut BenchTable) {
+fn measure_first_word(binary: &Path, effort: &Effort, table: &mut BenchTable) {
     eprintln!("first words, {} times", effort.runs);
     let mut samples = Samples::default();
     for _ in 0..effort.runs {
@@ -73,7 +73,7 @@ impl CallDone for FakeAnswer {
 }
 
 /// Processor time of a long answer in small pieces, screen included, compared with a short one.
-fn reading(binary: &Path, table: &mut BenchTable) {
+fn measure_reading(binary: &Path, table: &mut BenchTable) {
     eprintln!("an answer of {TOKENS} tokens");
     // A block of sixteen letters goes out in four pieces, each about a token.
     let long = (0..TOKENS / 4).fold(FakeAnswer::new(Vec::new()), |answer, _| answer.say("tok tok tok tok "));

@@ -19,9 +19,9 @@ const FILES: usize = 50_000;
 const CALLS: usize = 20;
 
 pub fn measure(binary: &Path, effort: &Effort, table: &mut BenchTable) {
-    search(binary, effort, table);
-    tracking(binary, table);
-    window(binary, effort, table);
+    measure_search(binary, effort, table);
+    measure_tracking(binary, table);
+    measure_window(binary, effort, table);
 }
 
 fn tool(binary: &Path, folder: &Path, name: &str, arguments: &Value) -> Command {
@@ -39,7 +39,7 @@ fn real_tree() -> Option<PathBuf> {
     std::fs::read_dir(registry).ok()?.flatten().map(|entry| entry.path()).find(|path| path.is_dir())
 }
 
-fn search(binary: &Path, effort: &Effort, table: &mut BenchTable) {
+fn measure_search(binary: &Path, effort: &Effort, table: &mut BenchTable) {
     let Some(tree) = real_tree() else {
         return table.note("no sources of dependencies here: search was not measured".to_owned());
     };
@@ -53,8 +53,8 @@ fn search(binary: &Path, effort: &Effort, table: &mut BenchTable) {
         command.stdout(std::process::Stdio::null());
         command
     };
-    type Row<'a> = (&'a str, &'a str, Value, &'a [&'a str]);
-    let rows: [Row<'_>; 3] = [
+    type BenchRow<'a> = (&'a str, &'a str, Value, &'a [&'a str]);
+    let rows: [BenchRow<'_>; 3] = [
         (
             "search of a rare text",
             "search",
@@ -80,7 +80,7 @@ fn search(binary: &Path, effort: &Effort, table: &mut BenchTable) {
 }
 
 /// The first lines of a file of 1 GB.
-fn window(binary: &Path, effort: &Effort, table: &mut BenchTable) {
+fn measure_window(binary: &Path, effort: &Effort, table: &mut BenchTable) {
     eprintln!("a window of a file of 1 GB");
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("big.txt");
@@ -109,7 +109,7 @@ fn window(binary: &Path, effort: &Effort, table: &mut BenchTable) {
 }
 
 /// The time of the calls of a run, in milliseconds.
-fn calls(binary: &Path, folder: &Path, script: Script) -> Vec<f64> {
+fn call_times(binary: &Path, folder: &Path, script: Script) -> Vec<f64> {
     let model =
         FakeModel::start(script.answer(done("ok")), Options { keep_bodies: false, ..Options::default() });
     let lathe = Lathe::new(binary).in_dir(folder);
@@ -134,7 +134,7 @@ fn samples(values: &[f64]) -> Samples {
 }
 
 /// A line that changes one file, in a tree of 50,000 and in one of ten; and the first line, which waits until all is secured.
-fn tracking(binary: &Path, table: &mut BenchTable) {
+fn measure_tracking(binary: &Path, table: &mut BenchTable) {
     eprintln!("shell lines in a tree of {FILES} files");
     let lines = || {
         Script::repeat(CALLS, |k| {
@@ -142,7 +142,7 @@ fn tracking(binary: &Path, table: &mut BenchTable) {
         })
     };
     let small = tempfile::tempdir().expect("a folder");
-    let bare = calls(binary, small.path(), lines());
+    let bare = call_times(binary, small.path(), lines());
     for git in [false, true] {
         let folder = tempfile::tempdir().expect("a folder");
         for n in 0..FILES {
@@ -162,7 +162,7 @@ fn tracking(binary: &Path, table: &mut BenchTable) {
                 let _ = Command::new("git").args(arguments).current_dir(folder.path()).status();
             }
         }
-        let ours = calls(binary, folder.path(), lines());
+        let ours = call_times(binary, folder.path(), lines());
         let (first, rest) =
             ours.split_first().map_or((0.0, Vec::new()), |(first, rest)| (*first, rest.to_vec()));
         let (what, limit) = if git { ("with git", 500) } else { ("without git", 2500) };

@@ -17,14 +17,14 @@ const ANSWER: Duration = Duration::from_millis(10);
 const SESSIONS: usize = 1000;
 
 pub fn measure(binary: &Path, effort: &Effort, table: &mut BenchTable) {
-    trajectory(binary, effort, table);
+    measure_trajectory(binary, effort, table);
     if effort.series > 1 {
-        sessions(binary, effort, table);
+        measure_sessions(binary, effort, table);
     }
 }
 
 /// A trajectory costs the run under a fiftieth.
-fn trajectory(binary: &Path, effort: &Effort, table: &mut BenchTable) {
+fn measure_trajectory(binary: &Path, effort: &Effort, table: &mut BenchTable) {
     eprintln!("runs of {STEPS} steps with and without a trajectory, {} times", effort.series);
     let script = Script::repeat(STEPS, |k| {
         call(&format!("call_{k}"), "bash", json!({ "command": "head -c 2000 /dev/zero | tr '\\0' x" }))
@@ -49,7 +49,7 @@ fn trajectory(binary: &Path, effort: &Effort, table: &mut BenchTable) {
     );
 }
 
-fn sessions(binary: &Path, effort: &Effort, table: &mut BenchTable) {
+fn measure_sessions(binary: &Path, effort: &Effort, table: &mut BenchTable) {
     eprintln!("{SESSIONS} sessions");
     let model = FakeModel::start(
         Script::new().answer(done("ok")),

@@ -4,7 +4,7 @@ use lathe_protocol::{ApprovalAnswer, ApprovalAsked, Effects, Proposal, Question,
 
 use crate::messages::{Language, Noun, Say};
 
-/// A reply to the question whether something may be done.
+/// A reply to an approval request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Consent {
     pub answer: ApprovalAnswer,
