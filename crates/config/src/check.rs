@@ -100,7 +100,7 @@ struct Checker<'a> {
 }
 
 impl Checker<'_> {
-    /// `said` is the table as the file spells it.
+    /// `spelling` is the table as the file spells it.
     fn table(&mut self, entries: &[TreeEntry], fields: &'static [Field], spelling: &str) {
         for entry in entries {
             let key = spelled_key(entry, spelling);

@@ -41,7 +41,7 @@ pub use part::{ConfigPart, project_parts};
 pub use problem::{ConfigErrors, ConfigFault, Origin, Problem, ValueSource};
 pub use secret::Secret;
 pub use sections::{
-    Console, FieldSection, LakeviewSection, McpServerSection, ModelSection, OnOutage, OnlineSection,
+    ConsoleStyle, FieldSection, LakeviewSection, McpServerSection, ModelSection, OnOutage, OnlineSection,
     ProviderSection, ReviewSection, RunSection, Settings, ToolsSection,
 };
 pub use show::{ShownRow, trae_show_config};

@@ -215,8 +215,7 @@ impl ModelSection {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RunSection {
-    /// What may be done without asking: `plan`, `default`, `auto-edit` or `full-auto`. The command decides if left
-    /// out.
+    /// The mode, which says what may be done without asking: `plan`, `default`, `auto-edit` or `full-auto`. The command decides if left out.
     #[schemars(extend(
         "x-env" = "LATHE_MODE", "x-user-only" = ALLOWED,
         "x-flag" = "--mode MODE", "x-on" = SESSIONS, "x-member" = "mode",
@@ -301,7 +300,7 @@ pub struct RunSection {
     pub patch_path: Option<PathBuf>,
     /// The form in which steps are shown. The command decides if left out.
     #[schemars(extend("x-not-yet" = true))]
-    pub console: Option<Console>,
+    pub console: Option<ConsoleStyle>,
 }
 
 impl Default for RunSection {
@@ -407,7 +406,7 @@ pub enum OnOutage {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Console {
+pub enum ConsoleStyle {
     /// Lines of text.
     Simple,
     /// The terminal UI.

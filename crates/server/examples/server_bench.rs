@@ -1,6 +1,6 @@
-//! What the server costs: many sessions at a steady pace, frames to many clients, memory of sessions that stand still.
+//! The costs of the server: many sessions at a steady pace, frames to many clients, memory of idle sessions.
 //!
-//! Server and clients share this process and the machine's cores, so every number holds the clients' work too.
+//! Server and clients share this process and the machine's cores, so every number includes the clients' work.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
@@ -121,7 +121,7 @@ fn verdict(met: bool) -> &'static str {
     if met { "met" } else { "NOT MET" }
 }
 
-/// Sessions beside each other, each with a client; milliseconds from the append of an event to its frame.
+/// Runs sessions in parallel, each with a client; milliseconds from the append of an event to its frame.
 async fn paced(place: &Place, sessions: usize, seconds: u64) {
     let until = Instant::now() + Duration::from_secs(seconds);
     let client = |place: Place| async move {
@@ -130,7 +130,7 @@ async fn paced(place: &Place, sessions: usize, seconds: u64) {
         let (mut late, mut steps) = (Vec::new(), 0u32);
         while let Ok(Some(Ok(message))) = tokio::time::timeout_at(until.into(), socket.next()).await {
             let Message::Text(text) = message else { continue };
-            // A step that was asked for is told with the time of its event, and of nothing later.
+            // The frame of a requested step has the time of its event, not a later one.
             if text.starts_with("{\"type\":\"step\"") {
                 steps += u32::from(text.contains("\"state\":\"thinking\""));
                 let Some(at) = text.split("\"timestamp\":\"").nth(1).and_then(|rest| rest.split('"').next())
@@ -228,7 +228,7 @@ async fn fan_out(place: &Place, clients: usize) {
     );
 }
 
-/// What clients that never read cost the agent: the time of a run without and with them.
+/// The cost for the agent of clients that never read: the time of a run without and with them.
 async fn stuck(place: &Place, clients: usize, steps: usize) {
     async fn run(place: &Place, stuck: usize) -> f64 {
         let mut first = place.connect("").await;

@@ -172,7 +172,7 @@ impl<'a> RunView<'a> {
             self.last = event.at;
         }
         match &event.fact {
-            Fact::ModelAsked(_) => self.asked(event),
+            Fact::ModelAsked(_) => self.take_request(event),
             Fact::TaskFinished(finished) => {
                 self.finished = Some(finished);
                 if let Some(step) = self.steps.last_mut() {
@@ -187,7 +187,7 @@ impl<'a> RunView<'a> {
         }
     }
 
-    fn asked(&mut self, event: &'a Event) {
+    fn take_request(&mut self, event: &'a Event) {
         let step = event.place.step.unwrap_or_default();
         if self.steps.last().is_some_and(|last| last.step == step && last.answer.is_none()) {
             self.steps.pop();
@@ -207,7 +207,7 @@ impl<'a> RunView<'a> {
     }
 
     /// Milliseconds from the task to the run's last event.
-    pub fn took_ms(&self) -> u64 {
+    pub fn duration_ms(&self) -> u64 {
         between_ms(self.began, self.last)
     }
 }

@@ -1,4 +1,4 @@
-//! The choice of a key for an address: one function, [`join`], with one table of rules.
+//! The choice of a key for an address: one function, [`key_for`], with one table of rules.
 //!
 //! | the address comes from | a key that came with it | a key of the environment or of `auth` |
 //! |---|---|---|

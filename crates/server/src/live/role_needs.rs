@@ -2,7 +2,7 @@
 //!
 //! A session continues as it was begun: with its mode, and with the model and key it was given. So a client that
 //! works in it needs the role that beginning it would need, no matter who began it and by which route the command
-//! arrives. Every command of a client passes [`Needs::check`]: see `Live::submit`.
+//! arrives. Every command of a client passes [`RoleNeeds::check`]: see `LiveSession::submit`.
 
 use lathe_protocol::{CommandBody, Mode, SessionOptions};
 

@@ -52,7 +52,7 @@ impl Page<'_> {
     }
 
     fn tiles(&self, out: &mut String) {
-        let took: u64 = self.session.runs.iter().map(|run| run.took_ms()).sum();
+        let took: u64 = self.session.runs.iter().map(|run| run.duration_ms()).sum();
         let calls: Vec<_> = self.session.steps().flat_map(|step| &step.calls).collect();
         let failed = calls.iter().filter(|call| call.failed()).count();
         let usage = self.session.usage();

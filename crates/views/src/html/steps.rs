@@ -49,7 +49,7 @@ impl Page<'_> {
         let _ = write!(out, "<div class=\"run\"><h3>{} {}</h3> ", self.say(Say::Run), run.run);
         self.badge(run.finished.map(|finished| finished.ending), out);
         let _ = write!(out, "<span>{} {}</span>", run.steps.len(), self.say(Say::StepsLower));
-        let _ = write!(out, "<span>{}</span>", duration(run.took_ms()));
+        let _ = write!(out, "<span>{}</span>", duration(run.duration_ms()));
         self.block("prose", run.task, out);
         out.push_str("</div>\n");
     }

@@ -261,31 +261,35 @@ mod tests {
         names
     }
 
+    /// The text without its values.
+    fn fixed(text: &str) -> String {
+        text.split('{').map(|piece| piece.split_once('}').map_or(piece, |(_, rest)| rest)).collect()
+    }
+
     #[test]
     fn every_message_is_there_in_both_languages_with_the_same_values_and_without_markup() {
         let mut ids = std::collections::BTreeSet::new();
         for (id, english, chinese) in MESSAGES {
             assert!(ids.insert(id), "{id} is there twice");
             for text in [english, chinese] {
-                let outside: String = text
-                    .split('{')
-                    .map(|piece| piece.split_once('}').map_or(piece, |(_, rest)| rest))
-                    .collect();
-                let markup = outside.replace("->", "").contains(['<', '>', '&', '"']);
+                let markup = fixed(text).replace("->", "").contains(['<', '>', '&', '"']);
                 assert!(!text.trim().is_empty() && !markup, "{id}");
             }
             assert_eq!(values(english), values(chinese), "{id}");
         }
         // The name of the program is the same everywhere.
         let all = MESSAGES.iter().chain(NOUNS);
+        let with_words = all.filter(|(_, english, _)| fixed(english).contains(char::is_alphabetic));
         let untranslated: Vec<&str> =
-            all.filter(|(_, _, chinese)| !chinese.contains(is_han)).map(|(id, _, _)| *id).collect();
-        assert_eq!(untranslated, ["Version", "GraphContents"]);
+            with_words.filter(|(_, _, chinese)| !chinese.contains(is_han)).map(|(id, _, _)| *id).collect();
+        assert_eq!(untranslated, ["Version"]);
     }
 
     #[test]
     fn chinese_has_its_own_punctuation_and_a_space_next_to_latin_words() {
         for (id, _, chinese) in MESSAGES.iter().chain(NOUNS) {
+            // This value brings brackets of its own.
+            let chinese = chinese.replace("{cached}", "");
             for (first, second) in chinese.chars().zip(chinese.chars().skip(1)) {
                 let next_to_han =
                     |test: fn(char) -> bool| is_han(first) && test(second) || test(first) && is_han(second);

@@ -166,9 +166,9 @@ impl TrajectoryBuilder {
                     finished: None,
                 });
             }
-            Fact::ModelAsked(_) => self.asked(event),
-            Fact::ModelAnswered(answered) => self.answered(event, answered),
-            Fact::TaskFinished(finished) => self.finished(event, finished),
+            Fact::ModelAsked(_) => self.take_request(event),
+            Fact::ModelAnswered(answered) => self.take_answer(event, answered),
+            Fact::TaskFinished(finished) => self.take_finish(event, finished),
             Fact::ModelFailed(failed) => self.with_step(event, |step, _| {
                 step.failure = Some(failed.message.clone());
             }),
@@ -206,7 +206,7 @@ impl TrajectoryBuilder {
         }
     }
 
-    fn asked(&mut self, event: &Event) {
+    fn take_request(&mut self, event: &Event) {
         self.close_step(event);
         let Some(run) = self.current(event) else { return };
         run.open = Some(OpenStep {
@@ -222,7 +222,7 @@ impl TrajectoryBuilder {
         });
     }
 
-    fn answered(&mut self, event: &Event, answered: &ModelAnswered) {
+    fn take_answer(&mut self, event: &Event, answered: &ModelAnswered) {
         let (system, tools, at) = (self.system.clone(), self.tools.clone(), (self.time)(event.at));
         let Some(run) = self.current(event) else { return };
         let calls: Vec<TrajectoryCall> = calls_of(&answered.blocks).map(TrajectoryCall::of).collect();
@@ -262,7 +262,7 @@ impl TrajectoryBuilder {
         }
     }
 
-    fn finished(&mut self, event: &Event, finished: &TaskFinished) {
+    fn take_finish(&mut self, event: &Event, finished: &TaskFinished) {
         let Some(run) = self.current(event) else { return };
         run.finished = Some((event.at, finished.clone()));
         if let Some(step) = &mut run.open {

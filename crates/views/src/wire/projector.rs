@@ -326,7 +326,7 @@ impl Projector {
         run.last = Some(step);
         let numbers = run.numbers(step);
         out.step = Some(numbers);
-        self.open = Some(OpenStep::asked(numbers, event.at));
+        self.open = Some(OpenStep::begun(numbers, event.at));
         self.sent.clear();
         self.send_step(out);
     }
@@ -506,7 +506,7 @@ impl Projector {
             return;
         }
         let Some(known) = self.runs.get(run) else { return };
-        let mut again = OpenStep::asked(known.numbers(step), event.at);
+        let mut again = OpenStep::begun(known.numbers(step), event.at);
         let events = past(run, step);
         events.iter().filter(|known| known.seq <= event.seq).for_each(|known| again.take(known));
         again.take(event);

@@ -83,7 +83,7 @@ struct FrameAnswer {
 }
 
 impl OpenStep {
-    pub fn asked(numbers: StepNumbers, at: Timestamp) -> Self {
+    pub fn begun(numbers: StepNumbers, at: Timestamp) -> Self {
         Self {
             numbers,
             at,
@@ -102,7 +102,7 @@ impl OpenStep {
             made.state = made.state.after_event(&event.fact);
         }
         match &event.fact {
-            Fact::ModelAsked(_) => *self = Self::asked(self.numbers, event.at),
+            Fact::ModelAsked(_) => *self = Self::begun(self.numbers, event.at),
             Fact::ModelAnswered(answered) => {
                 let made = |call: &ToolCall| MadeCall {
                     call: call.clone(),

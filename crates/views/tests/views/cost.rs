@@ -93,7 +93,7 @@ fn a_summary_that_is_made_later_is_not_the_time_of_the_run() {
     let mut journal = Journal::new("claude-sonnet-4-5");
     journal.task("t");
     answers(&mut journal, 1);
-    let took = |journal: &Journal| SessionView::of(&journal.events).runs[0].took_ms();
+    let took = |journal: &Journal| SessionView::of(&journal.events).runs[0].duration_ms();
     let before = took(&journal);
     let summary = StepSummarised {
         task: "reads".into(),

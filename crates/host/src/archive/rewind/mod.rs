@@ -236,7 +236,7 @@ impl Archive {
         Ok(report)
     }
 
-    /// The plan that undoes these changes, which are listed oldest first. `told` are the events that record them.
+    /// The plan that undoes these changes, which are listed oldest first. `recorded_by` are the events that record them.
     fn plan_restore(
         &self,
         history: &SessionHistory,

@@ -66,7 +66,7 @@ pub(crate) struct DataParameters {
 /// The words of the command in the shell.
 #[derive(Deserialize, JsonSchema)]
 struct DataWords {
-    /// What to do.
+    /// The operation.
     operation: Operation,
     /// JSON, TOML or YAML file.
     file_path: String,

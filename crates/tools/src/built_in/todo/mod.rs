@@ -59,9 +59,9 @@ impl Status {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Todo {
-    /// What is to be done.
+    /// The step.
     pub(crate) description: String,
-    /// How far it is.
+    /// Its progress.
     pub(crate) status: Status,
 }
 

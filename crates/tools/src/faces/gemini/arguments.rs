@@ -211,7 +211,7 @@ pub(super) struct AskUser {
 pub(super) struct AskedOption {
     /// The answer, in a few words.
     label: String,
-    /// What it means.
+    /// Its meaning.
     description: Option<String>,
 }
 

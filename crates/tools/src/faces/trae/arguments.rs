@@ -78,13 +78,13 @@ pub(super) struct TraeEdit {
 pub(super) struct TraeThinking {
     /// The current thought.
     thought: Soft<String>,
-    /// Whether another thought is needed.
+    /// True if another thought is needed.
     next_thought_needed: Soft<bool>,
     /// Number of this thought, from 1.
     thought_number: Soft<i64>,
     /// How many thoughts are expected.
     total_thoughts: Soft<i64>,
-    /// Whether this thought revises an earlier one.
+    /// True if this thought revises an earlier one.
     #[serde(default, rename = "is_revision")]
     _is_revision: Soft<bool>,
     /// Which thought is revised.
