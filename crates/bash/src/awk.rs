@@ -104,7 +104,7 @@ pub(crate) fn awk(given: &[Word]) -> Option<String> {
         "system", "getline", "printf >", "close", "fflush", "@", "ENVIRON", "func", "ARGV", "SYMTAB",
         "PROCINFO",
     ];
-    // A file of this name is a connection to another machine.
+    // A file of this name is a network connection.
     if given.iter().any(|word| word.show().contains("/inet")) {
         return Some("/inet reaches elsewhere".to_owned());
     }

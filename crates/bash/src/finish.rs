@@ -65,7 +65,8 @@ impl ScriptReader {
             }
             false
         };
-        // A line does not have longer chains of functions than this; a longer one is asked about as a definition.
+        // Longer chains of functions than this are not to be expected in a line; what is beyond is asked about as a
+        // definition.
         let few = self.functions.iter().take(256);
         let bomb = |(function, calls): &(&std::rc::Rc<str>, &HashMap<String, (usize, bool)>)| {
             let back = calls.iter().filter(|(name, _)| {

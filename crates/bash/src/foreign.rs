@@ -353,7 +353,7 @@ fn deleted_directly(text: &str) -> Option<Vec<&str>> {
     (!found.is_empty()).then_some(found)
 }
 
-/// Names of files in a `.git`.
+/// Names of files and folders in a `.git`.
 const IN_GIT: [&str; 14] = [
     "hooks",
     "config",

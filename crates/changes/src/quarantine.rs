@@ -532,7 +532,8 @@ pub(crate) fn repository_name(at: usize) -> String {
     format!("repository-{at}")
 }
 
-/// Drops the second names of files that are still at their path. Returns the number of lost files and their bytes.
+/// Drops the second names of files that are still at their path. Returns the number of lost entries, files and
+/// folders, and their bytes.
 fn drop_present(kept: &Path, path: &Path) -> (u64, u64) {
     let Ok(ours) = fs::symlink_metadata(kept) else { return (0, 0) };
     let theirs = fs::symlink_metadata(path).ok();

@@ -99,7 +99,7 @@ pub fn plan(target: &[RestoreTarget], blobs: &Blobs, root: &Path) -> Result<Vec<
 }
 
 /// Plans the completion of a restore that a killed process began. A folder that the process made, or opened to itself
-/// for a while, and that does not have its mode yet is not a conflict, and neither is a file with only some of its
+/// for a while, and that does not have its mode yet is not a conflict, and neither is a path with only some of its
 /// attributes.
 pub fn plan_again(
     target: &[RestoreTarget],

@@ -74,7 +74,7 @@ pub(crate) fn redirected(path: &Path) -> Option<String> {
     }
 }
 
-/// Moves a kept file to its path. The folder is made if it is gone, and never reached through a link.
+/// Moves a kept file or folder to its path. The folder above is made if it is gone, and never reached through a link.
 pub(crate) fn move_to_place(kept: &Path, path: &Path, ours: &fs::Metadata) -> io::Result<()> {
     let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -109,7 +109,7 @@ fn copy_tree(from: &Path, to: &Path, found: &fs::Metadata) -> io::Result<()> {
     }
 }
 
-/// Moves the file at a path into an entry. No link is followed on the way to it.
+/// Moves the file or folder at a path into an entry. No link is followed on the way to it.
 pub(crate) fn move_into_entry(path: &Path, to: &Path) -> io::Result<()> {
     let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());

@@ -1,9 +1,9 @@
 //! Files that were restored from an entry of a session, and the undo of that.
 //!
 //! An undo restores what a call removed; the undo of that undo removes it again. So an entry that was restored stays
-//! as a note of the path and the look of each file. The undo moves each file that still has this look into the entry,
-//! which is then an ordinary one again; files that others changed meanwhile are left alone. The note is written
-//! before the first file is moved, so that a killed process leaves no file without a record.
+//! as a note of the path and the look of each file or folder. The undo moves each one that still has this look into
+//! the entry, which is then an ordinary one again; those that others changed meanwhile are left alone. The note is
+//! written before the first one is moved, so that a killed process leaves nothing without a record.
 
 use std::fs;
 use std::io;
@@ -30,7 +30,7 @@ pub struct RestoredEntry {
     refs: Vec<KeptRef>,
 }
 
-/// One file that was moved to its path.
+/// One file or folder that was moved to its path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Moved {
     /// Its location in the entry.
@@ -143,7 +143,7 @@ impl Quarantine {
     }
 }
 
-/// The note of one file, with the look of it at `now`.
+/// The note of one file or folder, with the look of it at `now`.
 fn note_move(folder: &Path, ours: &Path, now: &Path, path: PathBuf) -> Option<Moved> {
     let slot = ours.strip_prefix(folder).ok()?.to_owned();
     Some(Moved { look: fingerprint(now, is_git(&path)), slot, path })

@@ -89,9 +89,9 @@ impl Stat {
     }
 }
 
-/// The clock of time stamps in files. It may stand still for longer than a tick, while the host suspends a virtual
-/// machine. The precise clock runs on meanwhile: measured by it, a file would count as settled that is written again
-/// with the same stamp.
+/// The clock of time stamps in files. It may stand still for longer than a tick, while a virtual machine is held
+/// back by its host. The precise clock runs on meanwhile: measured by it, a file would count as settled that is
+/// written again with the same stamp.
 #[cfg(target_os = "linux")]
 fn file_clock() -> Option<std::time::Duration> {
     let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_REALTIME_COARSE).ok()?;

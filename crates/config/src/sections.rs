@@ -47,7 +47,7 @@ pub struct Settings {
     /// Reviews of edits by a judge.
     #[schemars(extend("x-user-only" = ASKED))]
     pub review: ReviewSection,
-    /// Online documents, for `online_doc_tool`.
+    /// Documents kept outside of the workspace, for `online_doc_tool`.
     #[schemars(extend("x-user-only" = ENDPOINT))]
     pub online: OnlineSection,
     /// Servers whose tools the model is given, by name.
@@ -461,7 +461,7 @@ impl Default for ReviewSection {
     }
 }
 
-/// Online documents.
+/// Documents kept outside of the workspace.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct OnlineSection {

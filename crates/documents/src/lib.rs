@@ -1,4 +1,4 @@
-//! Documents that are kept for a workspace, with all their versions: in Lathe's own store, or by a service.
+//! Documents that are kept next to a workspace, with all their versions: in Lathe's own store, or by a service.
 
 mod address;
 mod error;

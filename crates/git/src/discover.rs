@@ -77,7 +77,7 @@ pub fn find_repository(folder: &Path, boundary: &Boundary) -> Result<FoundReposi
             break;
         }
         if let Some(found) = dot_git(at, boundary)? {
-            // The repository's own folder is not a work tree.
+            // Inside of the repository's own folder no work tree exists.
             let inside = start.starts_with(&found.git_dir) || start.starts_with(&found.common);
             return if inside { Err(GitError::NoRepository) } else { Ok(found) };
         }

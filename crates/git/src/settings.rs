@@ -148,7 +148,7 @@ pub(crate) fn allowed(settings: &[Setting], file: &Path) -> Result<Allowed, GitE
             continue;
         };
         let about = setting.about.as_deref();
-        // The name of a branch is written between quotes; one with control characters is left out.
+        // The name of a branch is written between quotes; one that is empty or has control characters is left out.
         if about.is_some_and(|about| about.is_empty() || about.contains(char::is_control)) {
             continue;
         }

@@ -8,9 +8,9 @@
 //!   are reused after a rewind or continue: the branch has each number once, ascending.
 //! - A step that an earlier rewind cut off is not on the branch and cannot be restored by rewinding "to" it: such a
 //!   rewind ends at the last step before it that is still on the branch.
-//! - **The end of step N** is the position of the first event of a later step, or of the first task given after the
-//!   last event of a step up to N. So results, reflections and the `TaskFinished` that followed step N stay; a later
-//!   task is cut with its steps. Step 0 ends before the first task.
+//! - **The end of step N** is the position at which the first event of a later step, or the first task given after
+//!   the last event of a step up to N, is or would be. So results, reflections and the `TaskFinished` that followed
+//!   step N stay; a later task is cut with its steps. Step 0 ends before the first task.
 //! - `TaskGiven`, `Rewound` and `StepSummarised` belong to no step, even if their place names one: a task comes
 //!   before its steps, a rewind between two, and a summary may come long after its step.
 //!

@@ -2,7 +2,7 @@
 //!
 //! A piece is one message with its separator from the previous one, so a request is the head, the pieces and a tail,
 //! and nothing is ever written twice. Two wires require consecutive user messages in one message; there a piece only
-//! opens that message, and the next one closes it.
+//! opens that message, and the next piece or the tail closes it.
 
 use bytes::Bytes;
 use lathe_protocol::Message;

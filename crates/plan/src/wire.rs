@@ -34,7 +34,7 @@ impl std::fmt::Debug for ConfigText {
 /// The planner as a server holds it.
 pub trait Plans: Send + Sync {
     fn plan(&self, wish: &Wish) -> Result<SessionPlan, String>;
-    /// The plan by which a session is resumed that was closed. It asks the same model as before.
+    /// The plan by which a session that was left is resumed. It asks the same model as before.
     fn overrides(&self, folder: &Path, before: &SessionOptions) -> Result<Overrides, String>;
     /// The place of documents.
     fn online(&self) -> Result<OnlinePlan, String> {

@@ -96,8 +96,8 @@ pub(crate) fn add_copied(
                 .filter(|denied| any || may_be(text, denied, in_programs))
                 .collect();
             meant.iter().for_each(|program| behind.copy(base(program)));
-            // A link in the workspace is read by many commands; it is a copy only where the command's output goes
-            // somewhere.
+            // A link in the workspace is read by many commands; it is a copy only where the command copies or its
+            // output goes somewhere.
             if COPY.contains(&name) || command.stage.is_some() || command.redirects.iter().any(opens_file) {
                 names.names_of_copy(text).iter().for_each(|program| behind.copy(program));
             }

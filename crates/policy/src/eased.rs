@@ -41,7 +41,7 @@ pub(crate) fn eased(
         "xargs" if fed.name_sign(index).is_some() => {
             (FloorRule::Wrapper, "what it runs is decided by itself")
         }
-        "jobs" if only_lists_jobs(command) => {
+        "jobs" if only_reads_jobs(command) => {
             (FloorRule::State, "it only looks at what runs in the background")
         }
         "find" => {
@@ -100,7 +100,7 @@ fn goes_inside(gate: &Gate, script: &Script, command: &SimpleCommand, touches: &
 }
 
 /// Tells whether `jobs`, the agent's or bash's own, only lists or prints.
-fn only_lists_jobs(command: &SimpleCommand) -> bool {
+fn only_reads_jobs(command: &SimpleCommand) -> bool {
     let words: Option<Vec<&str>> = command.words.iter().skip(1).map(Word::literal).collect();
     match words.as_deref() {
         Some([] | ["list" | "-l" | "-p" | "-r" | "-s" | "-rp" | "-pr" | "-lr" | "-h" | "--help"]) => true,

@@ -59,7 +59,7 @@ pub(crate) fn split_subcommand<'s, 'w>(words: &'s [&'w str]) -> Option<(&'w str,
     None
 }
 
-/// Tells whether git has a subcommand of this name. Any other is an alias, or a program that the user installed.
+/// Tells whether git has a subcommand of this name. Any other is an alias, or a program of any origin.
 pub(crate) fn is_subcommand(sub: &str) -> bool {
     QUIET.contains(&sub)
         || READING.contains(&sub)
@@ -315,7 +315,7 @@ fn whole_of_all<'w>(extent: Extent) -> Option<GitFiles<'w>> {
     Some(GitFiles { extent, paths: Vec::new() })
 }
 
-/// The operands of a git command, without the values of options that take a message or a name.
+/// The operands of a git command, without the values of the options of `git commit`.
 fn plain_operands<'w>(given: &[&'w str]) -> Vec<&'w str> {
     let valued = |word: &str| {
         let long = [

@@ -53,7 +53,7 @@ pub(crate) fn exclusions<'w>(words: &[&'w str]) -> Vec<(usize, Exclusion<'w>)> {
     }
     let before = words.len() - rest.len();
     let mark = words.iter().skip(before).position(|word| *word == "--").map(|at| before + at + 1);
-    // Everything that `add` is given is a path.
+    // Every operand of `add` is a path.
     let from = if matches!(sub, "add" | "stage") { Some(before) } else { mark };
     // `--full-diff` shows whole commits, and a list may name anything.
     let is_overruled = rest.iter().any(|word| may_be_option(word, &["--full-diff", "--pathspec-from-file"]));

@@ -286,8 +286,8 @@ pub(crate) const SHORT: [&str; 12] = [
     "-q",
 ];
 
-/// Options that choose commits or count lines by what is in files. A model that tries one text after the other has
-/// read the file.
+/// Options that choose commits or count lines by what is in files. Trying one text after the other amounts to reading
+/// the file.
 pub(crate) const BY_CONTENT: [&str; 7] =
     ["-S", "-G", "-L", "-I", "--find-object", "--find-copies", "--ignore-matching-lines"];
 

@@ -87,7 +87,7 @@ fn has_letter(word: &str, wanted: char, valued: &str) -> bool {
     letters.is_some_and(|letters| letters.contains(wanted))
 }
 
-/// Tells whether a `git restore` only unstages, so that no file changes.
+/// Tells whether it is a `git restore --staged`, which changes only what would be committed, and no file.
 fn stages_only(given: &[&str]) -> bool {
     // The word after the letter `s` is the name of a commit.
     let letter = |word: &&str, wanted: char| has_letter(word, wanted, "s");

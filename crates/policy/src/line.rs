@@ -268,7 +268,7 @@ impl Rulebook {
         })
     }
 
-    /// The denial by a variable of the same line: `x=push; git $x`.
+    /// The denial that a variable of the same line cannot evade: `x=push; git $x`.
     fn denied_as_spelled(
         &self,
         act: GateCommand<'_>,

@@ -1,6 +1,6 @@
 //! Trust in what a project brings along: its instructions to the model, its programs.
 //!
-//! Trust depends on content, not on a folder. Each thing that names a program or is shown to the model is an
+//! Trust depends on content, not on a folder. Each thing that names a program or is shown to the model is a
 //! [`TrustItem`] with the hash of everything that counts about it; a person accepts items, and one changed byte makes
 //! that item unknown again while the others stay. Trust is kept for the real path of a folder, compared part by part,
 //! so that a link to the folder is the same folder and a copy or a neighbour of a similar name is not. Keys, modes

@@ -118,7 +118,7 @@ pub struct SessionNamed {
     pub command: Option<CommandId>,
 }
 
-/// The summary of a step, in a few words (Lakeview). Made next to the run, perhaps long after it.
+/// The summary of a step, in a few words (Lakeview). Made outside the run, perhaps long after it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StepSummarised {
     pub task: String,

@@ -63,7 +63,7 @@ pub struct ReviewLocation {
 /// The result of a requested review.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Reviewed {
-    /// `None` if the judge was unreachable or its answer unparsable.
+    /// `None` if there was no answer of the judge, or it could not be understood.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<ReviewVerdict>,
     /// The reason why there is no verdict.

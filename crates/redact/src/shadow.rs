@@ -1,9 +1,9 @@
 //! The visible part of a text that has invisible characters.
 //!
-//! A secret with a colour in its middle is whole on a screen, because screens drop control characters; one in wrapped
-//! base64 is whole for a reader who joins the lines. So a text is read once more without these stretches, and a
-//! secret found so is replaced in its place, together with them. Only their surroundings are read again: a secret in
-//! one piece was found before.
+//! A secret with a colour in its middle is whole on a screen, because screens drop controls and characters without a
+//! width; one in wrapped base64 is whole for a reader who joins the lines. So a text is read once more without these
+//! stretches, and a secret found so is replaced in its place, together with them. Only their surroundings are read
+//! again: a secret in one piece was found before.
 
 use std::ops::Range;
 

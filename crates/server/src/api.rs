@@ -38,7 +38,7 @@ pub(crate) struct Endpoint {
     /// Content other than JSON that is taken or given.
     takes: Option<&'static str>,
     gives: Option<&'static str>,
-    /// True if it takes processes or reads all of a disk: a token may run only a few of these at once.
+    /// True if it takes processes or the whole capacity of a disk: a token may run only a few of these at once.
     is_costly: bool,
 }
 

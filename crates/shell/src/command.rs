@@ -36,7 +36,7 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Its environment: the exported variables, and those set on the command. Empty if the process is gone.
+    /// Its environment: the exported variables, and those assigned before its name. Empty if the process is gone.
     pub fn variables(self) -> Vec<(OsString, OsString)> {
         let bytes = std::fs::read(format!("/proc/{}/environ", self.pid)).unwrap_or_default();
         let part = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());

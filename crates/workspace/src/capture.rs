@@ -31,9 +31,9 @@ pub struct Captured {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CaptureEnd {
     Ended(Ended),
-    /// Killed with all its children, because it took too long.
+    /// Killed with all processes that it started, because it took too long.
     TimedOut,
-    /// Killed with all its children, because `stop` completed.
+    /// Killed with all processes that it started, because `stop` completed.
     Stopped,
 }
 

@@ -72,7 +72,7 @@ pub async fn run_in_turn<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await
 }
 
-/// The first of these real paths that completes the layout of a repository if all of them are written.
+/// The first of these real paths that is in the layout of a repository, or steers one, once all of them are written.
 pub fn makes_repository<'a>(root: &Path, written: &'a [PathBuf]) -> Option<&'a Path> {
     let (top, together) = (Top::of(root), Together::of(written));
     written.iter().map(PathBuf::as_path).find(|path| layout::makes_repository(top, path, &together))

@@ -322,8 +322,8 @@ fn one_path(file: &Path, begin: &[u8]) -> Option<PathBuf> {
     (!path.is_empty()).then(|| PathBuf::from(OsStr::from_bytes(path)))
 }
 
-/// The paths that a path leads to: each link at its end, and last the path without links. Missing names count as
-/// folders, because they may become such.
+/// The paths that a path leads to: each link that its last name leads through, by the link's own path, and last the
+/// path without links. Missing names count as folders, because they may become such.
 fn leads(path: &Path) -> Vec<PathBuf> {
     let (mut places, mut todo, mut links) = (Vec::new(), Vec::new(), 0);
     let mut at = PathBuf::from("/");

@@ -9,7 +9,7 @@ use crate::Spawn;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Surroundings {
     pub folder: PathBuf,
-    /// Exported variables, and those set on the command. Empty if the caller is not a process.
+    /// Exported variables, and those assigned before the command. Empty if the caller is not a process.
     pub variables: Vec<(OsString, OsString)>,
     pub umask: Option<u32>,
 }

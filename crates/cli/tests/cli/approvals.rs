@@ -225,7 +225,7 @@ fn always_is_as_narrow_as_what_was_shown_and_can_be_revoked() {
     assert_eq!((held("touch kept"), held("write f.txt y")), (true, false));
     policy(&["revoke", "1"]).expect_code(0);
     assert!(held("write f.txt z"));
-    assert!(policy(&["list"]).stdout.contains("nothing was allowed"));
+    assert!(policy(&["list"]).stdout.contains("there are no standing approvals"));
 }
 
 #[test]

@@ -263,7 +263,8 @@ impl Host {
 }
 
 impl LiveReplay {
-    /// Takes updates until a task is finished; true if the replay cannot continue. `denied` was denied when recorded.
+    /// Takes updates until a task is finished; true if the replay cannot continue. `denied` are the calls that were
+    /// denied when they were recorded.
     async fn watch(&mut self, updates: &mut dyn EventStream, denied: &HashSet<CallPlace>) -> bool {
         while let Some(update) = updates.next().await {
             let Update::Event(event) = update else { continue };

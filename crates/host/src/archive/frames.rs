@@ -134,7 +134,7 @@ impl FrameReader {
         Ok((frames, more))
     }
 
-    /// Feeds the next event, obtained from the live stream.
+    /// Feeds the next event, which the caller obtained elsewhere.
     pub fn take(&mut self, event: &Event) -> Vec<WireFrame> {
         if event.seq <= self.projector.last() {
             return Vec::new();

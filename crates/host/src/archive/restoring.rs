@@ -1,8 +1,9 @@
 //! A rewind or an undo that survives the end of its process.
 //!
 //! A note of what is about to be restored is written before the first file is touched, and removed once the journal
-//! has it. A process that finds such a note, and no other process at work, finishes it: files in their old state are
-//! restored, files that were already restored are recorded, and files that were changed since are left alone.
+//! has it. A process that finds such a note, and no other process at work, finishes it: files that are still as they
+//! were before the act are restored, files that were already restored are recorded, and files that were changed since
+//! are left alone.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

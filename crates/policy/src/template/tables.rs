@@ -277,7 +277,7 @@ pub(super) const GIT_NEVER: [&str; 16] = [
 /// Letters of options whose value is code, a module or a setting for some program.
 pub(super) const CODE_LETTERS: &str = "ceExXpPrRmMISO";
 
-/// Options with such a letter that are harmless for this program.
+/// Options with such a letter whose value is not code, a module or a setting with this program.
 pub(super) const PLAIN_LETTERS: [(&str, &str); 24] = [
     ("isort", "c"),
     ("prettier", "c"),

@@ -190,9 +190,9 @@ impl Sessions {
 
     pub async fn start(&self, plan: SessionPlan, seat: SessionSeat) -> Result<Arc<LiveSession>, HostError> {
         let folder = plan.folder.clone();
-        // All of it reads, writes and collects secrets: no worker of the runtime may wait for that.
+        // All of it reads, writes and prepares secrets: no worker of the runtime may wait for that.
         let session = blocking(|| Handle::current().block_on(self.host.start(plan)))?;
-        // The folder was checked before: one that has become a link may lead out of the served folders.
+        // The folder was checked before: one that is reached through a link by now may lead out of the served folders.
         if session.workspace != folder.to_string_lossy() {
             session.close().await?;
             let reason = "a link was put in its place".to_owned();
@@ -264,7 +264,7 @@ impl Sessions {
         let last = self.host.archive().last_seq(&id)?;
         let frames = self.host.archive().frames(&id, Cursor::after(last), None);
         let mut frames = frames?;
-        // Earlier frames were sent by another process, or are read from the journal by clients that want them.
+        // Earlier frames were sent by others, or are read from the journal by clients that want them.
         frames.read()?;
         let (host, ended) = (Arc::clone(&self.host), id.clone());
         let ended = move |_: &Event| {

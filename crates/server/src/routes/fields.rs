@@ -43,7 +43,7 @@ pub(crate) fn unknown_of_mode<Mode: JsonSchema>(mode: &Value) -> Vec<String> {
     list_warnings(unknown::<Mode>(mode, "", &OF_MODES))
 }
 
-/// The same for another kind of request.
+/// The same for another entry that is to be stored.
 pub(crate) fn unknown_of_stored<Kept: JsonSchema>(kept: &Value) -> Vec<String> {
     list_warnings(unknown::<Kept>(kept, "", &[]))
 }

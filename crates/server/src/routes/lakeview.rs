@@ -154,7 +154,7 @@ impl SummaryWork {
             let message = "there is no such step, or it has not ended".to_owned();
             return Err(StepFailure { step_number: number, message });
         }
-        // An open session takes one command at a time by itself.
+        // An open session gives one turn at a time by itself.
         let _turn = match self.live {
             Some(_) => None,
             None => Some(self.app.lakeview.of(&self.id).await),

@@ -301,7 +301,7 @@ impl MessageHandler {
                 Err(error) => return refused(error.detail),
             },
             (None, false) => {
-                return refused("the session is not open here; send `resume` to open it".to_owned());
+                return refused("the session is not open here; send `resume` to continue it".to_owned());
             }
         };
         if let Err(error) = live.role_needs.check(&self.identity, SessionWork::of(&body)) {

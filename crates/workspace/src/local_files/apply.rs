@@ -78,7 +78,7 @@ pub(super) fn apply(
     for (plan, staged) in plans.iter().zip(&staged) {
         plan.check_again(guard, staged)?;
     }
-    // Others may have created names since; from here on none can.
+    // Others may have given names since; from here on no other thread of this process does.
     let landing = lock_naming();
     lays_out()?;
     if let Some(intent) = &mut intent {

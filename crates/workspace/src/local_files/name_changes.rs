@@ -65,8 +65,8 @@ impl LocalFiles {
         rename_new(&old, &new).map_err(|error| WorkspaceError::io(to, error))
     }
 
-    /// Moves the file at a path out of the root, to a path where nothing exists yet. A link is moved itself, not its
-    /// target.
+    /// Moves the file, folder or link at a path out of the root, to a path where nothing exists yet. A link is moved
+    /// itself, not its target.
     pub fn move_out(&self, path: &Path, to: &Path) -> Result<FileKind, WorkspaceError> {
         let (place, found) = self.existing(path)?;
         let failed = |error| WorkspaceError::io(path, error);
@@ -91,8 +91,8 @@ impl LocalFiles {
         Ok(if found.is_link() { FileKind::Special } else { kind(&found) })
     }
 
-    /// Moves a removed file back into the root, to a path where nothing exists. From another disk it is copied while
-    /// others may create names.
+    /// Moves a removed file, folder or link back into the root, to a path where nothing exists. From another disk it
+    /// is copied while others may create names.
     pub fn move_in(&self, from: &Path, path: &Path) -> Result<(), WorkspaceError> {
         let failed = |error| WorkspaceError::io(path, error);
         let old = outside(from).map_err(failed)?;
@@ -153,7 +153,7 @@ impl LocalFiles {
         Ok(place)
     }
 
-    /// An existing file that may be removed from its path.
+    /// An existing file, folder or link that may be removed from its path.
     fn existing(&self, path: &Path) -> Result<(GuardedPath, FileMeta), WorkspaceError> {
         let place = self.writable(path, Last::Kept)?;
         if place.missing > 0 {
@@ -208,7 +208,7 @@ impl LocalFiles {
         Ok(Spot { folder: self.guard.hold_folder(&above)?, name: name.to_owned() })
     }
 
-    /// The spot for a new file at a path where nothing exists. The folders above are made.
+    /// The spot of a path where nothing exists and something may be put. The folders above are made.
     fn spot_of_absent(&self, path: &Path) -> Result<Spot, WorkspaceError> {
         let place = self.absent(path)?;
         self.spot_of_new(&place).map_err(|error| error.or_stale(path))
