@@ -51,7 +51,7 @@ impl Attributes {
         *self == **plain()
     }
 
-    /// Tells whether a folder passes an access control list on to new files in it.
+    /// Tells whether a folder passes an access control list on to new files and folders in it.
     pub fn passes_acl_on(&self) -> bool {
         self.extended.contains_key(b"system.posix_acl_default".as_slice())
     }

@@ -88,7 +88,7 @@ struct Worker<'a> {
     number: u8,
     objects: Option<Objects>,
     names: &'a LinkGroups<'a>,
-    /// Examined folders that give new files in them a group or an access control list.
+    /// Examined folders that give new entries in them a group or an access control list.
     passing: &'a HashSet<&'a [u8]>,
     before: Vec<u8>,
     after: Vec<u8>,
@@ -328,7 +328,7 @@ impl Worker<'_> {
         Ok(Some(TreeChange::new(path, before.state, after.state)))
     }
 
-    /// Tells whether the folder of a path gives new files in it a group or an access control list.
+    /// Tells whether the folder of a path gives new entries in it a group or an access control list.
     fn is_inherited(&self, rel: &Rel) -> bool {
         let folder = split(rel).0;
         let was = self.shared.manifest.get(folder);
@@ -483,7 +483,7 @@ impl Worker<'_> {
     }
 }
 
-/// Tells whether it is a folder that gives new files in it a group or an access control list.
+/// Tells whether it is a folder that gives new entries in it a group or an access control list.
 fn passes_attributes_on(stat: &Stat, attributes: Option<&Arc<Attributes>>) -> bool {
     let listed = attributes.is_some_and(|attributes| attributes.passes_acl_on());
     stat.kind() == PathKind::Folder && (stat.mode & 0o2000 != 0 || listed)

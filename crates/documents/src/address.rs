@@ -1,9 +1,9 @@
 //! The addresses that a request may go to.
 //!
 //! The user's own configuration names the service, so a private network is allowed: many services exist only there. A
-//! *name* may never lead to an address for communication between machines (link-local, where clouds keep
-//! credentials): no such service has a name, and the owner of a name can make it point anywhere. A user who really
-//! wants such an address writes the address itself.
+//! *name* may never lead to an address for communication between machines (link-local, where clouds keep credentials),
+//! because no user would name such a service, and the owner of a name can make it point anywhere. A user who
+//! really wants such an address writes the address itself.
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -82,7 +82,7 @@ impl Snapshots {
         if let Some(real) = self.repository.checked_index()? {
             real.write(&index).map_err(|error| WorkspaceError::io(&index, error))?;
         }
-        // A repository inside this one that has no commit cannot be added; all the rest can. Submodules are added
+        // A repository inside this one that has no commit cannot be added; all the rest can. Submodules are updated
         // separately: for those `add` would run git inside of them, with their own configuration.
         let submodules = self.submodules().await?;
         let mut add: Vec<OsString> =

@@ -1,6 +1,6 @@
 //! The first build, concurrent with other work: one thread of low priority that can be stopped and reports nothing.
 //!
-//! It shares only the database with the processes that ask questions, as another process would. A question during the
+//! It shares only the database with the code that asks questions, as another process would. A question during the
 //! build finds the builders' lock taken, is answered from what is in the database, and says so.
 
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub struct BackgroundBuild {
 
 impl BackgroundBuild {
     /// Begins after a delay, so that a short process never pays for it. None for a folder that is not a repository:
-    /// the root of the machine, a home folder, or a folder that contains one.
+    /// the root of the machine, the user's home folder, or a folder that contains it.
     pub fn start(root: &Path, folder: &Path, after: Duration) -> Option<Self> {
         let root = real_root(root).ok()?;
         let home = std::env::var_os("HOME").and_then(|home| PathBuf::from(home).canonicalize().ok());

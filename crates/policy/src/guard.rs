@@ -260,7 +260,7 @@ pub(crate) fn command_denial(
         let why = "what it changes has more values than can be looked at; name less in one line";
         return deny("guard.endless", why);
     }
-    if let Some(denied) = git_clean_denial(gate, &spellings, values, from) {
+    if let Some(denied) = git_loss_denial(gate, &spellings, values, from) {
         return Some(denied);
     }
     spellings.each().iter().find_map(|spelled| {
@@ -394,7 +394,7 @@ const READS_DISK: [&str; 14] = [
 
 /// The denial of git that deletes or overwrites all files of the system, of a home folder or of a folder above the
 /// workspace.
-fn git_clean_denial(
+fn git_loss_denial(
     gate: Option<&Gate>,
     spellings: &Spellings,
     values: &Values<'_>,

@@ -124,8 +124,8 @@ fn shows_content(command: &SimpleCommand) -> bool {
     command.program_name().is_some_and(|name| SHOWS_CONTENT.contains(&name))
 }
 
-/// The words of a command that may name a file whose name it prints or hands on, without those of an option that
-/// excludes files.
+/// The words of a command that may name a file whose name it prints or hands on, without those by which it excludes
+/// something.
 fn words_that_name(command: &SimpleCommand) -> Vec<String> {
     let shown: Vec<String> = command.words.iter().map(Word::show).collect();
     let Some((program, words)) = shown.split_first() else { return Vec::new() };

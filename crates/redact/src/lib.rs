@@ -114,7 +114,7 @@ impl Redactor {
         Stream::new(self)
     }
 
-    /// The secrets in a text, and with `open`, a beginning of one at its end.
+    /// The secrets in a text, and with `open`, a possible beginning of one at its end.
     fn scan(&self, bytes: &[u8], open: bool) -> ScanResult {
         let mut looked = ScanResult { found: Vec::new(), begun: bytes.len(), rest: Vec::new() };
         let Some(finder) = &self.finder else { return looked };

@@ -83,7 +83,7 @@ pub(crate) enum Data {
     Done {
         summary: String,
     },
-    /// The text that an outside tool returned.
+    /// A plain text: that of an outside tool, or of a tool of our own whose result no surface must understand.
     Text(String),
     Found(FoundData),
     Files(FilesData),

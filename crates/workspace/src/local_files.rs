@@ -109,7 +109,7 @@ impl LocalFiles {
         }
     }
 
-    /// The first entries below a folder, like [`walk`](Files::walk), but with names that begin with a dot. The
+    /// The first entries below a folder, like [`walk`](Files::walk), and also names that begin with a dot. The
     /// content of a `.git` is left out.
     pub fn walk_hidden(
         &self,

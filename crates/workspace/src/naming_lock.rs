@@ -7,9 +7,9 @@
 //! own. A [`NamingLock`] cannot be sent to another thread, so no task holds it across an await of a shared runtime. An
 //! async lock was rejected: much of the code that runs under the lock is plain blocking code that cannot await.
 //!
-//! The number of waiting threads is bounded too: a caller from a runtime uses [`run_in_turn`] or holds a [`queue`] place,
-//! of which there are few, so that the waiting threads leave the pool to others. A place is taken before the lock,
-//! and a holder of one never takes a second.
+//! The number of waiting threads is bounded too: a caller from a runtime uses [`run_in_turn`] or holds a [`queue`]
+//! place, of which there are few, so that the waiting threads leave the pool to others. A place is taken before the
+//! lock, and a holder of one never takes a second.
 
 use std::collections::{HashMap, HashSet};
 use std::marker::PhantomData;

@@ -453,7 +453,7 @@ fn item_label(looked: &InspectedItem) -> String {
     label.text(language)
 }
 
-/// The text of an item. Every line is marked, and no hidden character stays hidden.
+/// The text of an item. Every line is marked, and nothing in it can hide.
 fn item_text(looked: &InspectedItem, lines: usize) -> String {
     let mut out = format!("  {}\n", item_label(looked));
     out.push_str(&marked_lines(&looked.item.shows, lines));

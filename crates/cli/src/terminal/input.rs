@@ -12,8 +12,8 @@ use crate::terminal;
 
 /// Lines of standard input, read by a thread of their own: reading blocks, and a run must not.
 ///
-/// A line belongs to the moment at which its first byte came. A line that was begun before [`Lines::forget`] answers
-/// nothing, however late its end comes: it was typed for a question that is gone.
+/// A line belongs to the moment at which its first byte came. A line that was begun before [`TypedLines::discard`]
+/// answers nothing, however late its end comes: it was typed for a question that is gone.
 pub(crate) struct TypedLines {
     lines: mpsc::Receiver<TypedLine>,
     age: Arc<AtomicU64>,

@@ -26,12 +26,27 @@ pub(crate) struct AgentCommand {
     pub(crate) rest: Option<&'static str>,
     /// The parameter that standard input gives if no word does.
     pub(crate) input: Option<&'static str>,
+    /// The reading of that standard input.
+    pub(crate) input_form: InputForm,
     /// Parameters that are paths, in which a quoted `~` still stands for the home folder.
     pub(crate) paths: &'static [&'static str],
     /// The start of relative paths.
     pub(crate) base: PathBase,
     /// Reads the words as the type that the schema describes: one call, or one for each of several files.
     read: fn(Value) -> Result<Vec<TypedCall>, Problem>,
+}
+
+/// The reading of a standard input that becomes a parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum InputForm {
+    /// A text without the line breaks at its end, which `echo` adds.
+    Words,
+    /// A text to the last byte.
+    Exact,
+    /// A file's content: text, or any other bytes.
+    Content,
+    /// JSON, or else a text.
+    Json,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +78,7 @@ impl AgentCommand {
             positions: &[],
             rest: None,
             input: None,
+            input_form: InputForm::Words,
             paths: &[],
             base: PathBase::Root,
             read: command_calls::<C>,
@@ -90,8 +106,14 @@ impl AgentCommand {
         Self { positions, rest, ..self }
     }
 
+    /// Takes a parameter from standard input, without the line breaks at its end.
     pub(crate) const fn input(self, parameter: &'static str) -> Self {
-        Self { input: Some(parameter), ..self }
+        self.input_as(parameter, InputForm::Words)
+    }
+
+    /// Takes a parameter from standard input, in this form.
+    pub(crate) const fn input_as(self, parameter: &'static str, input_form: InputForm) -> Self {
+        Self { input: Some(parameter), input_form, ..self }
     }
 
     /// Names the parameters that are paths.

@@ -37,7 +37,7 @@ use agent_command::PathBase;
 use grammar::{GivenArguments, WordsRequest};
 use problem_text::problem_text;
 
-pub(crate) use agent_command::AgentCommand;
+pub(crate) use agent_command::{AgentCommand, InputForm};
 pub use command_check::CommandCheck;
 pub use context::{APPROVALS_FILE, CallGate, FreshnessCheck, GateDecision, Ledger, LocalLedger, Recalled};
 pub(crate) use context::{JUDGED, LineContext};
@@ -461,17 +461,15 @@ impl RunningCommand {
             return Ok(given);
         }
         let input = self.input().await?;
-        let value = match String::from_utf8(input) {
-            Ok(text) => Value::String(text),
-            Err(wrong) if command.name == "write" => bytes::encode_bytes(wrong.as_bytes()),
-            Err(_) => return Err(format!("{parameter}: standard input is not UTF-8")),
-        };
-        let value = match (command.name, value) {
-            ("write" | "edit" | "apply_patch" | "todo", value) => value,
-            ("json_edit", Value::String(text)) => serde_json::from_str(&text)
-                .unwrap_or_else(|_| Value::String(text.trim_end_matches('\n').to_owned())),
-            (_, Value::String(text)) => Value::String(text.trim_end_matches('\n').to_owned()),
-            (_, other) => other,
+        let without_end = |text: &str| Value::String(text.trim_end_matches('\n').to_owned());
+        let value = match (String::from_utf8(input), command.input_form) {
+            (Ok(text), InputForm::Exact | InputForm::Content) => Value::String(text),
+            (Ok(text), InputForm::Json) => serde_json::from_str(&text).unwrap_or_else(|_| without_end(&text)),
+            (Ok(text), InputForm::Words) => without_end(&text),
+            (Err(wrong), InputForm::Content) => bytes::encode_bytes(wrong.as_bytes()),
+            (Err(_), InputForm::Words | InputForm::Exact | InputForm::Json) => {
+                return Err(format!("{parameter}: standard input is not UTF-8"));
+            }
         };
         given.arguments.insert(parameter.to_owned(), value);
         given.missing.retain(|name| name != parameter);

@@ -131,7 +131,7 @@ impl Files for FilteredFiles {
         })
     }
 
-    /// A tool that walks a tree of this machine asks the rules by itself.
+    /// A tool that shows a tree of this machine asks the rules by itself.
     fn walk<'a>(
         &'a self,
         path: &'a Path,

@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 pub struct Tracking {
     state: AsyncMutex<TrackingState>,
     /// True while a line runs, between its two scans. A tool that writes files by itself holds the lock meanwhile, so
-    /// that each write is seen by both scans of a line or by none.
+    /// that each write falls between the two scans of a line, or outside of both.
     in_line: RwLock<bool>,
     /// Set while the tree is being secured in the background.
     securing: Mutex<Option<JoinHandle<TrackingState>>>,
@@ -231,7 +231,7 @@ impl Tracking {
         std::mem::take(&mut self.written.lock())
     }
 
-    /// Tells whether a line runs. The value stays true for as long as the guard is held.
+    /// Tells whether a line runs. The value cannot change for as long as the guard is held.
     pub(crate) async fn lock_line(&self) -> RwLockReadGuard<'_, bool> {
         self.in_line.read().await
     }

@@ -10,7 +10,7 @@ use crate::messages::{Language, Noun, Say, Tell};
 /// The source of a session's mode, for its first line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModeSource {
-    /// Set by an option, or the usual one.
+    /// Set by the user, or the usual one.
     Settings,
     /// An order to end with a patch, without a mode.
     MustPatch,
@@ -61,7 +61,7 @@ pub struct Closing<'a> {
     pub aside: &'a [AsideFile],
 }
 
-/// The mode and its reason, unless an option set it or it is the usual one.
+/// The mode and its reason, unless the user set it or expects it.
 pub fn unusual_mode(options: &SessionOptions, from: ModeSource, language: Language) -> Option<String> {
     let say = |say: Say| say.text(language);
     match from {
@@ -72,8 +72,8 @@ pub fn unusual_mode(options: &SessionOptions, from: ModeSource, language: Langua
     }
 }
 
-/// The first line: the model, the mode and the limits of the run. The host is named if it is not the provider's own,
-/// the folder if it is not the current one.
+/// The first line: the model, the mode, the sandbox and the limits of the run. The host is named if it is not the
+/// provider's own, the folder if it is not the current one.
 pub fn opening(
     options: &SessionOptions,
     folder: Option<&str>,

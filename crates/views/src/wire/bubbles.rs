@@ -237,7 +237,7 @@ fn cut(content: &str, most: usize) -> String {
     }
 }
 
-/// A bubble of a call is one line, even if the name of the tool holds line breaks.
+/// A bubble of a call is one line, even if the model puts line breaks into a name.
 fn one_line(content: &str) -> String {
     content
         .chars()

@@ -20,7 +20,7 @@ use crate::tool::RunContext;
 
 /// Time for background processes that are agent commands.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Time for any others: a server keeps running, and waiting for it is useless.
+/// Time for any others: a server keeps running, and is not waited for any longer.
 const MOMENT: Duration = Duration::from_millis(100);
 const TICK: Duration = Duration::from_millis(10);
 

@@ -18,7 +18,7 @@ use super::written_names::{NameEffect, WrittenName, names_of};
 /// meant.
 pub(crate) struct CertainWrites {
     names: Vec<WrittenName>,
-    /// True if the line starts git, which runs hooks.
+    /// True if the line starts git, which may run hooks, filters and other programs that the repository names.
     git: bool,
 }
 

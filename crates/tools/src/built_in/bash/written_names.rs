@@ -10,7 +10,8 @@ use super::loops::LoopVariables;
 const BY_NAME: [&str; 11] =
     ["rm", "rmdir", "unlink", "mv", "cp", "ln", "mkdir", "touch", "chmod", "tee", "truncate"];
 
-/// Programs, words of bash and agent commands that write nothing, except by redirections or by their own records.
+/// Programs, words of bash and agent commands that write nothing, except by redirections, or files that they report
+/// as written themselves.
 const READERS: &str = " : [ [[ apply_patch ask awk basename break case cat cd cmp code commands comm continue cut date declare df diff \
     dirname du echo edit egrep exit export false fgrep file find for git glob grep head hexdump hostname id if join jobs \
     json_edit let list local ls memory nl od paste popd printf ps pushd pwd read readlink realpath return rg search sed seq set \

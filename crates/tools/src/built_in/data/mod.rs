@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::built_in::BuiltIn;
 use crate::call::{BuildContext, CommandWords, Parameters, TypedCall};
-use crate::commands::AgentCommand;
+use crate::commands::{AgentCommand, InputForm};
 use crate::files::commit;
 use crate::outcome::{Data, Outcome, ValuesData, ValuesResult};
 use crate::preview::Preview;
@@ -38,7 +38,7 @@ pub(crate) static TOOL: BuiltIn = BuiltIn {
         )
         .with_notes(include_str!("notes.md"))
         .with_positions(&["operation", "file_path", "json_path", "value"], None)
-        .input("value")
+        .input_as("value", InputForm::Json)
         .in_callers_folder(&["file_path"]),
     ),
     only_if: None,

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::built_in::BuiltIn;
 use crate::call::{BuildContext, CommandWords, Parameters, TypedCall};
-use crate::commands::AgentCommand;
+use crate::commands::{AgentCommand, InputForm};
 use crate::faces::Face;
 use crate::faces::modify;
 use crate::files::commit_known;
@@ -47,7 +47,7 @@ pub(crate) static TOOL: BuiltIn = BuiltIn {
         )
         .with_notes(include_str!("notes.md"))
         .with_positions(&["file_path", "old_string", "new_string"], None)
-        .input("blocks")
+        .input_as("blocks", InputForm::Exact)
         .in_callers_folder(&["file_path"]),
     ),
     only_if: None,

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::built_in::BuiltIn;
 use crate::call::{BuildContext, Parameters};
-use crate::commands::AgentCommand;
+use crate::commands::{AgentCommand, InputForm};
 use crate::faces::Face;
 use crate::files::commit;
 use crate::outcome::{Data, Outcome, PatchedData, PatchedFile};
@@ -42,7 +42,7 @@ pub(crate) static TOOL: BuiltIn = BuiltIn {
         )
         .with_notes(include_str!("notes.md"))
         .with_positions(&["patch"], None)
-        .input("patch")
+        .input_as("patch", InputForm::Exact)
         .in_callers_folder(&[]),
     ),
     only_if: None,

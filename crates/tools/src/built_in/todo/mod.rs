@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::built_in::BuiltIn;
 use crate::call::{BuildContext, CommandWords, Parameters, TypedCall};
-use crate::commands::AgentCommand;
+use crate::commands::{AgentCommand, InputForm};
 use crate::faces::Face;
 use crate::outcome::{Data, Outcome};
 use crate::problem::Problem;
@@ -29,7 +29,7 @@ pub(crate) static TOOL: BuiltIn = BuiltIn {
         .with_aliases(&["TodoWrite"])
         .with_notes(include_str!("notes.md"))
         .with_positions(&[], Some("todos"))
-        .input("todos"),
+        .input_as("todos", InputForm::Exact),
     ),
     only_if: None,
 };

@@ -48,7 +48,7 @@ pub(super) fn to_png(content: &[u8]) -> Option<Vec<u8>> {
     for size in [width, height] {
         header.extend(u32::try_from(size).ok()?.to_be_bytes());
     }
-    // Eight bits each of red, green and blue; no compression method, filter or interlacing.
+    // Eight bits each of red, green and blue; the standard compression and filter methods, no interlacing.
     header.extend([8, 2, 0, 0, 0]);
     let mut png = b"\x89PNG\r\n\x1a\n".to_vec();
     for (name, data) in [(b"IHDR", header), (b"IDAT", packed.finish().ok()?), (b"IEND", Vec::new())] {

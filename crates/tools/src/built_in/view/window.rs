@@ -22,7 +22,7 @@ const CHUNK: u64 = 1 << 20;
 /// Up to this size all lines are counted.
 const COUNTED: u64 = 64 << 20;
 
-/// Bytes kept of a text in a one-byte encoding: more than any toolset shows.
+/// Bytes kept of a text whose encoding has units of one byte: more than any toolset shows.
 const KEEP: usize = 1 << 20;
 
 /// Lines kept if the call gives no limit: one more than any toolset shows.
@@ -154,7 +154,7 @@ impl Scan {
 
     fn feed(&mut self, chunk: &[u8]) {
         if self.unit() == 1 && !chunk.is_empty() {
-            // Lines wholly before or after the window are only counted, which is as fast as reading.
+            // A chunk that lies wholly before or after the window is only counted, which is as fast as reading.
             let breaks = memchr::memchr_iter(b'\n', chunk).count();
             if self.line + breaks < self.first || self.line > self.last {
                 self.line += breaks;

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::built_in::BuiltIn;
 use crate::call::{BuildContext, CommandWords, FaceArguments, Parameters, TypedCall};
-use crate::commands::AgentCommand;
+use crate::commands::{AgentCommand, InputForm};
 use crate::faces::Face;
 use crate::faces::modify;
 use crate::files::commit;
@@ -38,7 +38,7 @@ pub(crate) static TOOL: BuiltIn = BuiltIn {
         )
         .with_notes(include_str!("notes.md"))
         .with_positions(&["file_path", "content"], None)
-        .input("content")
+        .input_as("content", InputForm::Content)
         .in_callers_folder(&["file_path"]),
     ),
     only_if: None,
