@@ -193,7 +193,7 @@ fn is_model_of(kept: &StoredModel, choice: &ModelChoice) -> bool {
         && kept.base_url.as_deref().map(plain_address) == choice.base_url
 }
 
-/// Makes the kept model of this name the model of a new session: without an address of its own it is at its
+/// Makes the stored model of this name the model of a new session: without an address of its own it is at its
 /// provider's, regardless of settings for other models.
 pub(crate) fn use_named(app: &App, name: &str, request: &mut ModelRequest) -> Result<(), ApiError> {
     let kept = stored_model(app, name)?;

@@ -160,7 +160,7 @@ async fn a_session_that_is_opened_again_sends_no_other_key() {
     assert_eq!(status, 200);
     let (status, said) = task(&server, &of_b).await;
     assert_eq!((status, model.sent()), (409, vec![]), "{said}");
-    assert!(said.contains("kept as `b`"), "{said}");
+    assert!(said.contains("stored as `b`"), "{said}");
     keep(&server, "b", &format!("http://{}/v2", model.address), "KEY-EEEEEEEEEE").await;
     let (status, said) = task(&server, &of_b).await;
     assert_eq!((status, model.sent()), (409, vec![]), "{said}");
