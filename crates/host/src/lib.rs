@@ -19,9 +19,9 @@ mod tools;
 mod workspace;
 
 pub use archive::Archive;
-pub use archive::exports::Garbage;
 pub use archive::fork_replay::{LiveReplay, ReplayDifference, ReplayPlan};
 pub use archive::frames::{EventReader, FrameReader};
+pub use archive::garbage::Garbage;
 pub use archive::quarantine::{KeptEntry, QuarantineRestore};
 pub use archive::removed::{Removals, RemovedItem};
 pub use archive::replica::Replica;

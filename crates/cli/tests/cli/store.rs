@@ -211,3 +211,22 @@ new = row(last); new.update(seq=last + 1, kind='dreamt', v=9, body='{\"of\": 1}'
         );
     }
 }
+
+/// An unreadable session may need any blob, so the collection fails; then it must not have removed a session either.
+#[test]
+fn gc_removes_no_session_while_another_cannot_be_read() {
+    let (lathe, newer, older) = home_with_two();
+    let journal = |id: &str| lathe.home().join("sessions").join(format!("{id}.db"));
+    let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_600_000_000);
+    let whole = std::fs::read(journal(&newer)).unwrap();
+    spoil(&lathe, &newer, |db| std::fs::write(db, "not a journal").unwrap());
+    spoil(&lathe, &older, |db| {
+        std::fs::File::options().write(true).open(db).unwrap().set_modified(long_ago).unwrap();
+    });
+    let refused = lathe.clone().args(["gc", "--days", "30"]).run();
+    assert_ne!(refused.code, 0, "{}", refused.stdout);
+    assert!(journal(&older).exists(), "{}", refused.stderr);
+    std::fs::write(journal(&newer), whole).unwrap();
+    lathe.clone().args(["gc", "--days", "30"]).run().expect_code(0);
+    assert!(journal(&newer).exists() && !journal(&older).exists());
+}

@@ -6,7 +6,7 @@ use lathe_journal::{Index, JournalError, SessionReader, is_held, session_ids};
 use lathe_protocol::{Event, Seq, SessionId, SessionOptions, SessionState, SessionSummary, Timestamp};
 
 use crate::archive::Archive;
-use crate::archive::exports::session_files;
+use crate::archive::garbage::session_files;
 use crate::error::HostError;
 use crate::session::opening_and_options;
 

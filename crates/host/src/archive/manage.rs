@@ -7,7 +7,7 @@ use lathe_journal::{Journal, SessionReader};
 use lathe_protocol::{CommandId, Digest, Draft, EventPlace, RunNo, SessionId, SessionNamed, SessionOptions};
 
 use crate::archive::Archive;
-use crate::archive::exports::{blobs_of, session_files};
+use crate::archive::garbage::{blobs_of, session_files};
 use crate::archive::removed::{Removals, RemovedItem};
 use crate::error::HostError;
 use crate::session::{now, opening_and_options};

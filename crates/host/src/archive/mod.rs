@@ -9,6 +9,7 @@ pub(crate) mod replica;
 pub(crate) mod claims;
 pub(crate) mod exports;
 pub(crate) mod frames;
+pub(crate) mod garbage;
 pub(crate) mod lookup;
 pub(crate) mod manage;
 pub(crate) mod quarantine;
