@@ -18,7 +18,7 @@ use crate::touch::{Touch, TouchTarget};
 use crate::{git, git_config, harm};
 
 /// Programs that put no content into the files they name: they delete, make folders, change modes, or enter a folder.
-/// Whether they may is decided elsewhere.
+/// Other code decides whether they may.
 const NO_CONTENT: [&str; 15] = [
     "rm", "rmdir", "unlink", "srm", "trash", "mkdir", "chmod", "chown", "chgrp", "cd", "pushd", "popd",
     "find", "fd", "fdfind",

@@ -49,15 +49,3 @@ pub enum ItemState {
     /// It was trusted and no longer exists.
     Gone,
 }
-
-impl ItemState {
-    pub fn label(self) -> &'static str {
-        match self {
-            ItemState::Trusted => "trusted",
-            ItemState::Refused => "refused",
-            ItemState::Changed => "changed",
-            ItemState::New => "new",
-            ItemState::Gone => "gone",
-        }
-    }
-}

@@ -45,7 +45,7 @@ impl Meter {
         self.0.read.load(Ordering::Relaxed)
     }
 
-    /// When the connection is dropped, the client is read for a moment longer.
+    /// Reads the client for a moment longer after the connection is dropped.
     pub fn linger(&self) {
         self.0.parts.store(true, Ordering::Relaxed);
     }
