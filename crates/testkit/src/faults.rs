@@ -16,8 +16,35 @@ use crate::wires::Wire;
 /// The limit of one case: less than the stalls here last, far more than a busy machine needs.
 const LIMIT: Duration = Duration::from_secs(500);
 
-/// Patience of a test: a second where a user has minutes.
-const PATIENCE: &str = "[model]\nmax_retries = 3\nstall_seconds = 1\nlongest_wait_seconds = 1\n";
+/// The patience of the client in a case. Only cases about waiting are impatient: on a busy machine a good answer is late
+/// too, and counts as one more fault.
+#[derive(Debug, Clone, Copy)]
+struct ClientPatience {
+    retries: u32,
+    /// The time without a byte.
+    stall_seconds: u32,
+    /// The time that a whole answer may take.
+    answer_seconds: u32,
+}
+
+impl ClientPatience {
+    /// For faults that are noticed at once.
+    const LONG: Self = Self { retries: 3, stall_seconds: 300, answer_seconds: 300 };
+    /// For a server that is silent, and answers when asked again.
+    const FOR_SILENCE: Self = Self { retries: 20, stall_seconds: 1, ..Self::LONG };
+    /// For a server that is silent every time.
+    const FOR_LASTING_SILENCE: Self = Self { retries: 3, ..Self::FOR_SILENCE };
+    /// For an answer that does not end.
+    const FOR_ENDLESS: Self = Self { retries: 20, answer_seconds: 3, ..Self::LONG };
+
+    fn settings(self) -> String {
+        let Self { retries, stall_seconds, answer_seconds } = self;
+        format!(
+            "[model]\nmax_retries = {retries}\nstall_seconds = {stall_seconds}\nlongest_wait_seconds = 1\n\
+             answer_seconds = {answer_seconds}\n"
+        )
+    }
+}
 
 #[derive(Debug, Clone)]
 pub struct FaultCase {
@@ -25,8 +52,7 @@ pub struct FaultCase {
     script: Script,
     options: Options,
     target: Target,
-    /// The time a whole answer may take.
-    answer_seconds: u32,
+    patience: ClientPatience,
     expected: Expected,
 }
 
@@ -71,7 +97,7 @@ fn case(name: &'static str, first: FakeAnswer, expected: Expected) -> FaultCase 
         script: Script::new().answer(first).answer(done("ok")),
         options: Options::default(),
         target: Target::Server,
-        answer_seconds: 3,
+        patience: ClientPatience::LONG,
         expected,
     }
 }
@@ -157,10 +183,19 @@ pub fn fault_cases(wire: Wire) -> Vec<FaultCase> {
         passing_fault("clean but truncated stream", 1, Fault::TruncateCleanly),
         lasting_fault("truncated for ever", Fault::TruncateCleanly, 3, "before its end"),
         passing_fault("half an event at the end", 1, Fault::CutMidEvent),
-        passing_fault("silent stall in mid-stream", 1, Fault::Stall(Duration::from_secs(3600))),
-        lasting_fault("stall for ever", Fault::Stall(Duration::from_secs(3600)), 3, "sent nothing for"),
+        FaultCase {
+            patience: ClientPatience::FOR_SILENCE,
+            ..passing_fault("silent stall in mid-stream", 1, Fault::Stall(Duration::from_secs(3600)))
+        },
+        FaultCase {
+            patience: ClientPatience::FOR_LASTING_SILENCE,
+            ..lasting_fault("stall for ever", Fault::Stall(Duration::from_secs(3600)), 3, "sent nothing for")
+        },
         passing_fault("silence, then the end", 1, Fault::SilenceFirst(Duration::from_millis(500))),
-        passing_fault("body never ends", 1, Fault::NeverEnds),
+        FaultCase {
+            patience: ClientPatience::FOR_ENDLESS,
+            ..passing_fault("body never ends", 1, Fault::NeverEnds)
+        },
         passing_fault("error event at the start", 1, Fault::ErrorEvent(FaultPoint::AtStart)),
         passing_fault("error event halfway", 1, Fault::ErrorEvent(FaultPoint::Halfway)),
         lasting_fault("error event for ever", Fault::ErrorEvent(FaultPoint::Halfway), 3, "overloaded"),
@@ -206,8 +241,7 @@ pub fn fault_cases(wire: Wire) -> Vec<FaultCase> {
             Expected::Success(50),
         ),
         case("text after a call", good_call().say("after"), Expected::Success(1)),
-        // So much takes a slow machine longer than it takes to be too late.
-        FaultCase { answer_seconds: 30, ..lasting_fault("50 MB answer", Fault::Huge, 3, "larger than") },
+        lasting_fault("50 MB answer", Fault::Huge, 3, "larger than"),
         unusual_writes("cut at every byte", Options { chop: Chunking::Bytes(1), ..base() }),
         unusual_writes("cut anywhere", Options { chop: Chunking::Random(7), ..base() }),
         unusual_writes("CR LF", Options { line_end: LineEnd::CrLf, chop: Chunking::Bytes(3), ..base() }),
@@ -253,8 +287,8 @@ impl FaultCase {
         let model = FakeModel::start(self.script.clone(), self.options.clone());
         let lathe = Lathe::new(binary).in_dir(repo.path()).timeout(LIMIT * 2);
         std::fs::create_dir_all(lathe.home()).expect("a folder can be made");
-        let config = format!("{PATIENCE}answer_seconds = {}\n", self.answer_seconds);
-        std::fs::write(lathe.home().join("config.toml"), config).expect("a file can be written");
+        std::fs::write(lathe.home().join("config.toml"), self.patience.settings())
+            .expect("a file can be written");
         let lathe =
             lathe.args(["run", "do it", "--mode", "full-auto", "--output", "json"]).with_wire(&model, wire);
         let port = model.base_url_for(wire).rsplit(':').next().unwrap_or_default().to_owned();
