@@ -3,7 +3,8 @@
 //! The binary is static, has no dependencies and is embedded in `lathe`, so it can be put into any folder, jail or
 //! container and started there. The name under which it is started decides its function: every name other than `ax`
 //! is an agent command, which the host runs. As `ax` its first argument, the role, decides: `ax supervise` keeps one
-//! bash of one agent session, `ax run NAME ...` is the agent command with that name.
+//! bash of one agent session, `ax run NAME ...` is the agent command with that name, and `ax wall` and `ax nest` are the
+//! steps into a jail.
 
 // The entry is in `system`.
 #![cfg_attr(all(target_os = "linux", not(test)), no_main)]
@@ -14,6 +15,8 @@ mod bash;
 mod client;
 #[cfg(target_os = "linux")]
 mod command_folder;
+#[cfg(target_os = "linux")]
+mod confine;
 mod expected;
 #[cfg(target_os = "linux")]
 mod jobs;
@@ -31,6 +34,8 @@ mod supervise;
 mod system;
 #[cfg(target_os = "linux")]
 mod tree;
+#[cfg(target_os = "linux")]
+mod wall;
 #[cfg(target_os = "linux")]
 mod wire;
 
@@ -50,7 +55,13 @@ fn run(arguments: &[std::ffi::OsString]) -> u8 {
             Ok(()) => 0,
             Err(error) => complain(&format!("ax: {error}")),
         },
-        _ => complain("ax: usage: ax supervise | ax run NAME [ARGUMENT ...]"),
+        (_, [role, note]) if role == "wall" => wall::wall(note),
+        (_, [role, note, without, words @ ..]) if role == "nest" => wall::nest(note, without, words),
+        // The program of a jail that only shows that the walls can be built.
+        (_, [role]) if role == "ready" => 0,
+        _ => complain(
+            "ax: usage: ax supervise | ax run NAME [ARGUMENT ...] | ax wall NOTE | ax nest NOTE ARGUMENTS PROGRAM ...",
+        ),
     }
 }
 

@@ -1,4 +1,5 @@
-//! The system calls that std does not offer, as safe functions. All `unsafe` of this program is here.
+//! The system calls that std does not offer, as safe functions. All `unsafe` of this program is here and in
+//! `confine`, which has the calls of walls.
 
 use std::ffi::{CStr, CString, OsStr, OsString, c_char, c_int, c_ulong};
 use std::fs::{File, OpenOptions};

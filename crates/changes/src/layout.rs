@@ -81,7 +81,7 @@ pub(crate) fn packed_refs(repository: &Path) -> io::Result<Vec<u8>> {
 /// The maximum number of bytes of packed names.
 const LONGEST_NAMES: u64 = 1 << 30;
 
-fn modules(repository: &Path) -> Vec<PathBuf> {
+pub(crate) fn modules(repository: &Path) -> Vec<PathBuf> {
     let mut open = vec![repository.join("modules")];
     let (mut found, mut looked) = (Vec::new(), 0);
     while let Some(folder) = open.pop() {

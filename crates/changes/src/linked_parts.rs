@@ -37,14 +37,17 @@ pub(crate) enum PartKind {
     Todo,
     /// The path of another folder with a configuration of its own.
     Folder,
+    /// Attributes, which choose among the programs of the user's configuration.
+    Attributes,
 }
 
 /// Parts in the folder of a repository or of a work tree.
-pub(crate) const PARTS: [(&str, PartKind); 4] = [
+pub(crate) const PARTS: [(&str, PartKind); 5] = [
     ("config", PartKind::Config),
     ("config.worktree", PartKind::Config),
     ("rebase-merge/git-rebase-todo", PartKind::Todo),
     ("commondir", PartKind::Folder),
+    ("info/attributes", PartKind::Attributes),
 ];
 
 #[derive(Debug, Default, Serialize, Deserialize)]

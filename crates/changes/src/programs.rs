@@ -188,7 +188,7 @@ pub(crate) fn differs(part: PartKind, ours: &Path, theirs: &Path) -> bool {
         && match part {
             PartKind::Config => names_more(ours, theirs),
             PartKind::Todo => runs_more(ours, theirs),
-            PartKind::Folder | PartKind::Hook => true,
+            PartKind::Folder | PartKind::Hook | PartKind::Attributes => true,
         }
 }
 
@@ -264,7 +264,7 @@ fn names_more(ours: &Path, theirs: &Path) -> bool {
     now.iter().any(|setting| !is_known(setting) && !is_inert(setting))
 }
 
-fn is_inert(setting: &Setting) -> bool {
+pub(crate) fn is_inert(setting: &Setting) -> bool {
     let names = PROGRAMS.contains(&(setting.section.as_str(), setting.key.as_str()));
     // `submodule.x.update = checkout`: only a value that begins with `!` is a program.
     let is_word =

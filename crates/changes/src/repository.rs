@@ -54,6 +54,8 @@ pub struct Repositories {
     not_kept: Vec<NotKept>,
     /// The `.git` that the root belongs to, and the repository that it leads to.
     around: Option<(PathBuf, PathBuf)>,
+    /// Every repository that was there at the last update, also those without a copy.
+    seen: Vec<PathBuf>,
 }
 
 /// A `.git`, a module in one, or the repository of a work tree elsewhere.
@@ -109,7 +111,7 @@ pub struct BrokenRepository {
 impl Repositories {
     /// `folder` is the folder of the copies.
     pub(crate) fn new(folder: PathBuf) -> Self {
-        Self { folder, copies: Vec::new(), not_kept: Vec::new(), around: None }
+        Self { folder, copies: Vec::new(), not_kept: Vec::new(), around: None, seen: Vec::new() }
     }
 
     /// Updates the copies before a line. `found` are paths of `.git`; the repository around `root` is found in
@@ -121,7 +123,9 @@ impl Repositories {
         self.around = around.map(|(repository, dot)| (dot, repository)).or(self.around.take());
         let in_use = self.folder.parent().map(|folder| Quarantine::new(folder.to_owned()).unsettled_paths());
         let in_use = in_use.unwrap_or_default();
-        for path in repository_paths(root, found) {
+        let paths = repository_paths(root, found);
+        self.seen = found.iter().filter_map(|dot| repository_of(dot)).chain(paths.iter().cloned()).collect();
+        for path in paths {
             let copy = self.copy_of(&path);
             let loose = is_loose(&path);
             let one = Copied { path: path.clone(), copy: copy.clone(), loose };
@@ -196,6 +200,23 @@ impl Repositories {
     /// Each repository with its copy.
     pub(crate) fn copies(&self) -> impl Iterator<Item = (&Path, &Path)> {
         self.copies.iter().filter(|one| !one.loose).map(|one| (one.path.as_path(), one.copy.as_path()))
+    }
+
+    /// Every repository that was there before the line.
+    pub(crate) fn seen(&self) -> impl Iterator<Item = &PathBuf> {
+        self.seen.iter()
+    }
+
+    /// The folders of the repositories that were there before the line.
+    pub(crate) fn folders(&self) -> impl Iterator<Item = &Path> {
+        self.seen.iter().map(PathBuf::as_path).filter(|path| health::is_repository(path))
+    }
+
+    /// The copies of repositories that are no longer at their paths.
+    pub(crate) fn gone_copies(&self) -> Vec<PathBuf> {
+        let is_folder = |path: &Path| path.symlink_metadata().is_ok_and(|found| found.is_dir());
+        let gone = self.copies().filter(|(path, copy)| is_folder(copy) && !is_folder(path));
+        gone.map(|(_, copy)| copy.to_owned()).collect()
     }
 
     /// The repositories without a copy, with the reason.

@@ -108,6 +108,8 @@ pub struct Tracker {
     pending: BTreeSet<Rel>,
     /// Copies that the book may still need.
     released: Vec<CopyLocation>,
+    /// Paths that are new since the scan before the last one, and are not kept.
+    new_unkept: Vec<PathBuf>,
 }
 
 /// The changes of a line whose process was killed.
@@ -141,6 +143,7 @@ pub fn recover(options: TrackerOptions) -> Result<Option<Recovered>, ChangesErro
         left: true,
         pending: BTreeSet::new(),
         released: Vec::new(),
+        new_unkept: Vec::new(),
         options,
     };
     let compared = tracker.full_check()?;
@@ -199,6 +202,7 @@ impl Tracker {
             left: false,
             pending: BTreeSet::new(),
             released: Vec::new(),
+            new_unkept: Vec::new(),
             options,
         };
         let (seen, asked) = std::thread::scope(|scope| {
@@ -309,6 +313,11 @@ impl Tracker {
         compared
     }
 
+    /// The paths that were not there before the last comparison and that it did not keep, such as folders of caches.
+    pub fn take_new_unkept(&mut self) -> Vec<PathBuf> {
+        std::mem::take(&mut self.new_unkept)
+    }
+
     /// Every `.git` in the tree that was scanned.
     pub fn git_paths(&self) -> Vec<PathBuf> {
         self.manifest.git_paths().map(|rel| self.root.absolute(rel)).collect()
@@ -356,6 +365,10 @@ impl Tracker {
         // The changes name blobs, so the blobs are made durable first.
         batch.finish()?;
         let mut compared = Compared::default();
+        let is_new_unkept =
+            |one: &&Outcome| one.not_undoable.is_some() && self.manifest.get(&one.rel).is_none();
+        self.new_unkept =
+            outcomes.iter().filter(is_new_unkept).map(|one| self.root.absolute(&one.rel)).collect();
         for outcome in &mut outcomes {
             compared.changes.extend(outcome.change.take());
             let path = || self.root.absolute(&outcome.rel);

@@ -25,6 +25,9 @@ fn advice(error: &HostError) -> String {
             ": put it into {}, as {{\"{model}\": {{\"input\": 3, \"output\": 15}}}} in US dollars per million tokens, or give --max-tokens instead of --max-cost",
             file.display()
         ),
+        HostError::NoSandbox(_) => {
+            "; `lathe doctor` shows what is missing, and `--sandbox off` works without walls".to_owned()
+        }
         HostError::NoModelName => ": give --model".to_owned(),
         HostError::Home { .. } => ". Set LATHE_HOME to another folder.".to_owned(),
         HostError::NoSessions => ": give a task with `lathe run`".to_owned(),

@@ -94,6 +94,7 @@ impl Exit {
             | HostError::BadModel(_)
             | HostError::BadKey { .. }
             | HostError::Folder { .. }
+            | HostError::NoSandbox(_)
             | HostError::Graph(_)
             | HostError::NothingToUndo
             | HostError::OtherToolset { .. }

@@ -25,6 +25,7 @@ mod merge;
 mod options;
 mod part;
 mod problem;
+mod sandbox;
 mod schema;
 mod secret;
 mod sections;
@@ -39,6 +40,7 @@ pub use load::{Config, Flag, Inputs, NamedFile, load};
 pub use options::{FlagRow, MemberRow, OptionForm, OptionRow, option_of_key, options};
 pub use part::{ConfigPart, project_parts};
 pub use problem::{ConfigErrors, ConfigFault, Origin, Problem, ValueSource};
+pub use sandbox::SandboxSection;
 pub use secret::Secret;
 pub use sections::{
     ConsoleStyle, FieldSection, LakeviewSection, McpServerSection, ModelSection, OnOutage, OnlineSection,

@@ -19,6 +19,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::foreign::ForeignEndpoints;
+use crate::sandbox::SandboxSection;
 use crate::secret::Secret;
 
 const ENDPOINT: &str = "a project may not choose where your code and your keys are sent";
@@ -42,6 +43,9 @@ pub struct Settings {
     pub model: ModelSection,
     /// The course of a run.
     pub run: RunSection,
+    /// Limits of what the processes of a session use.
+    #[schemars(extend("x-user-only" = ALLOWED))]
+    pub sandbox: SandboxSection,
     /// Short summaries of the steps.
     pub lakeview: LakeviewSection,
     /// Reviews of edits by a judge.
@@ -222,8 +226,12 @@ pub struct RunSection {
         "x-flag-help" = "What may be done without asking"
     ))]
     pub mode: Option<Mode>,
-    /// The reach of commands. The command decides if left out.
-    #[schemars(extend("x-user-only" = ALLOWED, "x-not-yet" = true))]
+    /// The reach of commands: `workspace`, `read-only` or `off`. The mode decides if left out.
+    #[schemars(extend(
+        "x-env" = "LATHE_SANDBOX", "x-user-only" = ALLOWED,
+        "x-flag" = "--sandbox SANDBOX", "x-on" = SESSIONS, "x-member" = "sandbox",
+        "x-flag-help" = "What commands can reach: off, workspace or read-only"
+    ))]
     pub sandbox: Option<Sandbox>,
     /// Names and words of the tools.
     #[schemars(extend(

@@ -101,7 +101,13 @@ impl Program {
         let argv = argv.map(|((at, word), before)| self.resolve_word(at, word, before));
         let argv = argv.chain(more.iter().map(|word| Ok(OsString::from(word))));
         let (cwd, env) = (self.inside(self.workspace.root())?, without_imports(self.env.clone()));
-        Ok(Spawn { argv: argv.collect::<Result<_, _>>()?, cwd, env, fence: Fence::default() })
+        Ok(Spawn {
+            argv: argv.collect::<Result<_, _>>()?,
+            cwd,
+            env,
+            fence: Fence::default(),
+            shown: Vec::new(),
+        })
     }
 
     /// A word that names a file of the folder, by its real path: in another folder the same word is another file.

@@ -141,7 +141,7 @@ impl GitCall {
     pub fn spawn(&self) -> Spawn {
         let mut argv = vec![self.program.clone().into_os_string()];
         argv.extend(self.arguments.iter().cloned());
-        Spawn { argv, cwd: self.cwd.clone(), env: self.env(), fence: self.fence.clone() }
+        Spawn { argv, cwd: self.cwd.clone(), env: self.env(), fence: self.fence.clone(), shown: Vec::new() }
     }
 
     /// The output of the call, if it succeeds.

@@ -6,7 +6,7 @@ use lathe_protocol::{EndingRule, Limits, Mode, ReplayPace, ToolChoice, Toolset};
 
 use crate::error::HostError;
 use crate::session::extras::Extras;
-use crate::session::{Attended, ModelSource, SessionPlan};
+use crate::session::{Attended, ModeWish, ModelSource, SessionPlan};
 
 pub const DEMO_TASK: &str = "A test of this project fails. Find the cause and fix it.";
 
@@ -51,7 +51,8 @@ impl Demo {
             own_model: false,
             folder: self.folder.clone(),
             source: ModelSource::BuiltIn { cassette: cassette(toolset), pace },
-            mode: Mode::FullAuto,
+            mode: ModeWish::Given(Mode::FullAuto),
+            sandbox: None,
             toolset: Some(toolset),
             limits: Limits::with_steps(20),
             ending: EndingRule::Remind,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use lathe_journal::{Index, SessionReader, session_ids};
 use lathe_protocol::{SessionId, counted};
-use lathe_workspace::{Level, Workspace};
+use lathe_workspace::{Level, Workspace, privileged_sockets};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::HostError;
@@ -40,7 +40,7 @@ impl Host {
             checks.push(broken("settings", error.to_string()));
         }
         checks.extend([self.check_sessions(), self.check_index(), self.check_shell(folder).await]);
-        checks.extend([check_git(folder), check_model(), check_sandbox(workspace.level())]);
+        checks.extend([check_git(folder), check_model(), self.check_sandbox(folder).await]);
         checks
     }
 
@@ -54,6 +54,34 @@ impl Host {
         match probe() {
             Ok(()) => good("home", format!("{} can be written", self.home().path().display())),
             Err(reason) => broken("home", reason),
+        }
+    }
+
+    /// Builds the walls of a session once, and reports why they are not stronger.
+    async fn check_sandbox(&self, folder: &Path) -> Check {
+        let found = match self.walls(folder).await {
+            Ok(found) => found,
+            Err(error) => return broken("sandbox", error.to_string()),
+        };
+        let why =
+            if found.missing.is_empty() { String::new() } else { format!(": {}", found.missing.join("; ")) };
+        let reachable = match found.level {
+            Level::Walls => Vec::new(),
+            Level::Off | Level::Limits | Level::Filters => {
+                privileged_sockets(std::env::home_dir().as_deref())
+            }
+        };
+        let reachable = match reachable.as_slice() {
+            [] => String::new(),
+            names => format!("; commands can reach {}", names.join(", ")),
+        };
+        let detail = format!("level {}{why}{reachable}", found.level.number());
+        match found.level {
+            Level::Walls => good("sandbox", detail),
+            Level::Filters => noted("sandbox", detail),
+            Level::Off | Level::Limits => {
+                missing("sandbox", format!("{detail}; `run` changes nothing without --mode full-auto"))
+            }
         }
     }
 
@@ -189,16 +217,6 @@ fn check_model() -> Check {
         );
     }
     good("model", format!("key set: {}", keys.join(", ")))
-}
-
-fn check_sandbox(level: Level) -> Check {
-    missing(
-        "sandbox",
-        format!(
-            "level {}: this version has none; `run` changes nothing without --mode full-auto",
-            level.number()
-        ),
-    )
 }
 
 fn good(name: &'static str, detail: String) -> Check {

@@ -33,6 +33,8 @@ pub enum HostError {
     NoPrice { model: String, file: PathBuf },
     #[error("no model name")]
     NoModelName,
+    #[error("the sandbox cannot be set up here: {0}")]
+    NoSandbox(String),
     #[error("the folder {} cannot be worked in: {reason}", shown(.path))]
     Folder { path: PathBuf, reason: String },
     #[error("{0}")]
@@ -171,9 +173,11 @@ impl From<WorkspaceError> for HostError {
             | WorkspaceError::Ignored(_)
             | WorkspaceError::Denied(_) => FileProblem::Forbidden,
             WorkspaceError::NoSpace(_) => FileProblem::Full,
-            WorkspaceError::IsDirectory(_) | WorkspaceError::Special(_) | WorkspaceError::Spawn { .. } => {
-                FileProblem::Bad
-            }
+            WorkspaceError::IsDirectory(_)
+            | WorkspaceError::Special(_)
+            | WorkspaceError::Jail(_)
+            | WorkspaceError::Limit(_)
+            | WorkspaceError::Spawn { .. } => FileProblem::Bad,
             // Some paths are not possible; any other failure is not the caller's fault.
             WorkspaceError::Io { source, .. } => match source.kind() {
                 ErrorKind::NotADirectory
@@ -232,6 +236,7 @@ impl HostError {
             Self::BadKey { .. } => "bad-key",
             Self::NoModelName => "no-model-name",
             Self::NoPrice { .. } => "no-price",
+            Self::NoSandbox(_) => "no-sandbox",
             Self::Folder { .. } => "folder",
             Self::Graph(_) => "graph",
             Self::OtherToolset { .. } => "other-toolset",

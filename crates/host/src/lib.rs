@@ -12,14 +12,16 @@ mod files;
 mod home;
 mod models;
 mod nested;
+mod network;
 mod process;
 mod rules;
 mod session;
 mod tools;
+mod walls;
 mod workspace;
 
 pub use archive::Archive;
-pub use archive::fork_replay::{LiveReplay, ReplayDifference, ReplayPlan};
+pub use archive::fork_replay::{LiveReplay, ReplayDifference};
 pub use archive::frames::{EventReader, FrameReader};
 pub use archive::garbage::Garbage;
 pub use archive::quarantine::{KeptEntry, QuarantineRestore};
@@ -43,6 +45,7 @@ pub use models::auth::{KeyFrom, ProviderRow};
 pub use models::keys::{AddressFrom, same_address, server_model_name};
 pub use models::providers::{CUSTOM_PROVIDER, PROVIDERS, Provider, provider_names};
 pub use models::request::{ModelRequest, address_refusal, is_recorded_model};
+pub use network::HostLists;
 pub use process::limits::raise_limits;
 pub use process::seal::seal_process;
 pub use process::terminal::{TerminalModes, ask_to_end, discard_typed_input, ignores_hangup, user_program};
@@ -58,7 +61,10 @@ pub use session::images::{TaskImage, is_image, read_images};
 pub use session::machine::RememberedFacts;
 pub use session::patch::SessionPatch;
 pub use session::secrets::shown_setting;
-pub use session::{Attended, Host, ModelSource, OpenSession, Overrides, SessionPlan, ShownRequest};
+pub use session::{
+    Attended, Host, ModeWish, ModelSource, OpenSession, Overrides, ReplayPlan, SessionPlan, ShownRequest,
+};
 pub use tools::graph::{GraphAnswer, GraphExport, Graphs};
 pub use tools::shell::{ShellLineEnd, ShellRun, UserShell};
 pub use tools::tool_run::{ToolDesk, ToolPreview, ToolRun};
+pub use walls::SandboxLimits;

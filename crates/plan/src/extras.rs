@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use lathe_config::{FieldSection, Settings, ValueSource};
 use lathe_documents::ServiceOptions;
 use lathe_host::{
-    Extras, FieldDomain, Notices, OnlinePlan, ToolDiscovery, trae_trajectories, trae_trajectory,
+    Extras, FieldDomain, HostLists, Notices, OnlinePlan, SandboxLimits, ToolDiscovery, trae_trajectories,
+    trae_trajectory,
 };
 use lathe_protocol::ItemKind;
 use lathe_tools::CheckRule;
@@ -104,7 +105,24 @@ impl Settled {
             review: review(settings),
             persona: None,
             online: online(settings),
+            sandbox_limits: sandbox_limits(settings),
+            sandbox_hosts: HostLists {
+                allow: settings.sandbox.hosts.clone(),
+                deny: settings.sandbox.denied_hosts.clone(),
+            },
         }
+    }
+}
+
+/// Limits of the processes in the sandbox.
+fn sandbox_limits(settings: &Settings) -> SandboxLimits {
+    let sandbox = &settings.sandbox;
+    let bytes = |megabytes: u64| megabytes.saturating_mul(1 << 20);
+    SandboxLimits {
+        memory: sandbox.memory.map(bytes),
+        processes: Some(sandbox.processes),
+        disk: Some(bytes(sandbox.disk)),
+        file: Some(bytes(sandbox.file)),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use lathe_config::RunSection;
-use lathe_host::{Attended, Extras, Overrides, SessionPlan};
+use lathe_host::{Attended, Extras, ModeWish, Overrides, SessionPlan};
 use lathe_protocol::{EndingRule, LimitChanges, Mode, PatchRule, Persona, SessionOptions};
 use lathe_views::ModeSource;
 
@@ -71,15 +71,18 @@ impl Wish {
 }
 
 impl Settled {
-    /// The mode of a new session. Without a sandbox nothing may change unless the user asked for it. The flag of a
-    /// patch asks for it; a file that sets the same option does not.
-    pub fn mode(&self, wish: &Wish) -> (Mode, ModeSource) {
+    /// The mode of a new session. Without walls nothing may change unless the user asked for it. The flag of a patch
+    /// asks for it; a file that sets the same option does not.
+    pub fn mode(&self, wish: &Wish) -> (ModeWish, ModeSource) {
         let orders_patch =
             wish.attended == Attended::Nobody && wish.given.get("run.must_patch") == Some(true);
         match self.config.settings.run.mode {
-            Some(mode) => (mode, ModeSource::Settings),
-            None if orders_patch => (Mode::FullAuto, ModeSource::MustPatch),
-            None => (Mode::Default, ModeSource::Settings),
+            Some(mode) => (ModeWish::Given(mode), ModeSource::Settings),
+            None if orders_patch => (ModeWish::Given(Mode::FullAuto), ModeSource::MustPatch),
+            None if wish.conversation || wish.attended != Attended::Nobody => {
+                (ModeWish::Given(Mode::Default), ModeSource::Settings)
+            }
+            None => (ModeWish::ByWalls, ModeSource::Settings),
         }
     }
 
@@ -97,6 +100,7 @@ impl Settled {
             folder: wish.folder.clone(),
             source: source(wish.cassette.as_ref(), settings),
             mode: self.mode(wish).0,
+            sandbox: settings.run.sandbox,
             toolset: self.toolset(),
             limits: self.limits(),
             ending: if wish.conversation { EndingRule::EndTurn } else { EndingRule::Remind },
@@ -118,6 +122,7 @@ impl Settled {
             own_model: wish.own_model,
             source: resumed_source(&wish.given, wish.cassette.as_ref(), settings, &before.model),
             mode,
+            sandbox: wish.given.get("run.sandbox"),
             limits: LimitChanges { budget, ..given },
             record: wish.record.clone(),
             attended: wish.attended,

@@ -20,6 +20,7 @@ fn main() {
         headless: false,
         disk: lathe_policy::OnDisk::default(),
         switched: lathe_policy::ShellSwitches::default(),
+        walls: lathe_policy::Walls::None,
     };
     let rules = Rulebook::builtin();
     let line = |entry: &str| -> String {

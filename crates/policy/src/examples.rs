@@ -50,6 +50,7 @@ impl Rule {
                 line: example,
                 gate: None,
                 patterns: &PatternCache::default(),
+                is_walled: false,
             };
             let script = lathe_bash::read(example);
             let spent = Spent::default();

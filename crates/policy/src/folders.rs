@@ -26,21 +26,50 @@ pub(crate) fn certain_folder(here: Option<&Path>, script: &Script) -> Option<Str
 /// The folder that each command surely runs in, for a line whose commands are joined by `&&` alone and which changes
 /// folders more than once: a later command runs only where each one before it succeeded. `None` for any other line.
 pub(crate) fn certain_folders(gate: &Gate, line: &str, script: &Script) -> Option<Vec<String>> {
-    let goes = |command: &&SimpleCommand| command.program_name().is_some_and(|name| MOVES.contains(&name));
-    if script.commands.iter().filter(goes).count() < 2 || gate.switched.folder_variables {
+    if script.commands.iter().filter(|command| goes(command)).count() < 2 || line.contains([';', '\n']) {
         return None;
     }
+    followed_folders(gate, line, script, |_, _| true)
+}
+
+/// The folder that each command runs in if every `cd` succeeds, for a line of commands one after the other. Unless they
+/// are joined by `&&`, a `cd` must lead to a folder that is there, or that the line makes. `None` for any other line.
+pub(crate) fn likely_folders(gate: &Gate, line: &str, script: &Script) -> Option<Vec<String>> {
+    let made = |to: &str| {
+        let makers = script.commands.iter().filter(|command| command.program_name() == Some("mkdir"));
+        let mut made = makers.flat_map(|command| command.words.iter().skip(1)).filter_map(Word::literal);
+        made.any(|made| Path::new(made).starts_with(to))
+    };
+    let goes_on = line.contains([';', '\n']);
+    let is_there = |to: &str, folder: &Path| {
+        !goes_on || made(to) || gate.disk.get().is_none_or(|disk| disk.exists(folder))
+    };
+    script.commands.iter().any(goes).then(|| followed_folders(gate, line, script, is_there))?
+}
+
+fn goes(command: &SimpleCommand) -> bool {
+    command.program_name().is_some_and(|name| MOVES.contains(&name))
+}
+
+/// The folder of each command, for commands that are joined by `&&`, `;` or a line feed.
+fn followed_folders(
+    gate: &Gate,
+    line: &str,
+    script: &Script,
+    is_there: impl Fn(&str, &Path) -> bool,
+) -> Option<Vec<String>> {
     let plain = line.replace("&&", "").replace("2>&1", "").replace("&>", "");
-    if plain.contains(['&', ';', '\n', '`', '(', ')', '{', '}', '!', '\\']) || line.contains("||") {
+    let signs = plain.contains(['&', '`', '(', ')', '{', '}', '!', '\\']) || line.contains("||");
+    if signs || gate.switched.folder_variables {
         return None;
     }
     let (mut folder, mut folders, mut commands) =
         (gate.here.as_ref()?.to_str()?.to_owned(), Vec::new(), Vec::new());
-    for part in line.split("&&") {
+    for part in line.split("&&").flat_map(|part| part.split([';', '\n'])) {
         let part = lathe_bash::read(part);
         part.floors.is_empty().then_some(())?;
         folders.extend(part.commands.iter().map(|_| folder.clone()));
-        if part.commands.iter().any(|command| goes(&command)) {
+        if part.commands.iter().any(goes) {
             let [command] = part.commands.as_slice() else { return None };
             let words: Vec<&str> = command.words.iter().map(Word::literal).collect::<Option<_>>()?;
             let ["cd", to] = words.as_slice() else { return None };
@@ -51,7 +80,7 @@ pub(crate) fn certain_folders(gate: &Gate, line: &str, script: &Script) -> Optio
             // After a link, `..` has two meanings.
             let (real, named) = (Path::new(&folder), normal(Path::new(&folder)));
             let is_one = gate.disk.get().is_none_or(|disk| disk.real(real) == disk.real(&named));
-            is_one.then_some(())?;
+            (is_one && is_there(to, &named)).then_some(())?;
             folder = named.to_str()?.to_owned();
         }
         commands.extend(part.commands);

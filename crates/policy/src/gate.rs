@@ -7,6 +7,7 @@ use lathe_protocol::{Actor, Decision, Effects, Mode, Verdict};
 use crate::disk::OnDisk;
 use crate::guarded::GuardedPlace;
 use crate::switched::ShellSwitches;
+use crate::walls::{WALLS, Walls};
 
 /// The one file in Lathe's folder that a tool writes: the facts that the user wants remembered.
 pub(crate) const MEMORY: &str = "memory.md";
@@ -30,6 +31,8 @@ pub struct Gate {
     pub disk: OnDisk,
     /// Options that earlier lines switched on in the shell.
     pub switched: ShellSwitches,
+    /// The walls around the processes that lines run in.
+    pub walls: Walls,
 }
 
 /// Proof that the gate allowed one invocation. Only the gate makes one, so nothing runs that was not decided.
@@ -129,6 +132,9 @@ impl Gate {
             Mode::AutoEdit if self.edits_inside(effects) => {
                 decision(Verdict::Allow, "mode.auto-edit", "mode auto-edit allows edits inside the workspace")
             }
+            Mode::Default if self.has_walls() && self.edits_inside(effects) => {
+                decision(Verdict::Allow, WALLS, "behind walls, edits inside the workspace are allowed")
+            }
             Mode::Default | Mode::AutoEdit if self.headless => decision(
                 Verdict::Deny,
                 "headless",
@@ -204,6 +210,7 @@ mod tests {
             headless: true,
             disk: OnDisk::default(),
             switched: ShellSwitches::default(),
+            walls: Walls::None,
         }
     }
 

@@ -58,7 +58,9 @@ pub(crate) fn git_asks(
     if strictest.is_some() {
         return strictest;
     }
-    let setting = here.runs.filter(|_| !sub.is_some_and(|sub| GIT_PLAIN.contains(&sub)))?;
+    // Behind walls such a program runs inside.
+    let runs = here.runs.filter(|_| !setting.is_walled);
+    let setting = runs.filter(|_| !sub.is_some_and(|sub| GIT_PLAIN.contains(&sub)))?;
     let why = format!("the repository's own configuration makes git run a program ({setting})");
     Some(decision(Verdict::Ask, FloorRule::Option.as_str(), &why))
 }

@@ -92,6 +92,16 @@ const HARMLESS: [&str; 17] = [
     "-h",
 ];
 
+/// The reasons of denials that guess: the command, or the key, is known only when the line runs.
+const UNKNOWN_COMMAND: &str =
+    "which command of git it is shows only when it runs, and it may change git's settings; write it out";
+const UNKNOWN_KEY: &str = "which setting of git it changes shows only when it runs; write the key out";
+
+/// Tells whether a denial only guesses that a git command sets such a key.
+pub(crate) fn is_guess(denied: &Decision) -> bool {
+    matches!(denied.reason.as_str(), UNKNOWN_COMMAND | UNKNOWN_KEY)
+}
+
 /// The denial of a git command that sets such a key. `words` stand after `git`.
 pub(crate) fn denied(words: &[&str]) -> Option<Decision> {
     let (sub, rest) = git::split_subcommand(words)?;
@@ -103,8 +113,7 @@ pub(crate) fn denied(words: &[&str]) -> Option<Decision> {
         return git::split_subcommand(words).filter(|(named, _)| *named != sub).and_then(|_| denied(words));
     }
     if sub.contains(UNKNOWN) {
-        let why = "which command of git it is shows only when it runs, and it may change git's settings; write it out";
-        return Some(decision(Verdict::Deny, GuardedPlace::Git.rule(), why));
+        return Some(decision(Verdict::Deny, GuardedPlace::Git.rule(), UNKNOWN_COMMAND));
     }
     let keys: Vec<String> = match sub {
         "config" => set_by_config(rest)?,
@@ -117,7 +126,7 @@ pub(crate) fn denied(words: &[&str]) -> Option<Decision> {
     };
     let key = keys.iter().find(|key| names_program(key))?;
     let why = match key.contains(UNKNOWN) {
-        true => "which setting of git it changes shows only when it runs; write the key out".to_owned(),
+        true => UNKNOWN_KEY.to_owned(),
         false => {
             format!("`{key}` makes git run a program or read another file, so no line sets it; the user can")
         }

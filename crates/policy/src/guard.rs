@@ -243,7 +243,9 @@ pub(crate) fn command_denial(
             return Some(denied);
         }
     }
-    if let Some(words) = crate::unset_variables::words_if_empty(command, values) {
+    // Behind walls, no line takes the system or a home folder.
+    let guesses = !gate.is_some_and(Gate::has_walls);
+    if let Some(words) = crate::unset_variables::words_if_empty(command, values).filter(|_| guesses) {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let name = command.program_name().unwrap_or("");
         // With a test, a search may be meant well.
@@ -319,7 +321,7 @@ fn destroys(name: &str, words: &[&str], operands: &[&str], from: &[String]) -> O
         "rm" | "srm" | "trash" if is_recursive(words) => match places().next()? {
             VitalPlace::Root | VitalPlace::System => deny("guard.destroy", "it deletes the system"),
             VitalPlace::Home => deny("guard.destroy", "it deletes a home folder"),
-            VitalPlace::Here => deny("guard.destroy", "it deletes the folder it runs in"),
+            VitalPlace::Here => deny("guard.destroy", DELETES_HERE),
             VitalPlace::Git => deny("guard.git", "it deletes the history in .git"),
         },
         "find" => find(words, from),
@@ -385,6 +387,9 @@ fn destroys(name: &str, words: &[&str], operands: &[&str], from: &[String]) -> O
         _ => None,
     }
 }
+
+/// The reason of a denial that the walls do not replace.
+pub(crate) const DELETES_HERE: &str = "it deletes the folder it runs in";
 
 /// Words with which programs for disks only read.
 const READS_DISK: [&str; 14] = [

@@ -49,25 +49,25 @@ impl RowCondition {
 
 /// The kinds of the programs of one entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct KindRow {
-    pub(crate) kinds: Vec<ToolKind>,
+pub(crate) struct ProgramRow<K> {
+    pub(crate) kinds: Vec<K>,
     pub(crate) condition: RowCondition,
     /// Options before a second operand with which the row does not apply.
     pub(crate) unless: Vec<&'static str>,
 }
 
-/// The table, and the rows of each program.
-pub(crate) struct KindTable {
-    rows: Vec<KindRow>,
+/// A table of programs, and the rows of each.
+pub(crate) struct ProgramTable<K> {
+    rows: Vec<ProgramRow<K>>,
     by_name: HashMap<&'static str, Vec<usize>>,
 }
 
-pub(crate) static TABLE: LazyLock<KindTable> =
-    LazyLock::new(|| KindTable::parse(include_str!("../rules/kinds.txt")).0);
+pub(crate) static TABLE: LazyLock<ProgramTable<ToolKind>> =
+    LazyLock::new(|| ProgramTable::parse(include_str!("../rules/kinds.txt"), kind).0);
 
-impl KindTable {
+impl<K> ProgramTable<K> {
     /// The table, and the lines that could not be read; a test checks that there are none.
-    fn parse(text: &'static str) -> (Self, Vec<&'static str>) {
+    pub(crate) fn parse(text: &'static str, kind: fn(&str) -> Option<K>) -> (Self, Vec<&'static str>) {
         let (mut table, mut wrong) = (Self { rows: Vec::new(), by_name: HashMap::new() }, Vec::new());
         for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
             if line.starts_with(' ') {
@@ -79,9 +79,9 @@ impl KindTable {
                 continue;
             }
             let row = line.split_once(": ").and_then(|(kinds, when)| {
-                let kinds = kinds.split_whitespace().map(kind).collect::<Option<Vec<ToolKind>>>()?;
+                let kinds = kinds.split_whitespace().map(kind).collect::<Option<Vec<K>>>()?;
                 let (when, unless) = when.split_once(" / ").unwrap_or((when, ""));
-                Some(KindRow {
+                Some(ProgramRow {
                     kinds,
                     condition: RowCondition::parse(when)?,
                     unless: unless.split_whitespace().collect(),
@@ -96,12 +96,17 @@ impl KindTable {
     }
 
     /// The rows about a program.
-    pub(crate) fn rows(&self, name: &str) -> impl Iterator<Item = &KindRow> {
+    pub(crate) fn rows(&self, name: &str) -> impl Iterator<Item = &ProgramRow<K>> {
         self.by_name.get(name).into_iter().flatten().filter_map(|index| self.rows.get(*index))
     }
 
     pub(crate) fn has(&self, name: &str) -> bool {
         self.by_name.contains_key(name)
+    }
+
+    /// The names of all programs.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.by_name.keys().copied()
     }
 }
 
@@ -216,7 +221,7 @@ mod tests {
 
     #[test]
     fn every_line_of_the_table_is_read() {
-        let (table, wrong) = KindTable::parse(include_str!("../rules/kinds.txt"));
+        let (table, wrong) = ProgramTable::parse(include_str!("../rules/kinds.txt"), kind);
         assert_eq!(wrong, [""; 0]);
         assert!(table.rows.len() > 40 && table.has("gzip") && !table.has("ls"));
         let of = |name: &str| table.rows(name).flat_map(|row| row.kinds.clone()).collect::<Vec<_>>();

@@ -195,7 +195,7 @@ fn kinds_of_words(spelled: &Spelled<'_>, values: &Values<'_>) -> KindSet {
     kinds
 }
 
-fn effects_of(name: &str, words: &[&str]) -> Effects {
+pub(crate) fn effects_of(name: &str, words: &[&str]) -> Effects {
     let words = std::iter::once(name).chain(words.iter().copied()).map(Word::text).collect();
     SimpleCommand { words, ..SimpleCommand::default() }.effects()
 }
@@ -250,7 +250,7 @@ fn is_option(word: &str, option: &str) -> bool {
     }
 }
 
-fn holds(when: &RowCondition, words: &[&str]) -> bool {
+pub(crate) fn holds(when: &RowCondition, words: &[&str]) -> bool {
     let sub = words.iter().copied().find(|word| !word.starts_with(['-', '+']));
     let any = |options: &[&str], is: fn(&str, &str) -> bool| {
         words.iter().any(|word| options.iter().any(|option| is(word, option)))
@@ -272,7 +272,7 @@ fn holds(when: &RowCondition, words: &[&str]) -> bool {
 }
 
 /// Tells whether an option cancels a row. After a second operand, or `--`, it may be a word for another program.
-fn is_cancelled(unless: &[&str], words: &[&str]) -> bool {
+pub(crate) fn is_cancelled(unless: &[&str], words: &[&str]) -> bool {
     let mut count = 0;
     let own = words.iter().take_while(|word| {
         count += usize::from(!word.starts_with(['-', '+']));
@@ -352,7 +352,7 @@ fn runs_text(name: &str, words: &[&str]) -> bool {
 }
 
 /// The module that `python -m` runs, and its words.
-fn module_of<'w, 's>(name: &str, words: &'s [&'w str]) -> Option<(&'w str, &'s [&'w str])> {
+pub(crate) fn module_of<'w, 's>(name: &str, words: &'s [&'w str]) -> Option<(&'w str, &'s [&'w str])> {
     if !matches!(unversioned(name), "python" | "pypy") {
         return None;
     }

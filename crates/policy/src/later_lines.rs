@@ -7,7 +7,7 @@ use std::path::Path;
 use lathe_bash::{Piece, Script, SimpleCommand, Word};
 use lathe_protocol::{Decision, Verdict};
 
-use crate::gate::decision;
+use crate::gate::{Gate, decision};
 use crate::places::UNKNOWN;
 use crate::rules::Rulebook;
 
@@ -93,9 +93,12 @@ const SHELLS_OWN: [&str; 34] = [
 ];
 
 /// The denial of a model's line that changes the meaning of later lines.
-pub(crate) fn denied(script: &Script, rules: &Rulebook, root: Option<&Path>) -> Option<Decision> {
+///
+/// Behind walls, a folder of the workspace may come into the search path: what is found there runs inside.
+pub(crate) fn denied(script: &Script, rules: &Rulebook, gate: Option<&Gate>) -> Option<Decision> {
+    let (root, walled) = (gate.map(|gate| gate.root.as_path()), gate.is_some_and(Gate::has_walls));
     folders(script)
-        .or_else(|| programs(script, root))
+        .or_else(|| if walled { None } else { programs(script, root) })
         .or_else(|| running(script))
         .or_else(|| meanings(script, rules))
 }

@@ -9,6 +9,7 @@ use crate::folders;
 use crate::gate::{Gate, decision, join};
 use crate::git::{self, Extent};
 use crate::git_asks::git_asks;
+use crate::git_config;
 use crate::git_writes;
 use crate::guard;
 use crate::guarded_writes::{self, Writer};
@@ -16,20 +17,24 @@ use crate::handed_names::HandedNames;
 use crate::line_decision::{ApprovableCommand, CommandDecision, LineDecision};
 use crate::listed_once::each_once;
 use crate::own_binary;
-use crate::patterns::{PathPatterns, PatternCache, glob};
+use crate::patterns::{PathPatterns, PatternCache};
 use crate::places::{Spent, Values};
-use crate::possible_commands::{PossibleCommands, base};
+use crate::possible_commands::PossibleCommands;
 use crate::program_names::ProgramNames;
 use crate::reach::TouchFinder;
 use crate::reading::{Depth, Region, reading};
 use crate::rules::{GateCall, GateCommand, Rulebook, Setting, Subject, exact_words};
-use crate::sets::simplified;
 use crate::touch::{Touch, TouchTarget};
+use crate::walls::{WalledCommand, always_asks};
 
 impl Rulebook {
     /// The decision of guard, floors and rules about a line, before the mode counts.
     fn decide_by_rules(&self, gate: Option<&Gate>, setting: Setting<'_>, line: &str) -> LineDecision {
-        let names = ProgramNames::new(gate, self, line);
+        let text = match gate.is_some_and(|gate| gate.is_walled(setting.actor, setting.mode)) {
+            true => crate::walls::with_quoted_dash(line),
+            false => line.into(),
+        };
+        let names = ProgramNames::new(gate, self, &text);
         let script = names.read();
         let switched = gate.and_then(|gate| gate.switched_by(line, &script));
         let gate = switched.as_ref().or(gate);
@@ -37,7 +42,9 @@ impl Rulebook {
         let values = Values { assigned: &script.values, may_be_empty: false, line: None, spent: &spent };
         let from = guard::folders(gate, line, &script, &values);
         let known = folders::certain_folder(gate.and_then(|gate| gate.here.as_deref()), &script);
-        let setting = Setting { folder: known.as_deref(), line, gate, ..setting };
+        let walled = gate.filter(|gate| gate.is_walled(setting.actor, setting.mode));
+        let setting =
+            Setting { folder: known.as_deref(), line, gate, is_walled: walled.is_some(), ..setting };
         // A person is limited by the guard only.
         let looks = |gate: &&Gate| gate.here.is_some() || self.has_paths() || self.limits_commands();
         let reaching = gate.filter(|gate| setting.actor != Actor::Person && looks(gate));
@@ -53,8 +60,8 @@ impl Rulebook {
         if let Some(denied) = guard::script_denial(&script) {
             take(&denied);
         }
-        if let Some(denied) = crate::later_lines::denied(&script, self, gate.map(|gate| gate.root.as_path()))
-            .filter(|_| setting.actor != Actor::Person)
+        if let Some(denied) =
+            crate::later_lines::denied(&script, self, gate).filter(|_| setting.actor != Actor::Person)
         {
             take(&denied);
         }
@@ -68,8 +75,13 @@ impl Rulebook {
         names.add_other_names(&script, &values, &mut behind);
         let fed =
             reaching.map_or_else(HandedNames::default, |gate| HandedNames::of(self, gate, &script, &from));
-        let reached =
-            reaching.map_or_else(Vec::new, |gate| self.touched_places(gate, line, &script, &from, &fed));
+        let exact = reaching.and_then(|gate| match walled {
+            Some(_) => folders::likely_folders(gate, line, &script),
+            None => folders::certain_folders(gate, line, &script),
+        });
+        let exact = exact.as_deref();
+        let reached = reaching
+            .map_or_else(Vec::new, |gate| self.touched_places((gate, line), &script, &from, exact, &fed));
         let said = guarded_writes::DenialCache::default();
         for (index, command) in script.commands.iter().enumerate() {
             let own;
@@ -103,8 +115,11 @@ impl Rulebook {
                 })
             });
             let behind = behind.get(index).unwrap_or(&nothing);
-            let denied =
-                denied.or_else(|| own_binary::denied(&script, command, &values, behind).filter(|_| lathe));
+            let guesses = !gate.is_some_and(Gate::has_walls);
+            let denied = denied
+                .or_else(|| own_binary::denied(&script, command, &values, behind, guesses).filter(|_| lathe));
+            // Behind walls it is asked about, as every change of git's configuration.
+            let denied = denied.filter(|denied| walled.is_none() || !git_config::is_guess(denied));
             let behind = if limits { behind } else { &nothing };
             let own = self.own_command(command);
             let kinds = match own {
@@ -128,13 +143,24 @@ impl Rulebook {
                 denied.or_else(|| self.denied_as_spelled(act, &values, setting)).unwrap_or_else(|| {
                     self.command_decision(act, setting, eased.as_ref().map(|eased| &eased.decision))
                 });
+            let decision = match walled {
+                Some(gate) => {
+                    let there = exact.and_then(|all| all.get(index)).map(std::slice::from_ref);
+                    let from = there.unwrap_or_else(|| from.of(index));
+                    let (script, values, is_own) = (&script, &values, own.is_some());
+                    let walled = WalledCommand { gate, line, script, command, from, values, is_own };
+                    self.behind_walls(decision, act, setting, &walled)
+                }
+                None => decision,
+            };
             let outside = self.reading_decision(Subject::Command(act), touches, setting);
             let decision = outside.filter(|outside| outside.verdict > decision.verdict).unwrap_or(decision);
             // A text that the line may evaluate counts for denials only, and a single unknown word in it does not
             // count at all.
             let is_unknown = command.program().is_none_or(|name| !name.contains(char::is_alphanumeric));
             let lone = command.words.len() == 1 && is_unknown && !is_guard(&decision);
-            if command.evaluated && (lone || decision.verdict != Verdict::Deny) {
+            let held = !guesses && crate::walls::is_held(&decision);
+            if command.evaluated && (lone || held || decision.verdict != Verdict::Deny) {
                 continue;
             }
             let (decision, git) =
@@ -146,6 +172,9 @@ impl Rulebook {
                 narrow = None;
             }
             take(&decision);
+            if decision.verdict == Verdict::Ask && command.wrapper.is_some() && walled.is_some() {
+                narrow = None;
+            }
             if decision.verdict == Verdict::Ask && command.wrapper.is_none() {
                 let coverable = command.floors.iter().all(|floor| floor.rule == FloorRule::Option);
                 let words = exact_words(command).filter(|words| coverable && !words.is_empty());
@@ -179,7 +208,7 @@ impl Rulebook {
         if let (Some(said), _) = self.decide(Subject::Line, setting) {
             take(&said);
         }
-        for floor in &script.floors {
+        for floor in script.floors.iter().filter(|floor| walled.is_none() || always_asks(floor)) {
             take(&by_floor(floor));
             effects.opaque = true;
             narrow = None;
@@ -196,19 +225,18 @@ impl Rulebook {
     /// The places that each command of a line touches.
     fn touched_places(
         &self,
-        gate: &Gate,
-        line: &str,
+        (gate, line): (&Gate, &str),
         script: &Script,
         from: &guard::Folders,
+        exact: Option<&[String]>,
         fed: &HandedNames,
     ) -> Vec<Vec<Touch>> {
         let spent = Spent::default();
-        let exact = folders::certain_folders(gate, line, script);
         let touches = |(index, command): (usize, &SimpleCommand)| {
             let wrapper = command.wrapper.and_then(|behind| script.commands.get(behind)?.program_name());
             let mark = command.wrapper.and_then(|behind| fed.name_sign(behind));
             let values = fed.values.as_ref().unwrap_or(&script.values);
-            let exact = exact.as_ref().and_then(|all| all.get(index));
+            let exact = exact.and_then(|all| all.get(index));
             let from = exact.map_or_else(|| from.of(index), std::slice::from_ref);
             let reacher = TouchFinder { gate, line, values, spent: &spent, from, wrapper, fed, mark };
             if self.is_own_command(command) { reacher.redirects(command) } else { reacher.touches(command) }
@@ -268,80 +296,6 @@ impl Rulebook {
         })
     }
 
-    /// The denial that a variable of the same line cannot evade: `x=push; git $x`.
-    fn denied_as_spelled(
-        &self,
-        act: GateCommand<'_>,
-        values: &Values<'_>,
-        setting: Setting<'_>,
-    ) -> Option<Decision> {
-        let command = act.command;
-        if command.words.iter().all(|word| word.literal().is_some()) {
-            return None;
-        }
-        let values = Values { may_be_empty: true, ..*values };
-        let said = |words: Vec<String>| {
-            let words: Vec<Word> =
-                words.into_iter().filter(|word| !word.is_empty()).map(Word::text).collect();
-            let spelled = SimpleCommand { words, ..SimpleCommand::default() };
-            let act = GateCommand { command: &spelled, effects: &spelled.effects(), ..act };
-            let (said, _) = self.decide(Subject::Command(act), setting);
-            said.filter(|said| said.verdict == Verdict::Deny)
-        };
-        let mut ways: Vec<Vec<Vec<String>>> = command.words.iter().map(|word| values.ways(word)).collect();
-        // `/usr/bin/g?t` may be any program whose name fits.
-        if let Some(first) = ways.first_mut() {
-            let meant: Vec<Vec<String>> = first.iter().flat_map(|way| self.meant_programs(way)).collect();
-            first.extend(meant);
-        }
-        let all = ways.iter().flatten().flatten().cloned().collect();
-        said(all).or_else(|| self.combined(&ways).into_iter().find_map(said))
-    }
-
-    /// A program that is a pattern, by each name of a denied program that matches it, with the words that come with
-    /// it.
-    fn meant_programs(&self, way: &[String]) -> Vec<Vec<String>> {
-        let Some((program, rest)) =
-            way.split_first().filter(|(program, _)| program.contains(['*', '?', '[']))
-        else {
-            return Vec::new();
-        };
-        let pattern = simplified(base(program));
-        let fits = |name: &&str| glob(&pattern, name);
-        let denied = self.denied_programs();
-        denied.into_iter().filter(fits).map(|name| [&[name.to_owned()], rest].concat()).collect()
-    }
-
-    /// The commands that a denial may mean, among all that the values of their words make. One value stands for all
-    /// values that no denial names.
-    fn combined(&self, ways: &[Vec<Vec<String>>]) -> Vec<Vec<String>> {
-        let denied = self.denied_words();
-        let named = |way: &&Vec<String>| {
-            way.iter()
-                .any(|word| word.starts_with('-') || denied.contains(word.rsplit('/').next().unwrap_or(word)))
-        };
-        let mut all: Vec<Vec<String>> = vec![Vec::new()];
-        for ways in ways {
-            let other = ways.iter().find(|way| !named(way));
-            let mut tried: Vec<&Vec<String>> = ways.iter().filter(named).chain(other).collect();
-            tried.sort();
-            tried.dedup();
-            if let ([one], true) = (tried.as_slice(), ways.len() < 2) {
-                all.iter_mut().for_each(|words| words.extend_from_slice(one));
-                continue;
-            }
-            // The words in front decide; after so many ways, the rest of the words is not tried.
-            if all.len() * tried.len() > COMBINED {
-                break;
-            }
-            all = all
-                .iter()
-                .flat_map(|words| tried.iter().map(move |way| [words.as_slice(), way].concat()))
-                .collect();
-        }
-        all
-    }
-
     fn command_decision(
         &self,
         act: GateCommand<'_>,
@@ -384,6 +338,9 @@ impl Rulebook {
         let mut strictest: Option<Decision> = None;
         for touch in touches {
             for (region, places) in touch.regions(gate) {
+                let Some(region) = crate::walls::region(gate, setting, touch, region, &places) else {
+                    continue;
+                };
                 // A word that only may be a path counts where it would be a key.
                 let counts = match region {
                     Region::Inside | Region::Public => false,
@@ -424,6 +381,7 @@ impl Gate {
                 line,
                 gate: None,
                 patterns: &PatternCache::default(),
+                is_walled: false,
             },
             line,
         );
@@ -438,6 +396,10 @@ impl Gate {
                 Decision { reason: format!("{}{}", decided.culprit(&said, &last), last.reason), ..last }
             }
         };
+        // No user has approved the line, so it grants nothing to the commands of the agent in it.
+        if self.is_walled(actor, mode) && decided.decision.verdict == Verdict::Allow {
+            decided.effects.opaque = false;
+        }
         decided
     }
 
@@ -456,6 +418,7 @@ impl Gate {
             line: "",
             gate: Some(self),
             patterns: &wishes,
+            is_walled: false,
         };
         let written = call.effects.writes.iter().map(|path| Touch::of_path(self, path, Depth::One));
         let written = written.map(|touch| Touch { reads: false, ..touch });
@@ -541,9 +504,6 @@ fn stays_inside(act: GateCommand<'_>, setting: Setting<'_>) -> bool {
     let literal = act.command.redirects.iter().all(|to| !is_file(to.kind) || to.word.literal().is_some());
     literal && act.effects.hosts.is_empty() && act.effects.writes.iter().all(inside)
 }
-
-/// The most commands that the words of one may make and that are tried one by one.
-const COMBINED: usize = 4096;
 
 pub(crate) fn is_guard(decision: &Decision) -> bool {
     decision.verdict == Verdict::Deny && decision.rule.starts_with("guard.")

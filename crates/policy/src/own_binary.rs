@@ -61,12 +61,14 @@ pub(crate) fn is_named(line: &str) -> bool {
     plain.contains(PROGRAM)
 }
 
-/// The denial of a command that runs Lathe to do more than show something.
+/// The denial of a command that runs Lathe to do more than show something; with `guesses`, also of one that has such a
+/// command in its words and may run it.
 pub(crate) fn denied(
     script: &Script,
     command: &SimpleCommand,
     values: &Values<'_>,
     behind: &PossibleCommands,
+    guesses: bool,
 ) -> Option<Decision> {
     let spellings = Spellings::of(command, values);
     let mut programs = spellings.each();
@@ -75,9 +77,10 @@ pub(crate) fn denied(
         let is_lathe = hidden || is_lathe(spelled.name, command);
         is_lathe && !reads(&spelled.words, is_fed(script, command))
     });
-    let named =
-        behind.copied.iter().any(|program| program == PROGRAM) || behind.rows.iter().any(|row| in_row(row));
-    (runs || named).then(|| {
+    let named = || {
+        behind.copied.iter().any(|program| program == PROGRAM) || behind.rows.iter().any(|row| in_row(row))
+    };
+    (runs || (guesses && named())).then(|| {
         let why = "this command of Lathe starts a session or a server, or changes what Lathe keeps; only the user runs it";
         decision(Verdict::Deny, "guard.lathe", why)
     })

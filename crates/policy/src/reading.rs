@@ -258,6 +258,20 @@ const SYSTEM_KEYS: [&str; 42] = [
     "/proc/kmsg",
 ];
 
+/// Patterns of the places where keys, passwords and histories are kept.
+#[derive(Debug, Clone, Copy)]
+pub struct KeyPatterns {
+    /// Relative to a home folder. `*` stands for the rest of a name.
+    pub home: &'static [&'static str],
+    /// Absolute.
+    pub system: &'static [&'static str],
+}
+
+/// The places that are never read without asking.
+pub fn key_patterns() -> KeyPatterns {
+    KeyPatterns { home: &HOME_KEYS, system: &SYSTEM_KEYS }
+}
+
 /// Files of the kernel about a process that contain nothing of its memory.
 const PROCESS_FACTS: [&str; 16] = [
     "cgroup",
@@ -294,6 +308,12 @@ impl Gate {
             Depth::One => own,
             Depth::All => own.max(self.strictest_beneath(path)),
         }
+    }
+
+    /// The strictest class of a folder and all that is in it, as if Lathe's own folder were not there: behind walls it
+    /// is masked.
+    pub(crate) fn region_beside_home(&self, path: &Path) -> Region {
+        self.own_region(path).max(self.strictest_beside_home(path))
     }
 
     fn own_region(&self, path: &Path) -> Region {
@@ -370,10 +390,14 @@ impl Gate {
 
     /// The strictest class of the places in a folder.
     fn strictest_beneath(&self, folder: &Path) -> Region {
-        let holds = |place: &Path| place != folder && place.starts_with(folder);
-        if holds(&self.home) {
-            return Region::LatheHome;
+        match self.home != folder && self.home.starts_with(folder) {
+            true => Region::LatheHome,
+            false => self.strictest_beside_home(folder),
         }
+    }
+
+    fn strictest_beside_home(&self, folder: &Path) -> Region {
+        let holds = |place: &Path| place != folder && place.starts_with(folder);
         let plain = |key: &str| key.split('*').next().unwrap_or_default().to_owned();
         let in_home = |home: &Path| {
             holds(home)

@@ -132,6 +132,8 @@ pub(crate) struct Setting<'a> {
     pub(crate) gate: Option<&'a Gate>,
     /// The path patterns of rules that were used.
     pub(crate) patterns: &'a PatternCache,
+    /// True if only what the walls do not hold is asked about.
+    pub(crate) is_walled: bool,
 }
 
 /// A command of a line, as far as rules examine it.

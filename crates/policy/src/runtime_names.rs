@@ -109,9 +109,11 @@ fn named_guarded_place(writer: &Writer<'_>, whole: bool) -> Option<Decision> {
             || of(part, true).or_else(|| of(before()?, true)).filter(|place| *place == GuardedPlace::Home);
         of(part, whole).or_else(|| git.or_else(home).filter(|_| plain))
     };
+    // Behind walls Lathe's own folder is masked, so a line need not be denied for what it may write there.
+    let counts = |place: &GuardedPlace| *place != GuardedPlace::Home || !writer.gate.has_walls();
     all.into_iter().find_map(|(text, plain)| {
         possible_names(&text).find_map(|part| {
-            let place = place(part, plain)?;
+            let place = place(part, plain).filter(counts)?;
             let why = format!(
                 "which file it writes shows only when it runs, and the line names {part}; write the name out"
             );

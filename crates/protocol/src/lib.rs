@@ -56,8 +56,8 @@ pub use message::{
 };
 pub use nearest::{edit_distance, nearest};
 pub use options::{
-    EndingRule, KeyMark, LimitChanges, Limits, ModelChoice, PatchRule, Persona, Sandbox, SessionOptions,
-    ToolChoice, Toolset,
+    EndingRule, KeyMark, LimitChanges, Limits, ModelChoice, PatchRule, Persona, Sandbox, SandboxWalls,
+    SessionOptions, ToolChoice, Toolset,
 };
 pub use question::{Question, QuestionKind, QuestionOption};
 pub use random::random_number;

@@ -10,6 +10,9 @@ pub struct SessionOptions {
     pub model: ModelChoice,
     pub mode: Mode,
     pub sandbox: Sandbox,
+    /// The walls that were found for the sandbox.
+    #[serde(default, skip_serializing_if = "SandboxWalls::are_none")]
+    pub walls: SandboxWalls,
     pub toolset: Toolset,
     pub limits: Limits,
     pub ending: EndingRule,
@@ -121,6 +124,25 @@ impl Sandbox {
             Sandbox::Workspace => "workspace",
             Sandbox::ReadOnly => "read-only",
         }
+    }
+}
+
+/// The walls around the processes of a session.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SandboxWalls {
+    /// From 0, none, to 3, the strongest.
+    pub level: u8,
+    /// The reasons why the level is not 3, and what to do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
+    /// Services that the processes can reach although they are outside of the walls.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reachable: Vec<String>,
+}
+
+impl SandboxWalls {
+    pub fn are_none(&self) -> bool {
+        *self == Self::default()
     }
 }
 

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::{SinkExt, StreamExt};
-use lathe_host::{Attended, Extras, Home, Host, ModelSource, Overrides, SessionPlan};
+use lathe_host::{Attended, Extras, Home, Host, ModeWish, ModelSource, Overrides, SessionPlan};
 use lathe_plan::{Plans, Wish};
 use lathe_protocol::{
-    EndingRule, LimitChanges, Limits, Mode, ReplayPace, ReplayStrictness, SessionOptions, ToolChoice,
+    EndingRule, LimitChanges, Limits, Mode, ReplayPace, ReplayStrictness, Sandbox, SessionOptions, ToolChoice,
 };
 use lathe_server::{OnRestart, ServerOptions, bind};
 use serde_json::{Value, json};
@@ -44,7 +44,9 @@ impl Plans for Paced {
             own_model: false,
             folder: wish.folder.clone(),
             source: self.source(wish),
-            mode: Mode::FullAuto,
+            mode: ModeWish::Given(Mode::FullAuto),
+            // What is measured is the server.
+            sandbox: Some(Sandbox::Off),
             toolset: None,
             limits: Limits { max_steps: 1_000_000, ..Limits::default() },
             ending: EndingRule::Remind,
@@ -58,6 +60,7 @@ impl Plans for Paced {
 
     fn overrides(&self, folder: &Path, _: &SessionOptions) -> Result<Overrides, String> {
         Ok(Overrides {
+            sandbox: None,
             own_model: false,
             source: self.source(&Wish::task(folder)),
             mode: None,

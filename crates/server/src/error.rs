@@ -218,6 +218,7 @@ impl From<HostError> for ApiError {
             | HostError::BadModel(_)
             | HostError::BadKey { .. }
             | HostError::Folder { .. }
+            | HostError::NoSandbox(_)
             | HostError::OtherToolset { .. }
             | HostError::Cassette(_)
             | HostError::NoSuchTool { .. }

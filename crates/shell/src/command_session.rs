@@ -188,8 +188,8 @@ impl Drop for CommandSession {
 }
 
 impl Shared {
-    pub(crate) fn supervisor(&self) -> Option<i32> {
-        self.now.lock().supervisor.as_ref().map(|supervisor| supervisor.pid)
+    pub(crate) fn supervisor(&self) -> Option<Supervisor> {
+        self.now.lock().supervisor.clone()
     }
 
     /// The running line, and its clock.

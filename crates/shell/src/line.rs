@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use lathe_workspace::Breach;
+
 use crate::Spool;
 
 /// The limits of a line.
@@ -57,6 +59,11 @@ pub enum LineExit {
     Cancelled {
         code: i32,
     },
+    /// The line, or background processes of the shell, passed a limit of the sandbox.
+    Limited {
+        code: i32,
+        breach: Breach,
+    },
 }
 
 impl LineExit {
@@ -66,7 +73,8 @@ impl LineExit {
             Self::Code(code)
             | Self::TimedOut { code }
             | Self::Silent { code, .. }
-            | Self::Cancelled { code } => code,
+            | Self::Cancelled { code }
+            | Self::Limited { code, .. } => code,
             Self::ShellKilled { signal } => 128 + signal,
         }
     }
@@ -89,5 +97,8 @@ pub struct LineEnd {
     pub respawned: bool,
     /// The number of living background processes, of this line and of earlier ones.
     pub jobs: usize,
+    /// The limit of the sandbox that background processes passed before this line. All of them were ended, and bash
+    /// was replaced.
+    pub background: Option<Breach>,
     pub elapsed: Duration,
 }

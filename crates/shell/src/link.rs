@@ -6,12 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use lathe_workspace::{Child, Ended, Fence, Processes, Spawn};
-use nix::sys::signal::Signal;
+use lathe_workspace::{Breach, Child, Ended, Fence, Processes, Spawn, WatchedSpan};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::command_session::CommandSession;
 use crate::sweep;
@@ -38,6 +41,9 @@ pub(crate) struct Link {
     child: Option<ManuallyDrop<Box<dyn Child>>>,
     /// The mark in the environment of every process below the supervisor.
     mark: String,
+    /// The watch over background processes between lines, and the limit that they passed.
+    guard: Option<AbortOnDropHandle<()>>,
+    passed: Arc<Mutex<Option<Breach>>>,
 }
 
 impl Link {
@@ -52,7 +58,9 @@ impl Link {
         let mut env = session.map_or_else(|| options.env.clone(), |session| session.with_path(&options.env));
         env.push((sweep::VARIABLE.into(), mark.clone().into()));
         let argv = vec![options.ax.clone().into(), "supervise".into()];
-        let what = Spawn { argv, cwd: options.cwd.clone(), env, fence: Fence::default() };
+        // A jail hides the folders where the session's own one is.
+        let shown = session.map(|session| session.path().to_owned()).into_iter().collect();
+        let what = Spawn { argv, cwd: options.cwd.clone(), env, fence: Fence::default(), shown };
         let mut child = processes.spawn(what).await?;
         let Some(pipes) = child.pipes() else {
             return Err(ShellError::SupervisorGone(": it has no pipes".to_owned()));
@@ -65,12 +73,15 @@ impl Link {
         jobs.supervised_by(frames.downgrade());
         tokio::spawn(write(pipes.stdin, queue));
         let child = Some(ManuallyDrop::new(child));
-        let mut link = Self { frames: Some(frames), events, wanted, child, mark };
+        let (guard, passed) = (None, Arc::default());
+        let mut link = Self { frames: Some(frames), events, wanted, child, mark, guard, passed };
         let folder = session.map_or(Path::new(""), CommandSession::path);
         link.send(wire::start(&options.shell, &options.cwd, folder, &options.start.to_string())).await;
         let supervisor = link.ready().await?;
         if let Some(session) = session {
-            session.supervised_by(supervisor);
+            let root = link.child.as_ref().and_then(|child| child.pid()).unwrap_or(supervisor.pid);
+            let has_own_numbers = link.child.as_ref().is_some_and(|child| child.has_own_numbers());
+            session.supervised_by(Supervisor { root, has_own_numbers, ..supervisor });
         }
         Ok(link)
     }
@@ -132,8 +143,42 @@ impl Link {
         }
     }
 
+    /// Ends the supervisor and everything below it at once.
+    pub(crate) async fn kill(mut self) {
+        let Some(mut child) = self.detach() else { return };
+        // If it cannot end now, it does as soon as the kernel lets it.
+        let _ = timeout(END_LIMIT, child.kill_tree()).await;
+        drop(ManuallyDrop::into_inner(child));
+        sweep::sweep(&self.mark).await;
+    }
+
+    /// Begins to watch the limits of its processes, if they have any.
+    pub(crate) fn begin_span(&self) -> Option<WatchedSpan> {
+        self.child.as_ref().and_then(|child| child.watch()).map(|watch| watch.begin())
+    }
+
+    /// Watches background processes until the next line. All processes end if they pass a limit.
+    pub(crate) fn guard_background(&mut self, jobs: usize) {
+        let root = self.child.as_ref().and_then(|child| child.pid()).filter(|_| jobs > 0);
+        let Some((root, mut span)) = root.zip(self.begin_span()) else { return };
+        let passed = Arc::clone(&self.passed);
+        self.guard = Some(AbortOnDropHandle::new(tokio::spawn(async move {
+            let breach = span.breach().await;
+            *passed.lock() = Some(breach);
+            // The number is still the supervisor's: the link has not waited for it.
+            let _ = killpg(Pid::from_raw(root), Signal::SIGKILL);
+        })));
+    }
+
+    /// Ends the watch between lines. Returns the limit that was passed.
+    pub(crate) fn end_guard(&mut self) -> Option<Breach> {
+        self.guard = None;
+        self.passed.lock().take()
+    }
+
     fn detach(&mut self) -> Option<ManuallyDrop<Box<dyn Child>>> {
         self.frames = None;
+        self.guard = None;
         self.events.close();
         self.child.take()
     }

@@ -66,7 +66,7 @@ pub(crate) async fn accept(listener: UnixListener, shared: Arc<Shared>) {
 }
 
 async fn serve(stream: UnixStream, shared: &Shared) -> io::Result<()> {
-    let peer = peer::identify(&stream, shared.supervisor(), shared.view.as_ref());
+    let peer = peer::identify(&stream, shared.supervisor().as_ref(), shared.view.as_ref());
     let (reader, writer) = stream.into_split();
     let (mut frames, mut replies) = (Frames::new(reader), Replies::new(writer));
     let Ok(Some(request)) = timeout(REQUEST_LIMIT, frames.request()).await else {
@@ -86,7 +86,7 @@ async fn serve(stream: UnixStream, shared: &Shared) -> io::Result<()> {
     }
     let cancel = shared.ending.child_token();
     let (left_by, pid) = match &peer {
-        Peer::Ours(processes) => (shared.jobs.line_of(processes).await, processes.first().copied()),
+        Peer::Ours(process) => (shared.jobs.line_of(&process.numbers).await, Some(process.pid)),
         Peer::Stranger | Peer::Elsewhere => (None, None),
     };
     let caller = pid.map(|pid| Caller { pid, umask: request.umask });

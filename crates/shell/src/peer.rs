@@ -12,6 +12,7 @@ use nix::unistd::geteuid;
 use tokio::net::UnixStream;
 
 use crate::outer::parent;
+use crate::wire::Supervisor;
 
 /// The maximum depth of a searched process tree.
 const DEPTH_MAX: usize = 256;
@@ -19,11 +20,19 @@ const DEPTH_MAX: usize = 256;
 const TRIES: usize = 3;
 
 pub(crate) enum Peer {
-    /// A process of the session, with its ancestors, itself first.
-    Ours(Vec<i32>),
+    /// A process of the session.
+    Ours(SessionProcess),
     Stranger,
     /// It runs in another mount namespace, or has another root.
     Elsewhere,
+}
+
+/// A process below the supervisor.
+pub(crate) struct SessionProcess {
+    /// Its number on this machine.
+    pub(crate) pid: i32,
+    /// The numbers that it and its ancestors have for the supervisor, itself first.
+    pub(crate) numbers: Vec<i32>,
 }
 
 /// The mount namespace and root of a process, which decide the meaning of file names.
@@ -33,19 +42,36 @@ pub(crate) struct View {
     root: (u64, u64),
 }
 
-pub(crate) fn identify(stream: &UnixStream, supervisor: Option<i32>, ours: Option<&View>) -> Peer {
+pub(crate) fn identify(stream: &UnixStream, supervisor: Option<&Supervisor>, ours: Option<&View>) -> Peer {
     let Ok(credentials) = stream.peer_cred() else {
         return Peer::Stranger;
     };
     let Some(pid) = credentials.pid().filter(|_| credentials.uid() == geteuid().as_raw()) else {
         return Peer::Stranger;
     };
-    let chain = supervisor.and_then(|supervisor| (0..TRIES).find_map(|_| chain(pid, supervisor)));
-    let Some(chain) = chain else { return Peer::Stranger };
-    match (View::of(&pid.to_string()), ours) {
-        (Some(theirs), Some(ours)) if theirs == *ours => Peer::Ours(chain),
+    let Some(supervisor) = supervisor else { return Peer::Stranger };
+    let Some(chain) = (0..TRIES).find_map(|_| chain(pid, supervisor.root)) else { return Peer::Stranger };
+    if !supervisor.has_own_numbers {
+        let is_same =
+            matches!((View::of(&pid.to_string()), ours), (Some(theirs), Some(ours)) if theirs == *ours);
+        return if is_same { Peer::Ours(SessionProcess { pid, numbers: chain }) } else { Peer::Elsewhere };
+    }
+    // In a jail the supervisor sees what all of its processes see, unless they moved on.
+    let numbers: Option<Vec<i32>> = chain.iter().map(|pid| inner_number(*pid)).collect();
+    let Some(numbers) = numbers else { return Peer::Stranger };
+    let of_supervisor = numbers.iter().position(|number| *number == supervisor.pid);
+    let Some(above) = of_supervisor.and_then(|at| chain.get(at)) else { return Peer::Stranger };
+    match (View::of(&pid.to_string()), View::of(&above.to_string())) {
+        (Some(theirs), Some(expected)) if theirs == expected => Peer::Ours(SessionProcess { pid, numbers }),
         _ => Peer::Elsewhere,
     }
+}
+
+/// The number that a process has in its own namespace.
+fn inner_number(pid: i32) -> Option<i32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    numbers.split_ascii_whitespace().next_back()?.parse().ok()
 }
 
 /// The chain of processes from `pid` up to its ancestor `from`, without the latter.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lathe_protocol::FolderIdentity;
-use lathe_workspace::Processes;
+use lathe_workspace::{Breach, Processes, breach_of};
 use nix::libc;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -29,6 +29,10 @@ use crate::{
 const GRACE_MS: u32 = 300;
 /// A line that has to end does so in about a second at most; one that hangs in the kernel in under five.
 const STUCK_LIMIT: Duration = Duration::from_secs(10);
+/// A line that passed a limit has to end at once, or the shell ends with it.
+const BREACH_LIMIT: Duration = Duration::from_secs(1);
+/// The code of a line that passed a limit: that of a killed program.
+const LIMITED: i32 = 137;
 /// The code of an interrupted command.
 const CANCELLED: i32 = 130;
 const LINE_MAX: usize = 64 * 1024 * 1024;
@@ -104,6 +108,8 @@ pub struct Shell {
     replaced: bool,
     /// The value of `$?` for the next line, if something else ended since the last one.
     code: Option<i32>,
+    /// The limit that background processes passed since the last line's end; the shell ended with them.
+    background: Option<Breach>,
 }
 
 /// The reasons for stopping a line.
@@ -112,6 +118,16 @@ enum LineStopReason {
     Timeout,
     Silence(Duration),
     Cancel,
+    Limit(Breach),
+}
+
+/// The ways in which the wait for a line ends.
+enum LineOutcome {
+    Done(LineDone),
+    /// The supervisor did not end a line that passed a limit.
+    Stuck(Breach),
+    /// The supervisor is gone, with its last words.
+    Gone(String),
 }
 
 impl Shell {
@@ -134,6 +150,7 @@ impl Shell {
             unfinished: None,
             replaced: false,
             code: None,
+            background: None,
         })
     }
 
@@ -205,6 +222,7 @@ impl Shell {
         self.cwd.clone_from(&done.cwd);
         self.held = hold(&self.cwd);
         self.left = done.jobs;
+        self.link.iter_mut().for_each(|link| link.guard_background(done.jobs));
         let [stdout, stderr] = outputs;
         Ok(LineEnd {
             exit,
@@ -213,6 +231,7 @@ impl Shell {
             cwd: done.cwd,
             respawned: done.respawned || std::mem::take(&mut self.replaced),
             jobs: done.jobs,
+            background: self.background.take(),
             elapsed: began.elapsed(),
         })
     }
@@ -226,6 +245,7 @@ impl Shell {
             cwd: self.cwd.clone(),
             respawned: false,
             jobs: self.left,
+            background: None,
             elapsed: Duration::ZERO,
         }
     }
@@ -245,6 +265,12 @@ impl Shell {
         if let Some(session) = &mut self.session {
             session.repair();
             session.shared().line_begins(id, clock.clone());
+        }
+        if let Some(breach) = self.link.as_mut().and_then(Link::end_guard)
+            && let Some(link) = self.link.take()
+        {
+            link.kill().await;
+            (self.background, self.replaced) = (Some(breach), true);
         }
         let link = match &mut self.link {
             Some(link) => link,
@@ -271,38 +297,89 @@ impl Shell {
         if let Some(code) = self.code.take() {
             link.send(wire::code(code)).await;
         }
+        let mut span = link.begin_span();
         link.send(wire::run(id, line)).await;
         let mut stop = None;
         let mut deadline = Deadline::new(limits.timeout, &clock);
         let silence = |limit: Duration| (limit, Deadline::new(limit, &clock));
         let mut silent = limits.silence.map(silence);
-        loop {
-            let why = tokio::select! {
-                event = link.next() => match event {
-                    SupervisorEvent::Output { id: of, stream, bytes } if of == id => {
-                        take_output(outputs, stream, bytes, live);
-                        silent = limits.silence.map(silence);
-                        continue;
+        let ended = {
+            let breaching = breach_of(&mut span);
+            tokio::pin!(breaching);
+            loop {
+                let why = tokio::select! {
+                    event = link.next() => match event {
+                        SupervisorEvent::Output { id: of, stream, bytes } if of == id => {
+                            take_output(outputs, stream, bytes, live);
+                            silent = limits.silence.map(silence);
+                            continue;
+                        }
+                        SupervisorEvent::Done(done) if done.id == id => break LineOutcome::Done(done),
+                        SupervisorEvent::Failed(text) => return Err(ShellError::Bash(text)),
+                        SupervisorEvent::Gone(text) => break LineOutcome::Gone(text),
+                        SupervisorEvent::Output { .. } | SupervisorEvent::Done(_) | SupervisorEvent::Ready(_) | SupervisorEvent::Jobs { .. } => continue,
+                    },
+                    () = deadline.passed() => match stop {
+                        None => LineStopReason::Timeout,
+                        Some(LineStopReason::Limit(breach)) => break LineOutcome::Stuck(breach),
+                        Some(LineStopReason::Timeout | LineStopReason::Silence(_) | LineStopReason::Cancel) => {
+                            return Err(ShellError::SupervisorStuck);
+                        }
+                    },
+                    limit = passed(&mut silent), if stop.is_none() => LineStopReason::Silence(limit),
+                    () = cancel.cancelled(), if stop.is_none() => LineStopReason::Cancel,
+                    breach = &mut breaching, if stop.is_none() => LineStopReason::Limit(breach),
+                };
+                stop = Some(why);
+                let (limit, grace) = match why {
+                    LineStopReason::Limit(_) => (BREACH_LIMIT, 0),
+                    LineStopReason::Timeout | LineStopReason::Silence(_) | LineStopReason::Cancel => {
+                        (STUCK_LIMIT, GRACE_MS)
                     }
-                    SupervisorEvent::Done(done) if done.id == id => {
-                        self.unfinished = None;
-                        return Ok((exit(&done.how, stop), done));
+                };
+                deadline = Deadline::new(limit, &LineClock::default());
+                link.send(wire::stop(id, grace)).await;
+            }
+        };
+        let enforced = |code| span.as_ref().and_then(|span| span.enforced(code));
+        match ended {
+            LineOutcome::Done(done) => {
+                self.unfinished = None;
+                let exit = match (exit(&done.how, stop), stop) {
+                    (exit, Some(_)) => exit,
+                    (exit, None) => {
+                        let code = exit.code();
+                        enforced(code).map_or(exit, |breach| LineExit::Limited { code, breach })
                     }
-                    SupervisorEvent::Failed(text) => return Err(ShellError::Bash(text)),
-                    SupervisorEvent::Gone(text) => return Err(ShellError::SupervisorGone(text)),
-                    SupervisorEvent::Output { .. } | SupervisorEvent::Done(_) | SupervisorEvent::Ready(_) | SupervisorEvent::Jobs { .. } => continue,
-                },
-                () = deadline.passed() => match stop {
-                    None => LineStopReason::Timeout,
-                    Some(_) => return Err(ShellError::SupervisorStuck),
-                },
-                limit = passed(&mut silent), if stop.is_none() => LineStopReason::Silence(limit),
-                () = cancel.cancelled(), if stop.is_none() => LineStopReason::Cancel,
-            };
-            stop = Some(why);
-            deadline = Deadline::new(STUCK_LIMIT, &LineClock::default());
-            link.send(wire::stop(id, GRACE_MS)).await;
+                };
+                // Processes of earlier lines may be the cause, and they are still there.
+                if let (Some(LineStopReason::Limit(breach)), Some(span)) = (stop, &span)
+                    && done.jobs > 0
+                    && span.still_passes(breach).await
+                {
+                    return Ok(self.replace_limited(id, breach).await);
+                }
+                Ok((exit, done))
+            }
+            LineOutcome::Stuck(breach) => Ok(self.replace_limited(id, breach).await),
+            LineOutcome::Gone(text) => match (stop, enforced(LIMITED)) {
+                (Some(LineStopReason::Limit(breach)), _) | (_, Some(breach)) => {
+                    Ok(self.replace_limited(id, breach).await)
+                }
+                (_, None) => Err(ShellError::SupervisorGone(text)),
+            },
         }
+    }
+
+    /// Ends the shell at once with all its processes. The next line gets a new one.
+    async fn replace_limited(&mut self, id: u64, breach: Breach) -> (LineExit, LineDone) {
+        self.unfinished = None;
+        if let Some(link) = self.link.take() {
+            link.kill().await;
+        }
+        let how = WireExit::Code(LIMITED);
+        let done = LineDone { id, how, respawned: true, jobs: 0, cwd: nearest(&self.cwd) };
+        (LineExit::Limited { code: LIMITED, breach }, done)
     }
 
     /// Starts a fresh bash in the folder and with the environment of the start; all old processes are ended.
@@ -383,6 +460,9 @@ fn exit(how: &WireExit, stop: Option<LineStopReason>) -> LineExit {
         }
         (WireExit::ShellSignal(signal), Some(LineStopReason::Cancel)) => {
             LineExit::Cancelled { code: 128 + signal }
+        }
+        (WireExit::Code(_) | WireExit::ShellSignal(_), Some(LineStopReason::Limit(breach))) => {
+            LineExit::Limited { code: LIMITED, breach }
         }
     }
 }

@@ -33,7 +33,12 @@ pub(crate) enum SupervisorEvent {
 
 #[derive(Clone)]
 pub(crate) struct Supervisor {
+    /// Its number among its own processes.
     pub(crate) pid: i32,
+    /// The process on this machine that everything of the shell descends from.
+    pub(crate) root: i32,
+    /// True if the numbers of its processes differ from those on this machine.
+    pub(crate) has_own_numbers: bool,
     /// The folder of its lines' outputs.
     pub(crate) folder: PathBuf,
 }
@@ -123,6 +128,8 @@ fn ready(payload: &[u8]) -> Option<Supervisor> {
     let (pid, folder) = payload.split_first_chunk()?;
     Some(Supervisor {
         pid: i32::from_le_bytes(*pid),
+        root: i32::from_le_bytes(*pid),
+        has_own_numbers: false,
         folder: PathBuf::from(OsString::from_vec(folder.to_vec())),
     })
 }

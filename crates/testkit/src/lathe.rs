@@ -28,6 +28,7 @@ pub struct Lathe {
     dir: PathBuf,
     arguments: Vec<OsString>,
     environment: Vec<(OsString, OsString)>,
+    has_walls: bool,
     input: Option<Vec<u8>>,
     timeout: Duration,
 }
@@ -45,6 +46,7 @@ impl Lathe {
             homes: Arc::new(homes),
             arguments: Vec::new(),
             environment: Vec::new(),
+            has_walls: false,
             input: None,
             timeout: crate::eventually::PATIENCE,
         }
@@ -53,6 +55,17 @@ impl Lathe {
     /// The program's `LATHE_HOME`.
     pub fn home(&self) -> PathBuf {
         self.homes.path().join("lathe")
+    }
+
+    /// With the sandbox that users have. Without this call there is none: most tests are about what Lathe itself
+    /// holds back.
+    #[must_use]
+    pub fn behind_walls(self) -> Self {
+        Self { has_walls: true, ..self }
+    }
+
+    fn sandbox(&self) -> Option<(&'static str, &'static str)> {
+        (!self.has_walls).then_some(("LATHE_SANDBOX", "off"))
     }
 
     #[must_use]
@@ -130,6 +143,7 @@ impl Lathe {
             .env("NO_COLOR", "1")
             .env("HOME", self.homes.path().join("user"))
             .env("LATHE_HOME", self.home())
+            .envs(self.sandbox())
             .envs(self.environment.iter().map(|(name, value)| (name, value)));
         command
     }

@@ -50,6 +50,7 @@ async fn main() -> Result<(), Failure> {
         headless: true,
         disk: lathe_policy::OnDisk::default(),
         switched: lathe_policy::ShellSwitches::default(),
+        walls: lathe_policy::Walls::None,
     };
     let mut text: String =
         (0..20_000).map(|n| format!("line {n:06} of a file that is edited, and edited again\n")).collect();

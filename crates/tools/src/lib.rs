@@ -38,7 +38,7 @@ pub use commands::{
 pub use faces::{ToolAbout, check_entry, every_tool_name, known_names, narrow_choice, transient_entries};
 pub use files::{CheckRule, Checks};
 pub use finish::journal_changes;
-pub use line::{AsideNote, Keeper, LocalDisk, Tracking, aside_note, aside_notes};
+pub use line::{AsideNote, Keeper, LocalDisk, Tracking, aside_note, aside_notes, left_protected_note};
 pub use online::{DocumentReply, DocumentRequest, Documents};
 pub use outputs::{OutputFiles, OutputHandle, RecordedOutput};
 pub use outside::{Domain, Layer, OutsideTool, ProviderOutput, ToolProvider};

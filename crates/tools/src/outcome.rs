@@ -1,5 +1,6 @@
 //! The outcome of a tool's run: data, which each toolset puts into its own words.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use lathe_blobs::BlobError;
@@ -9,7 +10,7 @@ use lathe_protocol::{Raw, Reviewed, SeenFile, ToolError, ToolErrorKind};
 use lathe_redact::Redactor;
 use lathe_search::{FoundFiles, TextFindings, TextQuery};
 use lathe_shell::LineExit;
-use lathe_workspace::Applied;
+use lathe_workspace::{Applied, Breach};
 use serde_json::{Value, json};
 
 use crate::bash::{CapturedStream, category};
@@ -39,7 +40,7 @@ pub(crate) struct Outcome {
     /// The number of files that a rule keeps out of the result.
     pub(crate) left_out: usize,
     /// Further notes for the text.
-    pub(crate) notes: Vec<&'static str>,
+    pub(crate) notes: Vec<Cow<'static, str>>,
 }
 
 /// Content that accompanies the text, such as an image.
@@ -196,6 +197,8 @@ pub(crate) struct ShellData {
     /// True if the line ended in another folder than it began in.
     pub(crate) moved: bool,
     pub(crate) respawned: bool,
+    /// The limit that background processes passed before this line.
+    pub(crate) background: Option<Breach>,
     pub(crate) jobs: usize,
     /// The processes that this line left running.
     pub(crate) left: Vec<u32>,
@@ -353,6 +356,7 @@ impl Data {
                     LineExit::TimedOut { .. } => "timed_out",
                     LineExit::Silent { .. } => "silent",
                     LineExit::Cancelled { .. } => "cancelled",
+                    LineExit::Limited { .. } => "limited",
                 };
                 let mut summary = json!({ "exit_code": shell.exit.code(), "ended": how, "cwd": shell.cwd, "stdout_bytes": shell.stdout.total, "stderr_bytes": shell.stderr.total });
                 if shell.exit.code() != 0
@@ -422,6 +426,9 @@ impl Data {
                 format!("the command printed nothing for {} seconds", limit.as_secs()),
             ),
             LineExit::Cancelled { .. } => (ToolErrorKind::Cancelled, "cancelled by the user".to_owned()),
+            LineExit::Limited { breach, .. } => {
+                (ToolErrorKind::ExecutionFailed, format!("stopped by the sandbox: {breach}"))
+            }
         };
         Some(ToolError { kind, message })
     }

@@ -189,7 +189,9 @@ impl Problem {
             WorkspaceError::Protected(path) => return Self::Protected(path),
             WorkspaceError::Ignored(path) => return Self::Unseen(path),
             WorkspaceError::Special(_) => return Self::special(path, doing),
-            WorkspaceError::Spawn { .. } => error.to_string(),
+            WorkspaceError::Jail(_) | WorkspaceError::Limit(_) | WorkspaceError::Spawn { .. } => {
+                error.to_string()
+            }
             WorkspaceError::Io { source, .. } => source.to_string(),
         };
         Self::failed(path, doing, reason)

@@ -14,7 +14,7 @@ use lathe_protocol::{CallId, OutputStream, Toolset};
 use lathe_redact::Redactor;
 use lathe_search::UnreadRules;
 use lathe_shell::{CommandHost, Jobs, Shell, ShellError, ShellOptions, StartFolder, place_ax};
-use lathe_workspace::Workspace;
+use lathe_workspace::{Level, Workspace};
 use parking_lot::Mutex;
 
 use crate::bash::{LateChanges, LineWithProcesses};
@@ -135,6 +135,10 @@ impl Services {
     /// is not tracked, and the result of each line says so.
     pub fn with_tracking(self, tracking: Tracking) -> Self {
         let is_local = self.workspace.local().is_some();
+        let tracking = match self.workspace.level() {
+            Level::Off | Level::Limits => tracking,
+            Level::Filters | Level::Walls => tracking.protecting(self.blobs.clone()),
+        };
         Self { tracking: if is_local { tracking } else { Tracking::absent() }, ..self }
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 
-use crate::{Ended, Processes, Spawn, WorkspaceError};
+use crate::{Ended, Processes, Spawn, WorkspaceError, breach_of};
 
 /// The time to wait for output after the program has ended: one of its own children may hold the pipes.
 const GRACE: Duration = Duration::from_millis(300);
@@ -44,7 +44,16 @@ impl Captured {
     }
 }
 
-/// Starts a program, gives it `input`, and waits for its end.
+/// The code by which a shell names the end of a program.
+fn shell_code(ended: Ended) -> i32 {
+    match ended {
+        Ended::Code(code) => code,
+        Ended::Signal(signal) => 128 + signal,
+    }
+}
+
+/// Starts a program, gives it `input`, and waits for its end. A program that passes a limit of its jail is killed
+/// with all processes that it started, which is an error.
 pub async fn capture(
     processes: &dyn Processes,
     what: Spawn,
@@ -54,6 +63,7 @@ pub async fn capture(
 ) -> Result<Captured, WorkspaceError> {
     let mut child = processes.spawn(what).await?;
     let (out, err) = (KeptOutput::new(limits.keep), KeptOutput::new(limits.keep));
+    let mut span = child.watch().map(|watch| watch.begin());
     let pipes = child.pipes();
     let pumping = async {
         let Some(mut pipes) = pipes else { return };
@@ -67,14 +77,27 @@ pub async fn capture(
     tokio::pin!(pumping, stop);
     let deadline = tokio::time::Instant::now() + limits.time;
     let mut pumped = false;
-    let end = loop {
-        tokio::select! {
-            () = &mut pumping, if !pumped => pumped = true,
-            ended = child.wait() => break CaptureEnd::Ended(ended?),
-            () = tokio::time::sleep_until(deadline) => break CaptureEnd::TimedOut,
-            () = &mut stop => break CaptureEnd::Stopped,
+    let end = {
+        let breaching = breach_of(&mut span);
+        tokio::pin!(breaching);
+        loop {
+            tokio::select! {
+                () = &mut pumping, if !pumped => pumped = true,
+                ended = child.wait() => break CaptureEnd::Ended(ended?),
+                () = tokio::time::sleep_until(deadline) => break CaptureEnd::TimedOut,
+                () = &mut stop => break CaptureEnd::Stopped,
+                breach = &mut breaching => {
+                    child.kill_tree().await?;
+                    return Err(WorkspaceError::Limit(breach));
+                }
+            }
         }
     };
+    if let CaptureEnd::Ended(ended) = end
+        && let Some(breach) = span.and_then(|span| span.enforced(shell_code(ended)))
+    {
+        return Err(WorkspaceError::Limit(breach));
+    }
     if !pumped {
         let _ = tokio::time::timeout(GRACE, &mut pumping).await;
     }
@@ -123,6 +146,7 @@ mod tests {
             cwd: "/".into(),
             env: vec![("PATH".into(), "/usr/bin:/bin".into())],
             fence: Fence::default(),
+            shown: Vec::new(),
         };
         let limits = CaptureLimits { time: Duration::from_millis(millis), keep: 1000 };
         capture(&LocalProcesses, what, input, limits, std::future::pending()).await.unwrap()

@@ -1,5 +1,7 @@
 use std::path::PathBuf;
 
+use crate::Breach;
+
 /// Errors of file and process operations.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkspaceError {
@@ -23,6 +25,10 @@ pub enum WorkspaceError {
     Stale(PathBuf),
     #[error("no space left on the disk for {}", .0.display())]
     NoSpace(PathBuf),
+    #[error("the sandbox cannot be set up: {0}")]
+    Jail(String),
+    #[error("stopped by the sandbox: {0}")]
+    Limit(Breach),
     #[error("cannot start {program}: {source}")]
     Spawn { program: String, source: std::io::Error },
     #[error("{}: {source}", .path.display())]

@@ -43,6 +43,21 @@ impl Fence {
         self.inherited.push(Arc::clone(descriptor));
     }
 
+    /// The umask of the child, if it has one of its own.
+    pub(crate) fn umask(&self) -> Option<u32> {
+        self.umask
+    }
+
+    /// The numbers of the inherited descriptors.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = i32> {
+        self.inherited.iter().map(|descriptor| descriptor.as_raw_fd())
+    }
+
+    /// The same descriptors, without limits and umask.
+    pub(crate) fn descriptors_only(&self) -> Self {
+        Self { rules: None, umask: None, ..self.clone() }
+    }
+
     /// The same descriptors, without the limits.
     #[must_use]
     pub fn opened(&self) -> Self {

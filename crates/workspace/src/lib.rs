@@ -8,6 +8,7 @@ mod error;
 mod fence;
 mod files;
 mod guard;
+mod jail;
 mod local_files;
 mod local_process;
 mod local_tree;
@@ -27,6 +28,10 @@ pub use error::WorkspaceError;
 pub use fence::{Fence, FenceRight};
 pub use files::{Applied, Content, Expect, FileInfo, FileKind, FileOp, Files, FolderEntry, WalkEntry};
 pub use guard::open_exact;
+pub use jail::{
+    Breach, Jail, JailLimits, JailPlan, JailProfile, JailWatch, NetworkDoor, NetworkVisit, WallsFound,
+    WatchedSpan, breach_of, find_walls, privileged_sockets,
+};
 pub use local_files::{Incoming, LocalFiles, WalkBounds};
 pub use local_process::LocalProcesses;
 pub use local_tree::{LocalTree, MayOpen};

@@ -9,7 +9,8 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use tokio::process::Command;
 
-use crate::{Boxed, Child, Ended, Pipes, Processes, Spawn, WorkspaceError};
+use crate::jail::Served;
+use crate::{Boxed, Child, Ended, JailWatch, Pipes, Processes, Spawn, WorkspaceError};
 
 /// A program written a moment ago is "busy" for as long as another thread's fork holds the descriptor
 /// that wrote it, which is until that fork has become its own program.
@@ -23,23 +24,31 @@ pub struct LocalProcesses;
 impl Processes for LocalProcesses {
     fn spawn(&self, what: Spawn) -> Boxed<'_, Result<Box<dyn Child>, WorkspaceError>> {
         Box::pin(async move {
-            let child = spawn(&what).await.map_err(|source| WorkspaceError::Spawn {
-                program: what.argv.first().map(|name| name.display().to_string()).unwrap_or_default(),
-                source,
-            })?;
-            let child: Box<dyn Child> = Box::new(child);
+            let child: Box<dyn Child> = Box::new(started(prepare(&what)?, &what).await?);
             Ok(child)
         })
     }
 }
 
-async fn spawn(what: &Spawn) -> std::io::Result<LocalChild> {
-    let (program, arguments) = what.argv.split_first().ok_or(ErrorKind::InvalidInput)?;
+/// The error of a process that could not be started.
+pub(crate) fn failure(what: &Spawn, source: std::io::Error) -> WorkspaceError {
+    let program = what.argv.first().map(|name| name.display().to_string()).unwrap_or_default();
+    WorkspaceError::Spawn { program, source }
+}
+
+/// The command for a process of its own group, with three pipes.
+pub(crate) fn prepare(what: &Spawn) -> Result<Command, WorkspaceError> {
+    let parts = what.argv.split_first().ok_or_else(|| failure(what, ErrorKind::InvalidInput.into()));
+    let (program, arguments) = parts?;
     let mut command = Command::new(program);
     command.args(arguments).current_dir(&what.cwd).env_clear().envs(what.env.iter().map(|(k, v)| (k, v)));
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.process_group(0).kill_on_drop(true);
     what.fence.apply(command.as_std_mut());
+    Ok(command)
+}
+
+pub(crate) async fn started(mut command: Command, what: &Spawn) -> Result<LocalChild, WorkspaceError> {
     let mut tries = 0;
     let child = loop {
         match command.spawn() {
@@ -47,20 +56,38 @@ async fn spawn(what: &Spawn) -> std::io::Result<LocalChild> {
                 tries += 1;
                 tokio::time::sleep(BUSY_WAIT).await;
             }
-            result => break result?,
+            result => break result.map_err(|error| failure(what, error))?,
         }
     };
-    let group = child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
-    Ok(LocalChild { child, group })
+    Ok(LocalChild::of(child, false))
 }
 
-struct LocalChild {
+pub(crate) struct LocalChild {
     child: tokio::process::Child,
+    has_own_numbers: bool,
+    watch: Option<JailWatch>,
+    _served: Option<Served>,
     /// The process group, whose number is that of its first process.
     group: Option<Pid>,
 }
 
 impl LocalChild {
+    pub(crate) fn of(child: tokio::process::Child, has_own_numbers: bool) -> Self {
+        let group = child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
+        Self { child, has_own_numbers, watch: None, _served: None, group }
+    }
+
+    /// With the way out of its network, which lives as long as the child.
+    pub(crate) fn served(mut self, served: Option<Served>) -> Self {
+        self._served = served;
+        self
+    }
+
+    pub(crate) fn watched_by(mut self, watch: Option<JailWatch>) -> Self {
+        self.watch = watch;
+        self
+    }
+
     /// The group may outlive its first process; as long as it does, its number is not reused.
     fn kill_group(&self) {
         if let Some(group) = self.group {
@@ -87,6 +114,18 @@ impl Child for LocalChild {
             self.child.stdin = stdin;
             status.map(ended).map_err(|source| WorkspaceError::io("", source))
         })
+    }
+
+    fn pid(&self) -> Option<i32> {
+        self.group.map(Pid::as_raw)
+    }
+
+    fn has_own_numbers(&self) -> bool {
+        self.has_own_numbers
+    }
+
+    fn watch(&self) -> Option<JailWatch> {
+        self.watch.clone()
     }
 
     fn kill_tree(&mut self) -> Boxed<'_, Result<(), WorkspaceError>> {
@@ -126,6 +165,7 @@ mod tests {
             cwd: "/".into(),
             env: vec![("ONLY".into(), "this".into())],
             fence: Fence::default(),
+            shown: Vec::new(),
         }
     }
 
@@ -170,6 +210,7 @@ mod tests {
             cwd: "/".into(),
             env: Vec::new(),
             fence: Fence::default(),
+            shown: Vec::new(),
         };
         let error = LocalProcesses.spawn(what).await.err().unwrap();
         assert!(matches!(&error, WorkspaceError::Spawn { program, .. } if program == "/no/such"), "{error}");

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::{Fence, WorkspaceError};
+use crate::{Fence, JailWatch, WorkspaceError};
 
 /// A future returned through a dynamic seam.
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -24,6 +24,8 @@ pub struct Spawn {
     pub cwd: PathBuf,
     pub env: Vec<(OsString, OsString)>,
     pub fence: Fence,
+    /// Places that it needs to read even where a jail hides them.
+    pub shown: Vec<PathBuf>,
 }
 
 impl Spawn {
@@ -68,6 +70,16 @@ pub trait Child: Send {
     /// The pipes, on the first call.
     fn pipes(&mut self) -> Option<Pipes>;
     fn wait(&mut self) -> Boxed<'_, Result<Ended, WorkspaceError>>;
+    /// Its number on this machine. All processes that it starts descend from it.
+    fn pid(&self) -> Option<i32>;
+    /// Tells whether the processes below it have numbers of their own.
+    fn has_own_numbers(&self) -> bool {
+        false
+    }
+    /// The watch over the limits of its jail, if it has any.
+    fn watch(&self) -> Option<JailWatch> {
+        None
+    }
     /// Ends the child and its process group at once.
     fn kill_tree(&mut self) -> Boxed<'_, Result<(), WorkspaceError>>;
 }

@@ -85,7 +85,8 @@ mod tests {
             umask: Some(0o077),
         };
         let env = pairs(&[("A", "own"), ("B", "unset by the caller"), ("PATH", "/bin")]);
-        let what = Spawn { argv: Vec::new(), cwd: "/here".into(), env, fence: Fence::default() };
+        let what =
+            Spawn { argv: Vec::new(), cwd: "/here".into(), env, fence: Fence::default(), shown: Vec::new() };
         let given = caller.apply_to(what);
         assert_eq!(given.cwd, PathBuf::from("/there"));
         assert_eq!(given.env, pairs(&[("PATH", "/bin"), ("A", "caller"), ("Z", "1")]));

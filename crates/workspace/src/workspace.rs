@@ -25,7 +25,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::{Files, LocalFiles, LocalProcesses, LocalTree, MayOpen, PathMap, Processes, WorkspaceError};
+use crate::{
+    Files, Jail, LocalFiles, LocalProcesses, LocalTree, MayOpen, NetworkDoor, PathMap, Processes,
+    WorkspaceError,
+};
 
 /// The strength of the walls around the processes of a workspace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,8 +62,13 @@ pub struct Workspace {
     root: Arc<Path>,
     files: Arc<dyn Files>,
     processes: Arc<dyn Processes>,
+    /// Lathe's own programs, outside of any walls.
+    own_processes: Arc<dyn Processes>,
     paths: PathMap,
     level: Level,
+    /// The way out of the network of its processes, if they have one of their own.
+    network: Option<Arc<dyn NetworkDoor>>,
+    is_read_only: bool,
     local: Option<LocalTree>,
 }
 
@@ -71,9 +79,12 @@ impl Workspace {
         Self {
             root,
             files: Arc::clone(&files) as Arc<dyn Files>,
+            own_processes: Arc::clone(&processes),
             processes,
             paths: PathMap::default(),
             level: Level::Off,
+            network: None,
+            is_read_only: false,
             local: Some(LocalTree::of(files)),
         }
     }
@@ -85,7 +96,25 @@ impl Workspace {
         processes: Arc<dyn Processes>,
         paths: PathMap,
     ) -> Self {
-        Self { root: root.into(), files, processes, paths, level: Level::Off, local: None }
+        let own_processes = Arc::clone(&processes);
+        Self {
+            root: root.into(),
+            files,
+            processes,
+            own_processes,
+            paths,
+            level: Level::Off,
+            network: None,
+            is_read_only: false,
+            local: None,
+        }
+    }
+
+    /// The same place, with its processes behind walls.
+    pub fn behind(self, jail: Arc<Jail>) -> Self {
+        let network = jail.door().cloned();
+        let is_read_only = jail.is_read_only();
+        Self { level: jail.level(), paths: jail.paths(), network, is_read_only, processes: jail, ..self }
     }
 
     /// A folder of this machine that belongs to no session. No path leads into the closed folder, if one is given.
@@ -121,8 +150,14 @@ impl Workspace {
         &self.files
     }
 
+    /// The processes of the session: the shell, checks, the programs of tools.
     pub fn processes(&self) -> &Arc<dyn Processes> {
         &self.processes
+    }
+
+    /// Lathe's own programs, which do not run what the workspace names: git as the crate `git` starts it.
+    pub fn own_processes(&self) -> &Arc<dyn Processes> {
+        &self.own_processes
     }
 
     /// The path of a host path inside.
@@ -133,6 +168,16 @@ impl Workspace {
     /// The host path of a path inside.
     pub fn host(&self, inside: &Path) -> Option<PathBuf> {
         self.paths.host(inside)
+    }
+
+    /// Tells whether its processes cannot write the workspace. Lathe's own file tools are not among them.
+    pub fn is_read_only(&self) -> bool {
+        self.is_read_only
+    }
+
+    /// The way out of the network of its processes. None if they use the machine's network, or none at all.
+    pub fn network(&self) -> Option<&Arc<dyn NetworkDoor>> {
+        self.network.as_ref()
     }
 
     pub fn level(&self) -> Level {

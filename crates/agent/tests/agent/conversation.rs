@@ -19,6 +19,7 @@ pub(crate) fn options() -> SessionOptions {
         model: ModelChoice { provider: "p".into(), model: "m".into(), base_url: None, key: None },
         mode: Mode::FullAuto,
         sandbox: Sandbox::Off,
+        walls: lathe_protocol::SandboxWalls::default(),
         toolset: Toolset::Lathe,
         limits: Limits { max_steps: 5, line_seconds: 1, ..Limits::default() },
         ending: EndingRule::Remind,

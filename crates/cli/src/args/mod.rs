@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use lathe_plan::{CassetteWish, ConfigPlace, options};
-use lathe_protocol::{Mode, Toolset};
+use lathe_protocol::{Mode, Sandbox, Toolset};
 
 use crate::args::options::{OfInteractive, OfResume, OfRun, OfShowConfig, OfTools, OptionArgs};
 use crate::commands::rewind::{DiffArgs, RewindArgs, UndoArgs};
@@ -416,6 +416,26 @@ pub(crate) struct ToolRunArgs {
     pub(crate) proposed: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) trust: crate::commands::trust::TrustFlag,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum SandboxArg {
+    /// No walls
+    Off,
+    /// The workspace and a private /tmp can be written, and there is no network
+    Workspace,
+    /// Only a private /tmp can be written
+    ReadOnly,
+}
+
+impl From<SandboxArg> for Sandbox {
+    fn from(sandbox: SandboxArg) -> Self {
+        match sandbox {
+            SandboxArg::Off => Sandbox::Off,
+            SandboxArg::Workspace => Sandbox::Workspace,
+            SandboxArg::ReadOnly => Sandbox::ReadOnly,
+        }
+    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]

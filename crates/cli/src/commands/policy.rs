@@ -75,6 +75,9 @@ struct CheckArgs {
     /// Decide in this mode
     #[arg(long, value_name = "MODE")]
     mode: Option<ModeArg>,
+    /// Decide as behind the walls of this level of the sandbox: 0 to 3
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = clap::value_parser!(u8).range(0..=3))]
+    level: u8,
     /// Print one JSON object per line
     #[arg(long)]
     json: bool,
@@ -165,7 +168,7 @@ fn check(host: &Host, args: &CheckArgs) -> Exit {
         Ok(extras) => extras,
         Err(exit) => return exit,
     };
-    let check = match host.rules().policy_check(args.rules.as_deref(), &extras) {
+    let check = match host.rules().policy_check(args.rules.as_deref(), &extras, args.level) {
         Ok(check) => check,
         Err(error) => return Exit::host(&error),
     };

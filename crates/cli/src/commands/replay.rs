@@ -56,7 +56,8 @@ fn live_plan(host: &Host, id: &SessionId, mode: Option<Mode>) -> Result<Result<R
         Err(exit) => return Ok(Err(exit)),
     };
     let mode = resumed_mode(recorded, settled.config.settings.run.mode, mode);
-    Ok(Ok(ReplayPlan { mode, extras: settled.extras() }))
+    let sandbox = settled.config.settings.run.sandbox;
+    Ok(Ok(ReplayPlan { mode, sandbox, extras: settled.extras() }))
 }
 
 async fn replay_live(host: &Host, id: &SessionId, plan: ReplayPlan) -> Result<Exit, HostError> {

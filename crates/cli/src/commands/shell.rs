@@ -15,7 +15,7 @@ use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Config, Context, Editor, Helper, Highlighter, Hinter};
 use tokio_util::sync::CancellationToken;
 
-use crate::args::ModeArg;
+use crate::args::{ModeArg, SandboxArg};
 use crate::commands::settings;
 use crate::exit::Exit;
 use crate::terminal;
@@ -29,6 +29,9 @@ pub(crate) struct ShellArgs {
     /// Decide about the lines as if a model had written them, in this mode
     #[arg(long)]
     mode: Option<ModeArg>,
+    /// Run the lines behind the walls that a session has
+    #[arg(long, default_value = "off")]
+    sandbox: SandboxArg,
     /// The folder to work in
     #[arg(long, short = 'w', default_value = ".")]
     working_dir: PathBuf,
@@ -47,7 +50,12 @@ pub(crate) async fn shell(host: &Host, args: ShellArgs) -> Exit {
         Err(exit) => return exit,
     };
     let extras = settled.extras();
-    let run = ShellRun { folder: args.working_dir, mode: args.mode.map(Into::into), extras };
+    let run = ShellRun {
+        folder: args.working_dir,
+        mode: args.mode.map(Into::into),
+        sandbox: args.sandbox.into(),
+        extras,
+    };
     let mut shell = match host.open_shell(run).await {
         Ok(shell) => shell,
         Err(error) => return Exit::host(&error),

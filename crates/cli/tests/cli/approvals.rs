@@ -38,6 +38,7 @@ impl Terminal {
             .args(["-qefc", line, "/dev/null"])
             .current_dir(dir)
             .env("LATHE_HOME", home)
+            .env("LATHE_SANDBOX", "off")
             .env("NO_COLOR", "1")
             .env_remove("EDITOR")
             .env_remove("VISUAL")
@@ -211,11 +212,17 @@ fn always_is_as_narrow_as_what_was_shown_and_can_be_revoked() {
     assert!(listed.contains("1. touch kept") && listed.contains("2. write "), "{listed}");
     let shell = |line: &str| {
         let shell = ["shell", "--mode", "default", "-c", line];
-        lathe().in_dir(repo.path()).env("LATHE_HOME", home.path()).args(shell).run().code
+        lathe()
+            .in_dir(repo.path())
+            .env("LATHE_HOME", home.path())
+            .env("LATHE_SANDBOX", "off")
+            .args(shell)
+            .run()
+            .code
     };
     assert_eq!((shell("touch kept"), shell("touch kept more"), shell("touch other")), (0, 126, 126));
     let elsewhere = TempRepo::new(&[]);
-    let ran = lathe().in_dir(elsewhere.path()).env("LATHE_HOME", home.path());
+    let ran = lathe().in_dir(elsewhere.path()).env("LATHE_HOME", home.path()).env("LATHE_SANDBOX", "off");
     ran.args(["shell", "--mode", "default", "-c", "touch kept"]).run().expect_code(126);
     // A file that was not seen is not overwritten, whatever the user would approve.
     let held = |line: &str| shell(line) == 126;
@@ -282,7 +289,12 @@ fn killed_while_it_asked_the_question_expires_and_the_history_is_valid() {
     // A process is killed before it has let go of its files.
     let gone = || pids.iter().all(|pid| !Path::new(&format!("/proc/{pid}")).exists());
     eventually(Duration::from_secs(20), "the processes are gone", gone);
-    let resumed = lathe().in_dir(repo.path()).env("LATHE_HOME", home.path()).arg("resume").with_model(&model);
+    let resumed = lathe()
+        .in_dir(repo.path())
+        .env("LATHE_HOME", home.path())
+        .env("LATHE_SANDBOX", "off")
+        .arg("resume")
+        .with_model(&model);
     let resumed = resumed.run();
     assert_eq!(model.violations(), Vec::<String>::new());
     let events = events(home.path());

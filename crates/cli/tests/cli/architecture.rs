@@ -35,6 +35,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
             "search",
             "documents",
             "grammars",
+            "proxy",
         ],
     ),
     ("words", &["protocol", "blobs", "redact"]),

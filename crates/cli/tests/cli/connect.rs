@@ -249,6 +249,7 @@ fn a_question_is_answered_at_the_terminal() {
         .args(["-qefc", &line, "/dev/null"])
         .current_dir(repo.path())
         .env("LATHE_HOME", home.path())
+        .env("LATHE_SANDBOX", "off")
         .env("TERM", "xterm")
         .env("LANG", "C.UTF-8")
         .stdin(Stdio::piped())
@@ -355,7 +356,11 @@ fn what_was_begun_for_one_question_is_no_answer_to_the_next() {
             let line = format!("'{}' connect '{}' 'Make it.'", binary.display(), server.url);
             let mut shell = Command::new("script");
             shell.args(["-qefc", &line, "/dev/null"]).current_dir(repo.path());
-            shell.env("LATHE_HOME", repo.join("home")).env("TERM", "xterm").env("LANG", "C.UTF-8");
+            shell
+                .env("LATHE_HOME", repo.join("home"))
+                .env("LATHE_SANDBOX", "off")
+                .env("TERM", "xterm")
+                .env("LANG", "C.UTF-8");
             Typing::of(shell)
         } else {
             Typing::start(&connect(&server.url).arg("Make it."))

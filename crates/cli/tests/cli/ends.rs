@@ -241,6 +241,7 @@ fn a_folder_that_vanishes_during_the_run_is_told_to_the_model_and_the_journal_st
     assert!(crate::result(&events, "c3").contains("still here"), "{}", crate::result(&events, "c3"));
     let again = lathe()
         .env("LATHE_HOME", run.home())
+        .env("LATHE_SANDBOX", "off")
         .args(["resume", "do more"])
         .with_model(&model)
         .run()
@@ -446,6 +447,7 @@ fn output_that_cannot_be_written_is_not_a_success() {
     let ran = std::process::Command::new("bash")
         .args(["-c", &line])
         .env("LATHE_HOME", home.path())
+        .env("LATHE_SANDBOX", "off")
         .output()
         .unwrap();
     assert_eq!(ran.status.code(), Some(1));

@@ -37,6 +37,7 @@ fn every_command_of_the_guide_works() {
             .current_dir(repo.path())
             .env("PATH", &path)
             .env("LATHE_HOME", lathe.home())
+            .env("LATHE_SANDBOX", "off")
             .env("OPENAI_API_KEY", model.key())
             .env("OPENAI_BASE_URL", model.base_url())
             .env("LATHE_MODEL", "fake")
@@ -98,6 +99,7 @@ fn the_domain_of_the_docs_works_as_they_say() {
             .current_dir(repo.path())
             .env("PATH", &path)
             .env("LATHE_HOME", lathe.home())
+            .env("LATHE_SANDBOX", "off")
             .output()
             .unwrap();
         assert_eq!(String::from_utf8_lossy(&run.stdout), expected, "{command}\n{run:?}");

@@ -206,6 +206,7 @@ fn look(case: &Case, lines: &str) -> Seen {
         .env("LANG", "C.UTF-8")
         .env("HOME", outside.path().join("user"))
         .env("LATHE_HOME", outside.path().join("home"))
+        .env("LATHE_SANDBOX", "off")
         .env("L", &binary)
         .env("OUT", &out)
         .env("CASSETTES", &cassettes)
@@ -280,11 +281,11 @@ pub(crate) fn is_expected(line: &str) -> bool {
         "/usr/local/libexec/git-core",
         "/usr/libexec/git-core",
     ];
-    // Its own program and supervisor, and bash, git, ls, rm and cp of the system. A shell named `sh` is what git runs a bait with.
+    // Its own program and supervisor, and bash, git, bwrap, ls, rm and cp of the system. A shell named `sh` is what git runs a bait with.
     path == std::path::absolute(env!("CARGO_BIN_EXE_lathe")).unwrap()
         || (name.starts_with("ax") || folder.contains("/home/ax"))
         || (of_system.contains(&folder.as_str())
-            && ["bash", "git", "ls", "rm", "cp"].contains(&name.as_str()))
+            && ["bash", "git", "ls", "rm", "cp", "bwrap"].contains(&name.as_str()))
 }
 
 /// A socket of this machine, or a look whether a model's server is on one of the usual ports, which no project chooses.

@@ -10,7 +10,7 @@ pub(crate) fn root() -> PathBuf {
 }
 
 /// The exact dependencies of each crate: a dependency that is allowed and not used would hide a wrong one.
-pub(crate) const STANDS_ON: [(&str, &[&str]); 28] = [
+pub(crate) const STANDS_ON: [(&str, &[&str]); 29] = [
     ("protocol", &[]),
     ("blobs", &["protocol"]),
     ("redact", &[]),
@@ -20,6 +20,7 @@ pub(crate) const STANDS_ON: [(&str, &[&str]); 28] = [
     ("policy", &["protocol", "bash"]),
     ("workspace", &["protocol"]),
     ("shell", &["protocol", "workspace"]),
+    ("proxy", &[]),
     ("git", &["workspace"]),
     ("changes", &["protocol", "blobs", "git"]),
     ("grammars", &[]),
@@ -65,6 +66,7 @@ pub(crate) const STANDS_ON: [(&str, &[&str]); 28] = [
             "extend",
             "tools",
             "agent",
+            "proxy",
             "views",
         ],
     ),

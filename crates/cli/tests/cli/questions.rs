@@ -305,6 +305,7 @@ fn control_characters_are_written_out_in_diffs_questions_and_show() {
             .args(["-qefc", &line, "/dev/null"])
             .current_dir(repo.path())
             .env("LATHE_HOME", home.path())
+            .env("LATHE_SANDBOX", "off")
             .env("NO_COLOR", "1")
             .output()
             .unwrap();

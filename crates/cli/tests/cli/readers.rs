@@ -7,11 +7,12 @@ use lathe_testkit::TempRepo;
 use crate::lathe;
 
 /// The name by which the code reads a section, and the type whose own methods read it too.
-const SECTIONS: [(&str, &[&str], &str); 12] = [
+const SECTIONS: [(&str, &[&str], &str); 13] = [
     ("", &["settings"], "Settings"),
     ("model", &["model", "section"], "ModelSection"),
     ("models", &["model", "section"], "ModelSection"),
     ("run", &["run"], "RunSection"),
+    ("sandbox", &["sandbox"], "SandboxSection"),
     ("lakeview", &["lakeview"], "LakeviewSection"),
     ("review", &["review", "section"], "ReviewSection"),
     ("online", &["online", "section"], "OnlineSection"),
@@ -113,7 +114,6 @@ fn every_key_has_a_reader_or_is_refused_by_name() {
 fn a_key_without_a_reader_is_refused_in_our_files_and_left_out_of_traes() {
     let repo = TempRepo::new(&[("README.md", "x\n")]);
     for (text, key) in [
-        ("[run]\nsandbox = 'off'\n", "run.sandbox"),
         ("[run]\nconsole = 'rich'\n", "run.console"),
         ("[mcp_servers.a]\ncommand = 'x'\n", "mcp_servers"),
         ("allow_mcp_servers = ['a']\n", "allow_mcp_servers"),

@@ -14,6 +14,7 @@ fn under(limits: &[&str], lathe: &Lathe, args: &[&str]) -> std::process::Output 
         .arg(env!("CARGO_BIN_EXE_lathe"))
         .args(args)
         .env("LATHE_HOME", lathe.home())
+        .env("LATHE_SANDBOX", "off")
         .env("NO_COLOR", "1")
         .output()
         .unwrap()
@@ -71,6 +72,7 @@ fn too_few_threads_are_told_and_are_no_fault_of_lathe() {
             .arg(&program)
             .arg("demo")
             .env("LATHE_HOME", place.join(&format!("home{most}")))
+            .env("LATHE_SANDBOX", "off")
             .env("HOME", place.path())
             .env("TMPDIR", place.path())
             .current_dir(place.path())
@@ -112,6 +114,7 @@ fn a_limit_on_the_size_of_files_ends_as_a_full_disk_does() {
         .args(args)
         .current_dir(repo.path())
         .env("LATHE_HOME", home.home())
+        .env("LATHE_SANDBOX", "off")
         .output()
         .unwrap();
     assert_eq!(ran.status.code(), Some(54), "{}{}", String::from_utf8_lossy(&ran.stdout), said(&ran));

@@ -207,6 +207,7 @@ fn nohup_keeps_a_run_alive_after_a_hangup() {
         .args(["--model-base-url", &model.base_url(), "--model", "fake", "--api-key", model.key()])
         .current_dir(repo.path())
         .env("LATHE_HOME", run.home())
+        .env("LATHE_SANDBOX", "off")
         .stdin(std::process::Stdio::null())
         .stdout(std::process::Stdio::null())
         .stderr(std::process::Stdio::null())

@@ -203,6 +203,7 @@ fn a_closed_pipe_is_no_panic() {
     let output = std::process::Command::new("bash")
         .args(["-c", &script])
         .env("LATHE_HOME", home.path())
+        .env("LATHE_SANDBOX", "off")
         .output()
         .unwrap();
     assert!(!String::from_utf8_lossy(&output.stderr).contains("panic"), "{output:?}");

@@ -14,6 +14,7 @@ fn on_a_terminal(repo: &TempRepo, home: &std::path::Path, line: &str) -> Vec<u8>
         .args(["-qefc", line, "/dev/null"])
         .current_dir(repo.path())
         .env("LATHE_HOME", home)
+        .env("LATHE_SANDBOX", "off")
         .env("TERM", "xterm")
         .env("LANG", "C.UTF-8")
         .stdin(Stdio::piped())

@@ -114,10 +114,9 @@ stop_sequences = ['a', 'b']
 
 #[test]
 fn a_key_that_nothing_reads_is_refused_by_name_in_every_file_of_ours() {
-    let toml =
-        "allow_mcp_servers = []\n[run]\nsandbox = 'off'\nconsole = 'rich'\n[mcp_servers.x]\ncommand = 'sh'\n";
+    let toml = "allow_mcp_servers = []\n[run]\nconsole = 'rich'\n[mcp_servers.x]\ncommand = 'sh'\n";
     let told = |file: &str| {
-        [(1, "allow_mcp_servers"), (3, "run.sandbox"), (4, "run.console"), (5, "mcp_servers")]
+        [(1, "allow_mcp_servers"), (3, "run.console"), (4, "mcp_servers")]
             .map(|(line, key)| format!("{file}:{line}: `{key}` is not available in this version"))
     };
     assert_eq!(errors(toml), told("user.toml"));

@@ -13,8 +13,8 @@ use lathe_journal::{Journal, SessionReader, is_held, live_branch};
 use lathe_model::{ModelAnswer, Variables, Wire, WireRequest, cassette_header, cassette_line};
 use lathe_protocol::{
     Actor, AgentId, BoxFuture, CallDecided, CallId, Command, CommandBody, CommandId, Draft, Event,
-    EventPlace, EventStream, Fact, Forked, Mode, ReplayDrifted, ReplayStrictness, Rewound, RunNo, Seq,
-    SessionId, SessionOpened, StepNo, Update, Verdict,
+    EventPlace, EventStream, Fact, Forked, ReplayDrifted, ReplayStrictness, Rewound, RunNo, Seq, SessionId,
+    SessionOpened, StepNo, Update, Verdict,
 };
 
 use crate::archive::Archive;
@@ -23,22 +23,15 @@ use crate::error::HostError;
 use crate::session::extras::Extras;
 use crate::session::folder::{current_opening, identity, new_id, same_folder, working_folder};
 use crate::session::machine::SystemClock;
-use crate::session::{Attended, Host, ModelSource, SessionPlan, opening_and_options, variables_of};
+use crate::session::{
+    Attended, Host, ModeWish, ModelSource, ReplayPlan, SessionPlan, opening_and_options, variables_of,
+};
 
 /// Number of events read at once.
 const BATCH: usize = 256;
 
 /// The interval between two reads of a watched journal.
 const LOOK: Duration = Duration::from_millis(40);
-
-/// The settings of a replay with real tools.
-#[derive(Debug, Clone)]
-pub struct ReplayPlan {
-    pub mode: Mode,
-    /// Additions of the present configuration. Only those that limit a call are used: its checks, programs and texts
-    /// do not belong to the recorded session.
-    pub extras: Extras,
-}
 
 /// A difference between a live replay and the recording.
 pub struct ReplayDifference {
@@ -168,7 +161,8 @@ impl Host {
                 cassette: cassette_of(&events),
                 strictness: ReplayStrictness::Lenient,
             },
-            mode: live.mode,
+            mode: ModeWish::Given(live.mode),
+            sandbox: live.sandbox,
             toolset: Some(opened.options.toolset),
             limits: opened.options.limits.clone(),
             ending: opened.options.ending,

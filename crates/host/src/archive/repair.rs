@@ -15,8 +15,8 @@ use lathe_journal::{Journal, JournalError, SessionReader};
 use lathe_protocol::{
     CallFinished, CallId, Dangling, Draft, EventPlace, RunNo, SessionId, interrupted_result,
 };
-use lathe_tools::{background_event, journal_changes};
-use lathe_workspace::{LocalTree, Workspace};
+use lathe_tools::{background_event, journal_changes, left_protected_note};
+use lathe_workspace::{LocalTree, Workspace, is_protected_in};
 
 use crate::archive::Archive;
 use crate::error::HostError;
@@ -118,6 +118,13 @@ impl Archive {
                 let kept: Vec<&QuarantineEntry> =
                     kept.iter().filter(|kept| kept.call == call.call.as_str()).collect();
                 let mut closed = self.closing_result(call, compared.map(|(_, compared)| compared), &kept);
+                if let Some((_, Ok(compared))) = found.iter().find(|(known, _)| *known == call.call.as_str())
+                {
+                    for words in protected_left(&compared.changes, &root) {
+                        closed.text.push_str(&format!("\n[{words}]"));
+                        closed.broken.push(words);
+                    }
+                }
                 for (_, words) in aside.iter().filter(|(by, _)| by == call.call.as_str()) {
                     closed.text.push_str(&format!("\n[{words}]"));
                     closed.broken.push(words.clone());
@@ -246,6 +253,14 @@ fn merged_changes(line: &Compared, edits: Option<Compared>) -> Compared {
     all.changes
         .extend(edits.into_iter().filter(|change| !is_known(&change.path) && line_skips(line, change)));
     all
+}
+
+/// The notes on protected names among the changes since a killed line began. They are not reverted: a user may have
+/// changed them since then.
+fn protected_left(changes: &[TreeChange], root: &Path) -> Vec<String> {
+    let is_left = |path: &Path| path.strip_prefix(root).is_ok_and(|below| is_protected_in(root, below));
+    let left = changes.iter().map(|change| &change.path).filter(|path| is_left(path)).take(NAMED);
+    left.map(|path| left_protected_note(path)).collect()
 }
 
 /// Tells whether the scan of the tree leaves out the place of this change.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lathe_agent::ApprovalStore as _;
-use lathe_policy::{CommandDecision, Gate, OnDisk, Rulebook, Tier};
+use lathe_policy::{CommandDecision, Gate, OnDisk, Rulebook, Tier, Walls};
 use lathe_protocol::{Actor, CommandDecided, Decision, Mode};
 use lathe_tools::{APPROVALS_FILE, CallGate, CommandCheck, OutsideTool, Toolbox, known_names};
 use lathe_workspace::{LocalTree, Workspace, content_of, dangling_link_error, is_dangling, open_regular};
@@ -37,10 +37,19 @@ pub struct LineCheckResult {
 
 impl Rules {
     /// The rules of a file alone, or those that apply here: the built-in ones and the user's (`policy/*.toml`). Lines
-    /// are decided about as for a shell that has the commands of the agent.
-    pub fn policy_check(&self, rules: Option<&Path>, extras: &Extras) -> Result<PolicyCheck, HostError> {
+    /// are decided about as for a shell that has the commands of the agent, behind the walls of a level of the sandbox.
+    pub fn policy_check(
+        &self,
+        rules: Option<&Path>,
+        extras: &Extras,
+        level: u8,
+    ) -> Result<PolicyCheck, HostError> {
         let workspace = self.home().workspace(&std::env::current_dir().unwrap_or_default());
-        let gate = Gate { headless: false, ..self.gate(&workspace) };
+        let walls = match level {
+            ..3 => Walls::None,
+            3.. => Walls::Around { writable: Vec::new() },
+        };
+        let gate = Gate { headless: false, walls, ..self.gate(&workspace) };
         Ok(match rules {
             // A file is tried for no particular folder: a relative name in a line means no place then.
             Some(file) => PolicyCheck {
@@ -305,6 +314,7 @@ mod tests {
             headless: false,
             disk: lathe_policy::OnDisk::default(),
             switched: lathe_policy::ShellSwitches::default(),
+            walls: lathe_policy::Walls::None,
         };
         // A user's own rule does not outweigh it.
         let user = "[[rule]]\ndecision = \"allow\"\ncommand = [\"git status\"]\n";

@@ -6,9 +6,9 @@ pub(crate) mod policy_replay;
 pub(crate) mod standing_approvals;
 pub(crate) mod trust;
 
-use lathe_policy::{Gate, OnDisk};
+use lathe_policy::{Gate, OnDisk, Walls};
 use lathe_tools::LocalDisk;
-use lathe_workspace::Workspace;
+use lathe_workspace::{Level, Workspace};
 
 use crate::home::Home;
 
@@ -39,6 +39,12 @@ impl Rules {
             headless: true,
             disk: workspace.local().map_or_else(OnDisk::default, |_| OnDisk::new(LocalDisk)),
             switched: lathe_policy::ShellSwitches::default(),
+            walls: match workspace.level() {
+                Level::Off | Level::Limits | Level::Filters => Walls::None,
+                // File tools are outside of the walls, and would write what lines cannot.
+                Level::Walls if workspace.is_read_only() => Walls::None,
+                Level::Walls => Walls::Around { writable: Vec::new() },
+            },
         }
     }
 }

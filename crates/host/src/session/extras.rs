@@ -19,8 +19,10 @@ use crate::aside::lakeview::LakeviewPlan;
 use crate::documents::OnlinePlan;
 use crate::error::HostError;
 use crate::files::own::required_text;
+use crate::network::HostLists;
 use crate::rules::trust::ProjectText;
 use crate::session::folder::shell_env;
+use crate::walls::SandboxLimits;
 
 /// The additions that the user's own files name, and those of a project's that the user trusts.
 #[derive(Debug, Clone, Default)]
@@ -60,6 +62,10 @@ pub struct Extras {
     pub persona: Option<Persona>,
     /// Documents: switched on or off, and their place.
     pub online: OnlinePlan,
+    /// Limits of the processes in the sandbox.
+    pub sandbox_limits: SandboxLimits,
+    /// Hosts that the processes in the sandbox can reach.
+    pub sandbox_hosts: HostLists,
 }
 
 /// Messages for the user who started a session; shared, because they arise when its tools are found.

@@ -18,6 +18,7 @@ use crate::session::images::{ReadImages, TaskImage};
 use crate::session::machine::{prompt_facts, surroundings};
 use crate::session::secrets::{project_secrets as found_secrets, project_texts, redactor as secrets};
 use crate::session::{Attended, Host, ModelSearch, ModelSource, SessionPlan, ShownRequest, ready_model};
+use crate::walls::{SandboxWish, mode_behind};
 
 /// Stands for the key of a request that is not sent.
 const NO_KEY: &str = "no key";
@@ -55,7 +56,7 @@ impl Host {
         };
         let RequestShape { form, model, toolset, known } = request_shape(plan, &search)?;
         let redactor = secrets(None, &known);
-        let workspace = self.home().workspace(&root);
+        let (workspace, walls) = self.sandboxed(&root, SandboxWish::of_plan(plan)).await?;
         let facts = prompt_facts(&workspace, Path::new("/bin/bash"), &self.home().memory(), &redactor);
         let project = project_texts(&plan.extras.instructions, &redactor);
         let persona = plan.extras.persona.clone();
@@ -63,7 +64,7 @@ impl Host {
         let listed = Toolbox::about_session(toolset, plan.tools.clone(), outside);
         let tools: Vec<ToolSpec> = listed.into_iter().map(|tool| tool.spec).collect();
         let limits = SessionLimits {
-            mode: plan.mode,
+            mode: mode_behind(plan.mode, plan.attended, &walls),
             is_attended: plan.attended == Attended::Person,
             tools: tools.iter().map(|tool| tool.name.clone()).collect(),
         };

@@ -23,17 +23,17 @@ use lathe_journal::{Journal, SessionReader};
 use lathe_model::Variables;
 use lathe_policy::Gate;
 use lathe_protocol::{
-    Draft, EventPlace, Fact, Limits, ReviewRule, RunNo, Sandbox, SessionId, SessionOpened, SessionOptions,
-    ToolChoice,
+    Draft, EventPlace, Fact, Limits, ReviewRule, RunNo, SessionId, SessionOpened, SessionOptions, ToolChoice,
 };
 use lathe_redact::Redactor;
 use lathe_shell::StartFolder;
 use lathe_tools::{OutputFiles, OutsideTool, Services, ShellPlan, Toolbox, Tracking};
-use lathe_workspace::Workspace;
+use lathe_workspace::{WallsFound, Workspace};
 use parking_lot::Mutex;
+use tokio::sync::OnceCell;
 
 pub use self::open::OpenSession;
-pub use self::plan::{Attended, ModelSource, Overrides, SessionPlan};
+pub use self::plan::{Attended, ModeWish, ModelSource, Overrides, ReplayPlan, SessionPlan};
 pub(crate) use self::session_model::{ModelSearch, ReadyModel, environment, ready_model};
 use crate::archive::Archive;
 use crate::aside::lakeview::summarise_each_step;
@@ -50,11 +50,14 @@ use crate::session::handle::OpenHandle;
 use crate::session::machine::{SystemClock, prompt_facts, surroundings};
 use crate::session::secrets::{project_secrets as found_secrets, project_texts, redactor as secrets};
 use crate::tools::graph::Graphs;
+use crate::walls::{SandboxWish, mode_behind};
 
 pub struct Host {
     archive: Archive,
     models: Models,
     rules: Rules,
+    /// The walls of this machine, once they were looked for.
+    pub(crate) walls: OnceCell<WallsFound>,
     /// Tokens of summaries that no event records, by session.
     pub(crate) unrecorded_tokens: Mutex<HashMap<SessionId, Arc<AtomicU64>>>,
 }
@@ -87,7 +90,13 @@ struct OpenSettings {
 impl Host {
     pub fn new(home: Home) -> Self {
         let (models, rules) = (Models::new(home.clone()), Rules::new(home.clone()));
-        Self { archive: Archive::new(home), models, rules, unrecorded_tokens: Mutex::default() }
+        Self {
+            archive: Archive::new(home),
+            models,
+            rules,
+            walls: OnceCell::new(),
+            unrecorded_tokens: Mutex::default(),
+        }
     }
 
     pub fn home(&self) -> &Home {
@@ -129,11 +138,14 @@ impl Host {
             known: &known,
         };
         let ready = ready_model(&plan.source, plan.toolset, plan.record.as_deref(), &search, None)?;
+        let wish = SandboxWish::of_plan(&plan);
+        let (sandbox, (workspace, walls)) = (wish.sandbox, self.sandboxed(&root, wish).await?);
         let budget = self.models().priced(plan.limits.budget, &ready.choice)?;
         let options = SessionOptions {
             model: ready.choice.clone(),
-            mode: plan.mode,
-            sandbox: Sandbox::Off,
+            mode: mode_behind(plan.mode, plan.attended, &walls),
+            sandbox,
+            walls,
             toolset: ready.toolset,
             limits: Limits { budget, ..plan.limits },
             ending: plan.ending,
@@ -144,7 +156,6 @@ impl Host {
             online: plan.extras.online.enabled,
             own_model: plan.own_model,
         };
-        let workspace = self.home().workspace(&root);
         let outside = plan.extras.outside_tools(&workspace, self.home().path()).await?;
         plan.extras.checks()?; // Wrong settings leave no session behind.
         self.home().make()?;
@@ -204,18 +215,21 @@ impl Host {
             &search,
             Some(&before.model),
         )?;
+        let wish = SandboxWish::resumed(&overrides, before.sandbox);
+        let (sandbox, (workspace, walls)) = (wish.sandbox, self.sandboxed(&root, wish).await?);
         let limits = before.limits.with_changes(overrides.limits);
         let budget = self.models().priced(limits.budget.clone(), &ready.choice)?;
         let limits = Limits { budget, ..limits };
         let options = SessionOptions {
             model: ready.choice.clone(),
             mode: overrides.mode.unwrap_or(before.mode),
+            sandbox,
+            walls,
             limits,
             own_model: before.own_model || overrides.own_model,
             tools: overrides.extras.narrowed_tools(opened.options.tools),
             ..before
         };
-        let workspace = self.home().workspace(&root);
         let opening = OpenSettings {
             tools: options.tools.clone(),
             review: options.review.clone(),

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use lathe_protocol::{
-    EndingRule, LimitChanges, Limits, Mode, PatchRule, ReplayPace, ReplayStrictness, ToolChoice, Toolset,
+    EndingRule, LimitChanges, Limits, Mode, PatchRule, ReplayPace, ReplayStrictness, Sandbox, ToolChoice,
+    Toolset,
 };
 
 use crate::models::request::ModelRequest;
@@ -36,7 +37,9 @@ pub enum ModelSource {
 pub struct SessionPlan {
     pub folder: PathBuf,
     pub source: ModelSource,
-    pub mode: Mode,
+    pub mode: ModeWish,
+    /// The sandbox that the user asked for. Without one it is that of the mode.
+    pub sandbox: Option<Sandbox>,
     /// Lathe's own, or a cassette's, unless one is named.
     pub toolset: Option<Toolset>,
     pub limits: Limits,
@@ -49,6 +52,24 @@ pub struct SessionPlan {
     pub extras: Extras,
     /// See [`SessionOptions::own_model`].
     pub own_model: bool,
+}
+
+/// The mode of a new session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ModeWish {
+    Given(Mode),
+    /// The user set none: the walls decide.
+    ByWalls,
+}
+
+impl ModeWish {
+    /// The mode with the most rights that this can become.
+    pub fn strongest(self) -> Mode {
+        match self {
+            Self::Given(mode) => mode,
+            Self::ByWalls => Mode::FullAuto,
+        }
+    }
 }
 
 /// The user's presence while a session works.
@@ -66,10 +87,22 @@ pub enum Attended {
 pub struct Overrides {
     pub source: ModelSource,
     pub mode: Option<Mode>,
+    pub sandbox: Option<Sandbox>,
     pub limits: LimitChanges,
     pub record: Option<PathBuf>,
     pub attended: Attended,
     pub extras: Extras,
     /// True if the session now gets its own model address or key. What it had before stays recorded.
     pub own_model: bool,
+}
+
+/// The settings of a replay with real tools.
+#[derive(Debug, Clone)]
+pub struct ReplayPlan {
+    pub mode: Mode,
+    /// The sandbox that the user's settings name.
+    pub sandbox: Option<Sandbox>,
+    /// Additions of the present configuration. Only those that limit a call are used: its checks, programs and texts
+    /// do not belong to the recorded session.
+    pub extras: Extras,
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lathe_agent::ApprovalStore as _;
-use lathe_protocol::{CallId, Mode, OutputStream, ToolChoice, Toolset, Verdict};
+use lathe_protocol::{CallId, Mode, OutputStream, Sandbox, ToolChoice, Toolset, Verdict};
 use lathe_redact::Redactor;
 use lathe_shell::{LineLimits, LiveChunk, ShellError, Stream};
 use lathe_tools::{
@@ -19,6 +19,7 @@ use crate::error::HostError;
 use crate::session::Host;
 use crate::session::extras::Extras;
 use crate::session::folder::{new_id, working_folder};
+use crate::walls::SandboxWish;
 
 /// Number of chunks that may wait for the screen.
 const CHUNKS: usize = 1024;
@@ -31,6 +32,7 @@ pub struct ShellRun {
     pub folder: PathBuf,
     /// The mode. Without one, a user's own lines are limited by the guard only.
     pub mode: Option<Mode>,
+    pub sandbox: Sandbox,
     pub extras: Extras,
 }
 
@@ -92,7 +94,8 @@ impl Host {
         self.home().make()?;
         // A user may see their own secrets, but a file of secrets that cannot be read stops every session.
         run.extras.secrets(self.home().path())?;
-        let workspace = self.home().workspace(&root);
+        let wish = SandboxWish { sandbox: run.sandbox, is_asked_for: true, extras: &run.extras };
+        let (workspace, _) = self.sandboxed(&root, wish).await?;
         let outside = run.extras.outside_tools(&workspace, self.home().path()).await?;
         // In their own terminal the user may see what they print, and no model reads it.
         let services =

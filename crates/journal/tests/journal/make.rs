@@ -85,6 +85,7 @@ pub fn opened(id: &str) -> SessionOpened {
             model: ModelChoice { provider: "p".into(), model: "m".into(), base_url: None, key: None },
             mode: Mode::Default,
             sandbox: Sandbox::Off,
+            walls: lathe_protocol::SandboxWalls::default(),
             toolset: Toolset::Lathe,
             limits: Limits::default(),
             ending: EndingRule::Remind,

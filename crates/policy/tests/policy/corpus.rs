@@ -14,6 +14,7 @@ pub(crate) fn gate() -> Gate {
         headless: false,
         disk: lathe_policy::OnDisk::default(),
         switched: lathe_policy::ShellSwitches::default(),
+        walls: lathe_policy::Walls::None,
     }
 }
 

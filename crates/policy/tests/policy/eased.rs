@@ -14,6 +14,7 @@ fn gate() -> Gate {
         headless: false,
         disk: OnDisk::default(),
         switched: lathe_policy::ShellSwitches::default(),
+        walls: lathe_policy::Walls::None,
     }
 }
 

@@ -57,6 +57,7 @@ fn wrong<'l>(files: &'static [&'static str], verdict: Verdict, lines: &[&'l str]
         user_home: Some("/home/me".into()),
         disk: OnDisk::new(Listed(files)),
         switched: lathe_policy::ShellSwitches::default(),
+        walls: lathe_policy::Walls::None,
         ..anywhere()
     };
     let decide = |line: &&'l str| {

@@ -39,6 +39,7 @@ mod split;
 mod texts;
 mod twice;
 mod values;
+mod walls;
 mod whole_folders;
 mod writers;
 
@@ -53,5 +54,6 @@ pub(crate) fn gate(headless: bool) -> lathe_policy::Gate {
         headless,
         disk: lathe_policy::OnDisk::default(),
         switched: lathe_policy::ShellSwitches::default(),
+        walls: lathe_policy::Walls::None,
     }
 }

@@ -67,6 +67,7 @@ fn gate(disk: OnDisk) -> Gate {
         headless: true,
         disk,
         switched: lathe_policy::ShellSwitches::default(),
+        walls: lathe_policy::Walls::None,
     }
 }
 

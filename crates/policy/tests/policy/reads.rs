@@ -93,6 +93,7 @@ pub(crate) fn gate(files: &[(&'static str, Known, Option<u64>)]) -> Gate {
         user_home: Some("/home/me".into()),
         disk: OnDisk::new(Files(files.to_vec())),
         switched: lathe_policy::ShellSwitches::default(),
+        walls: lathe_policy::Walls::None,
         ..anywhere()
     }
 }

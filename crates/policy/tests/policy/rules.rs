@@ -150,6 +150,7 @@ fn each_mode_has_the_last_word_on_a_question() {
             outputs: None,
             disk: lathe_policy::OnDisk::default(),
             switched: lathe_policy::ShellSwitches::default(),
+            walls: lathe_policy::Walls::None,
             headless,
         };
         assert_eq!(

@@ -8,7 +8,7 @@ use axum::extract::State;
 use lathe_host::{Attended, HostError, ModelSource, PROVIDERS, blocking};
 use lathe_plan::{ConfigText, GivenOptions, ReviewRules, Wish, options};
 use lathe_protocol::{
-    CommandBody, CommandId, EventStream, Fact, Mode, ReceiptAnswer, Seq, TaskFinished, Update,
+    CommandBody, CommandId, EventStream, Fact, Mode, ReceiptAnswer, Sandbox, Seq, TaskFinished, Update,
 };
 use lathe_views::Projector;
 use schemars::JsonSchema;
@@ -411,6 +411,7 @@ async fn open_session(
         models::check_address(app, url)?;
     }
     let tools: Vec<String> = given.get("run.tools").unwrap_or_default();
+    let removes_walls = given.get("run.sandbox") == Some(Sandbox::Off);
     let mut wish = Wish {
         given,
         conversation,
@@ -432,7 +433,15 @@ async fn open_session(
     app.host.tools().check(&plan, &tools).await.map_err(unknown_name)?;
     plan.tools.exclude.extend(blocking(|| tools::disabled_tools(app))?);
     // This holds even if the configuration says so: only a client that may work in a session may begin it.
-    RoleNeeds { mode: plan.mode, own_model }.check(identity, SessionWork::Drive)?;
+    RoleNeeds { mode: plan.mode.strongest(), own_model }.check(identity, SessionWork::Drive)?;
+    if removes_walls && identity.role < Role::Admin {
+        return Err(ApiError::forbidden(format!(
+            "A session without a sandbox needs a token with the role {}; {} has the role {}.",
+            Role::Admin,
+            identity.name,
+            identity.role
+        )));
+    }
     let seat = app.sessions.make_room(identity).await?;
     app.sessions.start(plan, seat).await.map_err(unknown_name)
 }

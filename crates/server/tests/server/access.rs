@@ -149,6 +149,7 @@ async fn a_role_may_do_what_it_may_and_a_removed_token_nothing() {
         ("config_file", json!("/etc/passwd")),
         ("file_path", json!("/etc/passwd")),
         ("mode", json!("full-auto")),
+        ("sandbox", json!("off")),
     ] {
         let mut request = if field == "file_path" { json!({}) } else { run.clone() };
         request[field] = value;

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use futures::{SinkExt, StreamExt};
 use lathe_host::{
-    Attended, Extras, Home, Host, LakeviewPlan, ModelSource, OnlinePlan, Overrides, ReviewPlan, SessionPlan,
+    Attended, Extras, Home, Host, LakeviewPlan, ModeWish, ModelSource, OnlinePlan, Overrides, ReviewPlan,
+    SessionPlan,
 };
 use lathe_plan::{Plans, Wish};
 use lathe_protocol::{
-    EndingRule, LimitChanges, Limits, Mode, NetworkReach, PatchRule, ReplayStrictness, ReviewRule,
+    EndingRule, LimitChanges, Limits, Mode, NetworkReach, PatchRule, ReplayStrictness, ReviewRule, Sandbox,
     SessionOptions, ToolChoice,
 };
 use lathe_server::{OnRestart, ServerOptions, bind};
@@ -51,7 +52,9 @@ impl Plans for Recorded {
             own_model: wish.own_model,
             folder: wish.folder.clone(),
             source: self.source(),
-            mode: wish.given.get("run.mode").unwrap_or(self.mode),
+            mode: ModeWish::Given(wish.given.get("run.mode").unwrap_or(self.mode)),
+            // Sessions of these tests are about the server.
+            sandbox: Some(Sandbox::Off),
             toolset: wish.given.get("run.toolset"),
             limits: Limits {
                 max_steps: wish.given.get("run.max_steps").unwrap_or(1_000_000),
@@ -87,6 +90,7 @@ impl Plans for Recorded {
 
     fn overrides(&self, _: &Path, _: &SessionOptions) -> Result<Overrides, String> {
         Ok(Overrides {
+            sandbox: None,
             own_model: false,
             source: self.source(),
             mode: None,

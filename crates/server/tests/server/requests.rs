@@ -17,6 +17,7 @@ async fn names_that_nobody_knows_are_refused_with_those_that_are_known() {
         ("tools", json!(["nosuch"]), "online_doc_tool"),
         ("mode", json!("yolo"), "full-auto"),
         ("toolset", json!("nobody"), "gemini"),
+        ("sandbox", json!("cellar"), "read-only"),
         ("agent_mode", json!("novelist"), "none is stored here"),
         ("model_config_name", json!("mine"), "none is stored here"),
         ("agent_mode_config", json!({ "tool_whitelist": ["nosuch"] }), "there is no tool `nosuch`"),

@@ -4,10 +4,11 @@
 mod disk;
 mod git_leads;
 mod git_runs;
+mod protected_names;
 pub(crate) mod secure;
 mod tracking;
 
 pub use disk::LocalDisk;
 pub(crate) use disk::{LinkPolicy, each_beneath};
-pub use secure::{AsideNote, Keeper, aside_note, aside_notes};
+pub use secure::{AsideNote, Keeper, aside_note, aside_notes, left_protected_note};
 pub use tracking::Tracking;

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use lathe_changes::{
     BrokenRepository, LineOrigin, OpenEntry, Quarantine, QuarantineEntry, SetAside, TreeChange,
 };
-use lathe_policy::{Gate, Losses, Rulebook};
+use lathe_policy::{Gate, Losses, Rulebook, Walls};
 use lathe_protocol::{Actor, Mode, Verdict};
 use lathe_search::{GlobStyle, glob_matcher};
 
 use crate::finish::journal_changes;
+use crate::line::protected_names::RevertedPath;
 use crate::tool::RunContext;
 
 /// The quarantine, and the session it is used for.
@@ -71,7 +72,8 @@ pub(crate) async fn secure_line(
     let losses = gate.losses(line);
     let tracking = &context.services.tracking;
     let harmless = || {
-        // Rules of the user's do not count here: an allowed line may still remove something.
+        // Rules of the user's do not count here, nor do walls: an allowed line may still remove something.
+        let gate = Gate { walls: Walls::None, ..gate.clone() };
         let decided = gate.decide_line(&Rulebook::builtin(), Actor::Model, Mode::Default, line).decision;
         decided.verdict == Verdict::Allow
     };
@@ -178,6 +180,27 @@ pub fn aside_note(one: &SetAside) -> String {
         }
         Err(why) => format!("{path}{GIT_LATER}{NOT_ASIDE}{why}."),
     }
+}
+
+/// The note on a protected path that a line wrote.
+pub(crate) fn reverted_note(one: &RevertedPath) -> String {
+    let path = one.path.display();
+    match &one.failure {
+        None => format!(
+            "{path} is protected, because other programs run or obey it: what the line wrote there was reverted. Ask the user to change it."
+        ),
+        Some(why) => {
+            format!("{path} is protected, and what the line wrote there could not be reverted: {why}.")
+        }
+    }
+}
+
+/// The note on a protected path that was changed while a line ran that was never finished, or after it.
+pub fn left_protected_note(path: &Path) -> String {
+    let path = path.display();
+    format!(
+        "{path} is protected, because other programs run or obey it, and it has changed since the interrupted line began. It is not reverted: look at it before you use the folder. `lathe undo` takes it back."
+    )
 }
 
 /// A file that the text of a call's result says was set aside. A command can print the same text, so a caller that

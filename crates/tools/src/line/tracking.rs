@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use lathe_blobs::Blobs;
 use lathe_changes::{
     BackgroundLine, BrokenRepository, ChangesError, Compared, NotUndoableReason, Repositories, SetAside,
     Tracker, TrackerOptions, WatchedRepositories, remove_background_note, write_background_note,
@@ -16,6 +17,8 @@ use lathe_changes::{
 use parking_lot::Mutex;
 use tokio::sync::{Mutex as AsyncMutex, RwLock, RwLockReadGuard};
 use tokio::task::JoinHandle;
+
+use crate::line::protected_names::{ProtectedFindings, ProtectedNames, RevertedPath};
 
 /// The tracker of a session's tree. One line at a time uses it, because one line at a time runs.
 pub struct Tracking {
@@ -40,11 +43,17 @@ pub struct Tracking {
     held: Mutex<Option<String>>,
     /// Programs of git that such a process left, to be reported with the next line.
     aside: Aside,
+    /// The guard of protected names, behind walls: what a line writes to them is reverted.
+    protected: Option<Guard>,
+    /// The protected paths that the last line wrote.
+    reverted: Mutex<Vec<RevertedPath>>,
 }
 
 type Aside = Arc<Mutex<Vec<SetAside>>>;
 
 type Copies = Arc<Mutex<Repositories>>;
+
+type Guard = Arc<Mutex<ProtectedNames>>;
 
 enum TrackingState {
     /// Nothing is tracked.
@@ -81,7 +90,20 @@ impl Tracking {
             scratch: None,
             held: Mutex::default(),
             aside: Aside::default(),
+            protected: None,
+            reverted: Mutex::default(),
         }
+    }
+
+    /// Also reverts what lines write to protected names. Without walls the gate alone keeps lines from writing them.
+    pub(crate) fn protecting(self, blobs: Blobs) -> Self {
+        let guard = ProtectedNames::new(blobs, self.root.clone());
+        Self { protected: Some(Arc::new(Mutex::new(guard))), ..self }
+    }
+
+    /// Takes the protected paths that the last line wrote.
+    pub(crate) fn take_reverted(&self) -> Vec<RevertedPath> {
+        std::mem::take(&mut self.reverted.lock())
     }
 
     /// The tracking of a tree that is not on this machine: the result of each line says that it cannot be undone.
@@ -184,7 +206,7 @@ impl Tracking {
         let held = std::mem::replace(&mut *state, TrackingState::Off);
         let (copies, root, line) = (self.repositories.clone(), self.root.clone(), line.to_owned());
         let (running, written) = (self.has_left_running(), self.take_written());
-        let aside = Arc::clone(&self.aside);
+        let (aside, protected) = (Arc::clone(&self.aside), self.protected.clone());
         let (now, _) = on_thread(held, move |state| {
             settle(copies.as_ref(), &root, &aside);
             let state = match state {
@@ -213,6 +235,9 @@ impl Tracking {
                 | TrackingState::Full) => other,
             };
             copy_repositories(&state, copies.as_ref(), &root);
+            if let (Some(guard), Some(copies)) = (protected, copies) {
+                guard.lock().note_objects(&copies.lock());
+            }
             (state, ())
         })
         .await;
@@ -300,20 +325,38 @@ impl Tracking {
         let mut state = self.state.lock().await;
         let held = std::mem::replace(&mut *state, TrackingState::Off);
         let written = self.take_written();
+        let (protected, copies) = (self.protected.clone(), self.guarded_copies());
         let (now, compared) = on_thread(held, move |state| match state {
             TrackingState::Ready(mut tracker) => {
-                let compared = tracker.refresh_only(&written).and_then(|()| tracker.compare());
-                (TrackingState::Ready(tracker), compared.map_err(|error| error.to_string()))
+                let before = tracker.git_paths();
+                match tracker.refresh_only(&written).and_then(|()| tracker.compare()) {
+                    Ok(mut compared) => {
+                        let found = look_at_protected(
+                            &mut tracker,
+                            protected.as_ref(),
+                            copies.as_ref(),
+                            &before,
+                            &mut compared,
+                        );
+                        (adopt(tracker, &found), Ok((compared, found)))
+                    }
+                    Err(error) => (TrackingState::Ready(tracker), Err(error.to_string())),
+                }
             }
             other @ (TrackingState::Off
             | TrackingState::Waiting(_)
             | TrackingState::Broken(_)
-            | TrackingState::Full) => (other, Ok(Compared::default())),
+            | TrackingState::Full) => (other, Ok((Compared::default(), ProtectedFindings::default()))),
         })
         .await;
         *state = now;
         self.left_running.store(running, Ordering::Relaxed);
-        Some(compared.and_then(|compared| compared))
+        let (compared, found) = match compared.and_then(|compared| compared) {
+            Ok(parts) => parts,
+            Err(reason) => return Some(Err(reason)),
+        };
+        self.note_findings(found);
+        Some(Ok(compared))
     }
 
     /// Keeps a way to undo what these processes do while no line runs, in case this process is killed. The journal
@@ -351,6 +394,17 @@ impl Tracking {
         }
     }
 
+    /// The copies by which new repositories are recognised. The user's own lines may write anything to them.
+    fn guarded_copies(&self) -> Option<Copies> {
+        self.repositories.clone().filter(|_| !self.sparing)
+    }
+
+    /// Keeps what was found at protected names for the result of the line, or of the next one.
+    fn note_findings(&self, found: ProtectedFindings) {
+        self.reverted.lock().extend(found.reverted);
+        self.aside.lock().extend(found.aside);
+    }
+
     /// After a line: its changes, apart from the repositories it broke, and the paths that Lathe's own tools wrote
     /// meanwhile.
     pub(crate) async fn end_line(
@@ -361,23 +415,77 @@ impl Tracking {
         let mut state = self.state.lock().await;
         let held = std::mem::replace(&mut *state, TrackingState::Off);
         let objects = self.repositories.as_ref().and_then(|copies| copies.lock().objects_copy(broken));
-        let (now, compared) = on_thread(held, |state| match state {
-            TrackingState::Ready(mut tracker) => match tracker.compare_with_git_copy(objects) {
-                Ok(compared) => (TrackingState::Ready(tracker), Ok(compared)),
-                // The changes that could not be compared are still known as before the line, and are reported with
-                // the next one.
-                Err(error) => (TrackingState::Ready(tracker), Err(error.to_string())),
-            },
-            TrackingState::Broken(reason) => (TrackingState::Broken(reason.clone()), Err(reason)),
-            TrackingState::Full => {
-                (TrackingState::Full, Err("there is no room for copies of files".to_owned()))
+        let (protected, copies) = (self.protected.clone(), self.guarded_copies());
+        let (now, compared) = on_thread(held, move |state| match state {
+            TrackingState::Ready(mut tracker) => {
+                let before = tracker.git_paths();
+                match tracker.compare_with_git_copy(objects) {
+                    Ok(mut compared) => {
+                        let found = look_at_protected(
+                            &mut tracker,
+                            protected.as_ref(),
+                            copies.as_ref(),
+                            &before,
+                            &mut compared,
+                        );
+                        (adopt(tracker, &found), (Ok(compared), found))
+                    }
+                    // The changes that could not be compared are still known as before the line, and are reported with
+                    // the next one.
+                    Err(error) => (
+                        TrackingState::Ready(tracker),
+                        (Err(error.to_string()), ProtectedFindings::default()),
+                    ),
+                }
             }
-            other @ (TrackingState::Off | TrackingState::Waiting(_)) => (other, Ok(Compared::default())),
+            TrackingState::Broken(reason) => {
+                (TrackingState::Broken(reason.clone()), (Err(reason), ProtectedFindings::default()))
+            }
+            TrackingState::Full => {
+                let full = Err("there is no room for copies of files".to_owned());
+                (TrackingState::Full, (full, ProtectedFindings::default()))
+            }
+            other @ (TrackingState::Off | TrackingState::Waiting(_)) => {
+                (other, (Ok(Compared::default()), ProtectedFindings::default()))
+            }
         })
         .await;
         *state = now;
         *in_line = false;
-        (compared.and_then(|compared| compared), self.take_written())
+        let (compared, found) = match compared {
+            Ok(parts) => parts,
+            Err(reason) => (Err(reason), ProtectedFindings::default()),
+        };
+        self.note_findings(found);
+        (compared, self.take_written())
+    }
+}
+
+/// Looks at protected names after a comparison. `before` are the `.git` paths from before it.
+fn look_at_protected(
+    tracker: &mut Tracker,
+    guard: Option<&Guard>,
+    copies: Option<&Copies>,
+    before: &[PathBuf],
+    compared: &mut Compared,
+) -> ProtectedFindings {
+    let Some(guard) = guard else { return ProtectedFindings::default() };
+    let mut guard = guard.lock();
+    let mut unkept = tracker.take_new_unkept();
+    let aside = match copies {
+        Some(copies) => guard.look_at_new_repositories(tracker, &copies.lock(), before, (compared, &unkept)),
+        None => Vec::new(),
+    };
+    unkept.extend(tracker.take_new_unkept());
+    ProtectedFindings { reverted: guard.revert(compared, &unkept), aside }
+}
+
+/// Takes the reverted paths as the state before the next line.
+fn adopt(mut tracker: Box<Tracker>, found: &ProtectedFindings) -> TrackingState {
+    let paths: Vec<PathBuf> = found.reverted.iter().map(|one| one.path.clone()).collect();
+    match tracker.refresh_only(&paths) {
+        Ok(()) => TrackingState::Ready(tracker),
+        Err(error) => TrackingState::broken(&error),
     }
 }
 

@@ -164,6 +164,7 @@ impl Bench {
                 headless: true,
                 disk: lathe_policy::OnDisk::default(),
                 switched: lathe_policy::ShellSwitches::default(),
+                walls: lathe_policy::Walls::None,
             },
             _folder: folder,
         }

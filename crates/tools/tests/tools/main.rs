@@ -16,6 +16,7 @@ mod gemini_vectors;
 mod graph;
 mod ignored;
 mod json_paths;
+mod limited;
 mod output;
 mod outside;
 mod paths;

@@ -297,6 +297,7 @@ async fn call(bench: &mut Bench, tool: &str, arguments: Value) -> (String, Optio
             headless: true,
             disk: lathe_policy::OnDisk::default(),
             switched: lathe_policy::ShellSwitches::default(),
+            walls: lathe_policy::Walls::None,
         };
         let decision = gate.decide(Actor::Model, Mode::FullAuto, &prepared.effects);
         if decision.verdict != Verdict::Allow {

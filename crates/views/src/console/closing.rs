@@ -1,6 +1,6 @@
 //! The first lines of a session and the last ones of a run.
 
-use lathe_protocol::{Budget, Mode, SessionOptions, Usage, clean, dollars, grouped, plain_address};
+use lathe_protocol::{Budget, Mode, Sandbox, SessionOptions, Usage, clean, dollars, grouped, plain_address};
 use serde::Serialize;
 
 use super::styled::{Style, Styled, name_text};
@@ -83,14 +83,19 @@ pub fn opening(
     let say = |say: Say| say.text(language);
     let mode = unusual_mode(options, from, language)
         .unwrap_or_else(|| format!("{} {}", say(Say::Mode), options.mode.as_str()));
+    let sandbox = match options.sandbox {
+        Sandbox::Off => say(Say::SandboxOff).to_owned(),
+        Sandbox::Workspace | Sandbox::ReadOnly => {
+            Tell::SandboxLevel { name: options.sandbox.as_str(), level: options.walls.level }.text(language)
+        }
+    };
     let line = format!(
-        "lathe {} · {} {} ({}{}) · {mode} · {} · {} {}{}{}",
+        "lathe {} · {} {} ({}{}) · {mode} · {sandbox} · {} {}{}{}",
         env!("CARGO_PKG_VERSION"),
         say(Say::Model),
         clean(&options.model.model),
         clean(&options.model.provider),
         clean(&host_of(options)),
-        say(Say::SandboxOff),
         say(Say::AtMost),
         Noun::Step.count(options.limits.steps(), language),
         budget_words(&options.limits.budget, language),
@@ -103,11 +108,25 @@ pub fn opening(
         Mode::FullAuto | Mode::Plan => None,
         Mode::Default | Mode::AutoEdit => Some((Style::Yellow, say(Say::ModeHint))),
     };
-    let first = Styled::of(Style::Dim, line).and("\n");
+    let first = Styled::of(Style::Dim, line).and("\n").then(weaker_walls(options, language));
     match hint {
         Some((style, hint)) => first.styled(style, hint).and("\n"),
         None => first,
     }
+}
+
+/// The reasons why the walls are weaker than they could be, and the services that are reached through them.
+fn weaker_walls(options: &SessionOptions, language: Language) -> Styled {
+    let mut out = Styled::default();
+    if !options.walls.missing.is_empty() {
+        let reasons = clean(&options.walls.missing.join("; "));
+        out = out.styled(Style::Yellow, Tell::WeakerWalls { reasons: &reasons }.text(language)).and("\n");
+    }
+    if !options.walls.reachable.is_empty() {
+        let names = clean(&options.walls.reachable.join(", "));
+        out = out.styled(Style::Yellow, Tell::ReachableServices { names: &names }.text(language)).and("\n");
+    }
+    out
 }
 
 /// The host of a model that is not at its provider's own address, as it stands after the provider.

@@ -12,8 +12,8 @@ macro_rules! console_messages {
                 AtMost: "at most", "最多";
                 Folder: "folder", "文件夹";
                 SandboxOff: "sandbox off (level 0)", "沙箱关闭（0 级）";
-                ModeHint: "This version has no sandbox, so this mode runs only what the rules allow (reading, building, testing); `--mode full-auto` lets it work.",
-                    "此版本没有沙箱，因此该模式只执行规则允许的操作（读取、构建、测试）；如需解除此限制，请使用 `--mode full-auto`。";
+                ModeHint: "This mode does only what the rules allow (reading, building, testing); `--mode full-auto` lets it work.",
+                    "该模式只执行规则允许的操作（读取、构建、测试）；如需解除此限制，请使用 `--mode full-auto`。";
                 ModeOfMustPatch: " because of --must-patch: whatever the task needs is done without asking; `--mode default` prevents that",
                     "（由于 --must-patch：任务所需的操作无需询问即可执行；使用 `--mode default` 可避免这一点）";
                 NotBack: "`lathe undo` restores what it changes in the workspace, except files over 64 MB, pipes, sockets, devices, times of files, folders that can be made again such as `node_modules`, and anything outside of the workspace",
@@ -93,6 +93,10 @@ macro_rules! console_messages {
                 DeniedCalls { count: usize }: "{count} calls were denied by policy; see above for the rule",
                     "{count} 次调用被策略拒绝；规则见上文";
                 Refused { count: u32 }: "you answered {count} questions with no", "你拒绝了 {count} 次询问";
+                SandboxLevel { name: &'a str, level: u8 }: "sandbox {name} (level {level})", "沙箱 {name}（{level} 级）";
+                WeakerWalls { reasons: &'a str }: "the sandbox is weaker than level 3: {reasons}", "沙箱弱于 3 级：{reasons}";
+                ReachableServices { names: &'a str }: "commands can reach these services, which have more rights: {names}; at level 3 they could not",
+                    "命令可以连接这些权限更高的服务：{names}；在 3 级沙箱中则不能";
                 AskShowAll { lines: usize }: "v = show the {lines} hidden lines", "v = 显示隐藏的 {lines} 行";
                 ShowHint { id: &'a str }: "show it again: lathe show {id}", "再次查看：lathe show {id}";
                 ResumeHint { id: &'a str }: "resume it: lathe resume {id}", "恢复运行：lathe resume {id}";

@@ -3,6 +3,8 @@
 mod background;
 mod captured;
 mod fast;
+mod held_by_walls;
+mod line_network;
 mod live;
 mod loops;
 mod one_tool;
@@ -12,7 +14,7 @@ mod user_line;
 mod written_names;
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,8 +30,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
-use self::others::CertainWrites;
 use self::restart::Restart;
+use crate::bash::line_network::LineNetwork;
 use crate::built_in::BuiltIn;
 use crate::call::{BuildContext, Parameters};
 use crate::commands::{AgentCommands, LineContext};
@@ -212,10 +214,10 @@ impl RunLine {
         };
         let tracked = !tracking.is_sparing() || secured.needs_tracking();
         let had_jobs = tracking.has_left_running();
-        let data = self
-            .run_in_shell(context)
-            .await
-            .map(|data| Data::Shell(ShellData { untraced: line.untraced(), ..data }));
+        let network = LineNetwork::begin(context, &self.command);
+        let data = self.run_in_shell(context).await;
+        let visits = network.end();
+        let data = data.map(|data| Data::Shell(ShellData { untraced: line.untraced(), ..data }));
         let mut outcome = Outcome::from(data);
         line.end();
         outcome.seen = line.take_seen();
@@ -224,12 +226,14 @@ impl RunLine {
             Ok(Data::Shell(shell)) => (shell.jobs, !shell.left.is_empty()),
             _ => (0, false),
         };
-        let aside = tracking.set_programs_aside(running).await;
+        let mut aside = tracking.set_programs_aside(running).await;
         let broken = tracking.broken_repositories().await;
         let (compared, written) = match tracked {
             true => tracking.end_line(&broken).await,
             false => (Ok(Compared::default()), Vec::new()),
         };
+        // The scan finds new repositories.
+        aside.extend(tracking.take_aside());
         let own = line.take_changes();
         // A session records the changes by itself.
         let unknown =
@@ -280,40 +284,12 @@ impl RunLine {
         outcome.not_undoable.extend(not_kept);
         outcome.broken = secure::broken_notes(&broken, kept.as_ref());
         outcome.broken.extend(aside.iter().map(secure::aside_note));
+        outcome.notes.extend(held_by_walls::note(&outcome.data, &context.services.workspace).map(Into::into));
+        outcome.notes.extend(visits.map(Into::into));
+        outcome.broken.extend(tracking.take_reverted().iter().map(secure::reverted_note));
         outcome.kept = kept.map(|kept| kept.id);
         outcome.attached = line.take_attached();
         outcome
-    }
-
-    /// Removes from `changes` what others changed while the line ran, as far as the text of the line is certain about
-    /// its own writes.
-    async fn take_foreign_changes(
-        &self,
-        context: &RunContext,
-        cwd: &Path,
-        changes: &mut Vec<TreeChange>,
-        own: &[PathBuf],
-        had_jobs: bool,
-    ) -> Vec<String> {
-        // Processes that an earlier line left belong to the session too.
-        if changes.is_empty() || had_jobs {
-            return Vec::new();
-        }
-        let line = ShellLine { text: self.command.clone(), folder: self.folder.clone() };
-        let Some(certain) = CertainWrites::of(&context.call_gate.decide_line(&line).each, &self.command)
-        else {
-            return Vec::new();
-        };
-        let is_all_ours = certain.accounts_for(changes, own);
-        if is_all_ours || certain.leads_outside(changes, cwd) || certain.starts_more(cwd) {
-            return Vec::new();
-        }
-        // Through another name of a file, a line writes a file that it does not name.
-        if context.services.tracking.is_alias(&certain.last_names()).await {
-            return Vec::new();
-        }
-        let others = certain.take_foreign(changes, own);
-        others.iter().map(|path| path.display().to_string()).collect()
     }
 
     /// Runs one literal agent command without bash, if the line is one.
@@ -360,6 +336,7 @@ impl RunLine {
                 stdout: clean(ran.out),
                 stderr: clean(ran.err),
                 respawned: false,
+                background: None,
                 jobs,
                 left: Vec::new(),
                 job: None,
@@ -405,6 +382,7 @@ impl RunLine {
             stdout,
             stderr,
             respawned: end.respawned,
+            background: end.background,
             jobs: end.jobs,
             job: (has_commands && !left.is_empty()).then_some(number),
             group: group_of(&left),
@@ -544,10 +522,16 @@ pub(crate) fn words(shell: &ShellData, cap: usize) -> String {
 /// The state that the next line will find.
 fn shell_facts(shell: &ShellData) -> Vec<String> {
     let mut facts = Vec::new();
+    if let Some(breach) = shell.background {
+        facts.push(format!("the background processes were stopped by the sandbox: {breach}"));
+    }
     if shell.respawned {
         // A shell that was stopped in time could save all variables.
         let are = match shell.exit {
-            LineExit::TimedOut { .. } | LineExit::Silent { .. } | LineExit::Cancelled { .. } => "may be",
+            LineExit::TimedOut { .. }
+            | LineExit::Silent { .. }
+            | LineExit::Cancelled { .. }
+            | LineExit::Limited { .. } => "may be",
             LineExit::Code(_) | LineExit::ShellKilled { .. } => "are",
         };
         facts.push(format!("the shell was started again: variables that were not exported {are} lost"));
@@ -583,6 +567,7 @@ fn status(shell: &ShellData) -> String {
         LineExit::Cancelled { .. } => {
             "cancelled by the user: the command and its children were killed".to_owned()
         }
+        LineExit::Limited { code, breach } => format!("stopped by the sandbox: {breach}; exit code {code}"),
     }];
     facts.extend(shell_facts(shell));
     if let Some(asked) = shell.asked.filter(|asked| *asked != shell.seconds) {
@@ -592,7 +577,10 @@ fn status(shell: &ShellData) -> String {
         LineExit::TimedOut { .. } if shell.seconds == LONGEST => ". Run it in the background.",
         LineExit::TimedOut { .. } => ". Give a larger timeout, or run it in the background.",
         LineExit::Silent { .. } => ". Let it print what it does, or run it in the background.",
-        LineExit::Code(_) | LineExit::ShellKilled { .. } | LineExit::Cancelled { .. } => "",
+        LineExit::Code(_)
+        | LineExit::ShellKilled { .. }
+        | LineExit::Cancelled { .. }
+        | LineExit::Limited { .. } => "",
     };
     facts.join("; ") + hint
 }

@@ -158,6 +158,7 @@ fn words(shell: &ShellData, cap: usize) -> String {
                 limit.as_secs()
             ),
             LineExit::Cancelled { .. } => "Cancelled by the user; the command and its children were killed".to_owned(),
+            LineExit::Limited { code, breach } => format!("Stopped by the sandbox: {breach}; exit code {code}"),
         });
         parts.extend(hint(shell, code, &stderr));
     }

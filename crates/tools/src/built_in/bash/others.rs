@@ -11,8 +11,10 @@ use std::path::{Component, Path, PathBuf};
 use lathe_changes::TreeChange;
 use lathe_protocol::CommandDecided;
 
+use super::RunLine;
 use super::loops::LoopVariables;
 use super::written_names::{NameEffect, WrittenName, names_of};
+use crate::tool::{RunContext, ShellLine};
 
 /// Names that a line can write, in its own spelling. Any file with such a name at its end, or on its way, may be
 /// meant.
@@ -202,6 +204,39 @@ fn is_like(pattern: &str, name: &OsStr) -> bool {
     let stars = pattern.bytes().filter(|byte| matches!(byte, b'*' | b'?')).count();
     // With more wildcards the match may take too long, so it counts as possible.
     stars > 4 || fits(pattern.as_bytes(), name.as_encoded_bytes())
+}
+
+impl RunLine {
+    /// Removes from `changes` what others changed while the line ran, as far as the text of the line is certain about
+    /// its own writes.
+    pub(super) async fn take_foreign_changes(
+        &self,
+        context: &RunContext,
+        cwd: &Path,
+        changes: &mut Vec<TreeChange>,
+        own: &[PathBuf],
+        had_jobs: bool,
+    ) -> Vec<String> {
+        // Processes that an earlier line left belong to the session too.
+        if changes.is_empty() || had_jobs {
+            return Vec::new();
+        }
+        let line = ShellLine { text: self.command.clone(), folder: self.folder.clone() };
+        let Some(certain) = CertainWrites::of(&context.call_gate.decide_line(&line).each, &self.command)
+        else {
+            return Vec::new();
+        };
+        let is_all_ours = certain.accounts_for(changes, own);
+        if is_all_ours || certain.leads_outside(changes, cwd) || certain.starts_more(cwd) {
+            return Vec::new();
+        }
+        // Through another name of a file, a line writes a file that it does not name.
+        if context.services.tracking.is_alias(&certain.last_names()).await {
+            return Vec::new();
+        }
+        let others = certain.take_foreign(changes, own);
+        others.iter().map(|path| path.display().to_string()).collect()
+    }
 }
 
 #[cfg(test)]

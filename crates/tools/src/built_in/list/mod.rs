@@ -100,7 +100,7 @@ impl Invocation for List {
                 Ok((listing, left_out)) => {
                     let is_local = context.services.workspace.local().is_some();
                     let unread = !is_local && self.respect != IgnoreOptions::INCLUDED;
-                    let notes = unread.then_some(IGNORE_FILES_NOT_READ).into_iter().collect();
+                    let notes = unread.then_some(IGNORE_FILES_NOT_READ).map(Into::into).into_iter().collect();
                     Outcome { left_out, notes, ..Ok(Data::Listing(listing)).into() }
                 }
                 Err(problem) => Err(problem).into(),

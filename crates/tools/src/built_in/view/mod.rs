@@ -171,7 +171,7 @@ impl View {
             FileKind::Special => return Err(Problem::special(&self.path, FileAccess::Reading)),
         };
         if place.tree.is_none() && (self.leave_ignored || self.respect_ignore) {
-            outcome.notes.push(IGNORE_FILES_NOT_READ);
+            outcome.notes.push(IGNORE_FILES_NOT_READ.into());
         }
         Ok(outcome)
     }

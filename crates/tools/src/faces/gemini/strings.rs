@@ -169,7 +169,10 @@ fn stopped_or_left(shell: &ShellData, output: &str) -> Option<String> {
             let output = if output.is_empty() { "(empty)" } else { output };
             return Some(format!("Command is running in background. PID: {pid}. Initial output:\n{output}"));
         }
-        LineExit::Code(_) | LineExit::ShellKilled { .. } | LineExit::TimedOut { .. } => return None,
+        LineExit::Code(_)
+        | LineExit::ShellKilled { .. }
+        | LineExit::TimedOut { .. }
+        | LineExit::Limited { .. } => return None,
     };
     // A message of bash about the signal is not output of the command.
     let (before, last) = output.rsplit_once('\n').unwrap_or(("", output));
@@ -209,6 +212,7 @@ fn eight_lines(shell: &ShellData, cap: usize) -> String {
     }
     let or = |text: String, none: &str| if text.is_empty() { none.to_owned() } else { text };
     let error = match shell.exit {
+        LineExit::Limited { breach, .. } => format!("stopped by the sandbox: {breach}"),
         LineExit::Code(_) if shell.respawned => "the shell was started again".to_owned(),
         LineExit::Code(_)
         | LineExit::ShellKilled { .. }
@@ -218,12 +222,18 @@ fn eight_lines(shell: &ShellData, cap: usize) -> String {
             format!("timed out after {} seconds; the command and its children were killed", shell.seconds)
         }
     };
+    let error = match shell.background {
+        Some(breach) => format!("the background processes were stopped by the sandbox: {breach}; {error}"),
+        None => error,
+    };
+    let error = error.trim_end_matches("; ").to_owned();
     let (code, signal) = match shell.exit {
         LineExit::Code(code) => (code.to_string(), String::new()),
         LineExit::ShellKilled { signal } => (String::new(), signal.to_string()),
         LineExit::TimedOut { .. } | LineExit::Silent { .. } | LineExit::Cancelled { .. } => {
             (String::new(), "9".to_owned())
         }
+        LineExit::Limited { code, .. } => (code.to_string(), String::new()),
     };
     let pids: Vec<String> = shell.left.iter().map(u32::to_string).collect();
     let lines = [

@@ -57,6 +57,9 @@ fn shell_words(shell: &ShellData, cap: usize) -> String {
             text.pop();
         }
     }
+    if let Some(breach) = shell.background {
+        errors.push(format!("the background processes were stopped by the sandbox: {breach}"));
+    }
     match shell.exit {
         LineExit::Code(code) if shell.respawned => errors.push(exited(code)),
         LineExit::Code(0) | LineExit::TimedOut { .. } => {}
@@ -67,6 +70,9 @@ fn shell_words(shell: &ShellData, cap: usize) -> String {
             limit.as_secs()
         )),
         LineExit::Cancelled { .. } => errors.push("cancelled by the user".to_owned()),
+        LineExit::Limited { code, breach } => {
+            errors.push(format!("stopped by the sandbox: {breach}; exit code {code}"));
+        }
     }
     errors.retain(|text| !text.is_empty());
     if !errors.is_empty() {

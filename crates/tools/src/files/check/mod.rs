@@ -196,6 +196,7 @@ impl Checks {
             cwd,
             env: without_imports(services.plan.env.clone()),
             fence: Fence::default(),
+            shown: Vec::new(),
         };
         let limits = CaptureLimits { time: self.time, keep: KEEP };
         let ran = capture(&**services.workspace.processes(), what, b"", limits, cancel.cancelled()).await;
