@@ -292,7 +292,9 @@ pub(crate) fn is_expected(line: &str) -> bool {
 fn is_local(line: &str) -> bool {
     let usual = ["11434", "1234", "8000", "8080"]
         .map(|port| format!("htons({port}), sin_addr=inet_addr(\"127.0.0.1\")"));
+    // Bubblewrap brings up the loopback of a new network over netlink.
     line.contains("sa_family=AF_UNIX")
+        || line.contains("sa_family=AF_NETLINK")
         || line.contains("sa_family=AF_UNSPEC")
         || usual.iter().any(|usual| line.starts_with("connect") && line.contains(usual.as_str()))
 }

@@ -17,7 +17,7 @@ use crate::walls::{outside, path_without_bubblewrap, remove_layers};
 /// The user of the second round.
 const NOBODY: u32 = 65534;
 
-/// What a machine lacks.
+/// The parts that a machine lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lack {
     Nothing,

@@ -18,7 +18,7 @@ fn the_environment_is_the_minimum_and_what_was_added() {
         .split_whitespace()
         .filter(|name| !matches!(*name, "PWD" | "_" | "OLDPWD" | "SHLVL"))
         .collect();
-    assert_eq!(names, ["EXTRA", "HOME", "LANG", "LATHE_HOME", "NO_COLOR", "PATH"]);
+    assert_eq!(names, ["EXTRA", "HOME", "LANG", "LATHE_HOME", "LATHE_SANDBOX", "NO_COLOR", "PATH"]);
 }
 
 #[test]
