@@ -370,6 +370,28 @@ async fn work_inside_goes_on_as_usual_and_the_home_stays_clean() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_read_only_workspace_in_the_home_is_the_real_one() {
+    let world = World::new();
+    let root = world.at("home/project");
+    fs::create_dir(&root).unwrap();
+    fs::write(root.join("file"), "real\n").unwrap();
+    let ax = place_ax(&world.at("lathe")).unwrap();
+    let found = find_walls(&ax, find_program("bwrap", &root)).await;
+    let plan = JailPlan { profile: JailProfile::ReadOnly, root: root.clone(), ..world.plan(ax) };
+    let jail = Jail::new(plan, found).unwrap();
+    let line = format!(
+        "cd {0}; echo layer > file || cat file; echo x > $HOME/other && cat $HOME/other",
+        root.display()
+    );
+    let ran = world.run(&jail, &["/bin/bash", "-c", &line]).await;
+    assert_eq!(String::from_utf8_lossy(&ran.stdout), "real\nx\n", "{}", String::from_utf8_lossy(&ran.stderr));
+    fs::write(root.join("file"), "changed outside\n").unwrap();
+    let ran = world.run(&jail, &["/bin/cat", root.join("file").to_str().unwrap()]).await;
+    assert_eq!(ran.stdout, b"changed outside\n");
+    assert!(!world.at("home/other").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_jail_that_cannot_be_built_starts_nothing() {
     let world = World::new();
     let ax = place_ax(&world.at("lathe")).unwrap();

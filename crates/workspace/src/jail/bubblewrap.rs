@@ -18,6 +18,8 @@ pub(super) struct View<'a> {
     pub(super) var_tmp: &'a Path,
     /// The folders that can be written, from the outer to the inner.
     pub(super) writable: &'a [PathBuf],
+    /// Folders below those that cannot be written.
+    pub(super) read_only: &'a [PathBuf],
     /// Files and folders that are covered.
     pub(super) hidden: &'a [PathBuf],
     /// Files and folders that can be read although one above is covered.
@@ -64,6 +66,9 @@ pub(super) fn arguments(view: &View<'_>) -> Vec<u8> {
     }
     for path in view.writable {
         add("--bind", &[path, path]);
+    }
+    for path in view.read_only {
+        add("--ro-bind", &[path, path]);
     }
     for path in view.hidden {
         if path.is_dir() {

@@ -115,14 +115,14 @@ pub(super) fn sockets_in(root: &Path) -> Vec<PathBuf> {
 const REPLACED: [&str; 6] = ["/run", "/var/run", "/tmp", "/var/tmp", "/dev", "/proc"];
 
 /// The real places of these paths that exist, without those below another one of them, and without those that a
-/// replaced folder hides already: there only what can be written is the machine's own.
-pub(super) fn outermost(paths: impl IntoIterator<Item = PathBuf>, writable: &[PathBuf]) -> Vec<PathBuf> {
+/// replaced folder hides already: there only the real folders of a jail are the machine's own.
+pub(super) fn outermost(paths: impl IntoIterator<Item = PathBuf>, real_folders: &[PathBuf]) -> Vec<PathBuf> {
     let real: BTreeSet<PathBuf> = paths.into_iter().filter_map(|path| path.canonicalize().ok()).collect();
     let is_needed = |path: &&PathBuf| {
         let is_below = path.ancestors().skip(1).any(|above| real.contains(above));
         let is_replaced = REPLACED.iter().any(|replaced| path.starts_with(replaced));
-        let is_written = writable.iter().any(|writable| path.starts_with(writable));
-        !is_below && (!is_replaced || is_written)
+        let is_own = real_folders.iter().any(|folder| path.starts_with(folder));
+        !is_below && (!is_replaced || is_own)
     };
     real.iter().filter(is_needed).cloned().collect()
 }

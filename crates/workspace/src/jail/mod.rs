@@ -158,7 +158,7 @@ impl Jail {
             return PathMap::default();
         }
         let same = |path: PathBuf| (path.clone(), path);
-        let writable = self.writable(false).into_iter().map(same);
+        let writable = self.writable(false).into_iter().chain([self.plan.root.clone()]).map(same);
         let temporary = [(self.temp.tmp(), "/tmp".into()), (self.temp.var_tmp(), "/var/tmp".into())];
         PathMap::of(writable.chain(temporary).chain([same("/".into())]))
     }
@@ -264,16 +264,20 @@ impl Jail {
         what: &Spawn,
     ) -> Result<(Spawn, Vec<Arc<OwnedFd>>), WorkspaceError> {
         let (home, layer) = (self.plan.home.as_deref(), self.plan.layer.as_deref());
-        let layered =
-            home.zip(layer).filter(|(home, _)| !self.plan.root.starts_with(home) || self.plan.root != *home);
-        let layered = layered.filter(|(home, _)| !home.starts_with(&self.plan.root));
+        let layered = home.zip(layer).filter(|(home, _)| !home.starts_with(&self.plan.root));
+        // A workspace that cannot be written is the real one too, not what a layer over it holds.
+        let read_only = match self.plan.profile {
+            JailProfile::Workspace => Vec::new(),
+            JailProfile::ReadOnly => vec![self.plan.root.clone()],
+        };
         let writable = self.writable(layered.is_some());
-        let sockets = writable
+        let real = [writable.as_slice(), read_only.as_slice()].concat();
+        let sockets = real
             .iter()
             .filter(|path| Some(path.as_path()) != home)
             .flat_map(|path| hidden::sockets_in(path))
             .chain(hidden::sockets());
-        let hidden = hidden::outermost(self.plan.hidden.iter().cloned().chain(sockets), &writable);
+        let hidden = hidden::outermost(self.plan.hidden.iter().cloned().chain(sockets), &real);
         let shown: Vec<PathBuf> =
             self.plan.ax.parent().map(Path::to_owned).into_iter().chain(what.shown.clone()).collect();
         if let Some((home, layer)) = layered {
@@ -281,6 +285,7 @@ impl Jail {
             note.layer(home, &upper, &work);
             writable
                 .iter()
+                .chain(&read_only)
                 .filter(|path| *path != home && path.starts_with(home))
                 .for_each(|path| note.real(path));
             shown.iter().filter(|path| path.starts_with(home)).for_each(|path| note.real(path));
@@ -293,7 +298,14 @@ impl Jail {
         }
         let (tmp, var_tmp) = (self.temp.tmp(), self.temp.var_tmp());
         let arguments = |writable: &[PathBuf]| {
-            let view = View { tmp: &tmp, var_tmp: &var_tmp, writable, hidden: &hidden, shown: &shown };
+            let view = View {
+                tmp: &tmp,
+                var_tmp: &var_tmp,
+                writable,
+                read_only: &read_only,
+                hidden: &hidden,
+                shown: &shown,
+            };
             note::in_memory(&bubblewrap::arguments(&view)).map(Arc::new)
         };
         let with_layer = arguments(&writable)?;
