@@ -43,7 +43,8 @@ impl GitPatcher {
         let folder = self.workspace.local().map(LocalTree::root).ok_or(GitError::NoRepository)?;
         let mut without = recorded_outputs(&self.scratch);
         without.push(self.home.canonicalize().unwrap_or_else(|_| self.home.clone()));
-        let found = Snapshots::find(Arc::clone(self.workspace.processes()), folder, self.scratch.clone())?;
+        let found =
+            Snapshots::find(Arc::clone(self.workspace.own_processes()), folder, self.scratch.clone())?;
         Ok(found.without(&without))
     }
 }
@@ -119,7 +120,7 @@ impl Archive {
         let scratch = self.home().baselines();
         let wrong =
             |error: GitError| HostError::BaseCommit { name: name.to_owned(), reason: error.to_string() };
-        let processes = Arc::clone(self.home().workspace(folder).processes());
+        let processes = Arc::clone(self.home().workspace(folder).own_processes());
         let git = Snapshots::find(processes, folder, scratch).map_err(wrong)?;
         git.commit(name).await.map(|_| ()).map_err(wrong)
     }
