@@ -307,3 +307,28 @@ fn in_default_an_approved_line_reaches_the_network_and_edits_inside_need_no_ques
     assert_eq!(std::fs::read_to_string(repo.path().join("b.txt")).unwrap(), "two\n");
     assert_eq!(std::fs::read_to_string(repo.path().join("c.txt")).unwrap(), "three\n");
 }
+
+/// Lathe's own git makes the patch, with an index in a folder that the walls hide.
+#[test]
+fn the_patch_of_a_run_behind_walls_is_made_outside_of_them() {
+    let repo = TempRepo::new(&[("a.txt", "one\n")]);
+    for arguments in [
+        &["init", "-q"][..],
+        &["add", "-A"],
+        &["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"],
+    ] {
+        assert!(Command::new("git").args(arguments).current_dir(repo.path()).status().unwrap().success());
+    }
+    let away = outside();
+    let patch = away.path().join("out.patch");
+    let line = "echo two > a.txt; echo new > b.txt";
+    let model = FakeModel::serving(
+        Script::new().answer(call("c1", "bash", json!({ "command": line }))).answer(done("ok")),
+    );
+    walled(&repo).args(["run", "do it", "--patch-path"]).arg(&patch).with_model(&model).run().expect_code(0);
+    let made = std::fs::read_to_string(&patch).unwrap();
+    assert!(made.contains("+two") && made.contains("+new"), "{made}");
+    let status =
+        Command::new("git").args(["status", "--porcelain"]).current_dir(repo.path()).output().unwrap();
+    assert_eq!(String::from_utf8(status.stdout).unwrap(), " M a.txt\n?? b.txt\n");
+}

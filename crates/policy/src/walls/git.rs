@@ -17,7 +17,7 @@ pub(super) enum GitAct {
     Configuration,
     /// It reaches other machines.
     Network,
-    /// Which command it is shows only when it runs, or git does not know it.
+    /// An unknown command: it shows only when it runs, or git does not know it.
     Unknown,
 }
 

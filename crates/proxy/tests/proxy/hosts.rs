@@ -1,4 +1,4 @@
-//! Which hosts are reached, however they are spelled.
+//! The hosts that are reached, however they are spelled.
 
 use lathe_proxy::{ConnectionDecision, ConnectionEnd, ProxyProtocol, UnlistedHosts};
 use tokio::io::AsyncWriteExt;

@@ -37,7 +37,7 @@ pub(crate) struct ProtectedNames {
     former: HashSet<(PathBuf, Digest, u32)>,
 }
 
-/// What a line left at protected names.
+/// The findings at protected names after a line.
 #[derive(Debug, Default)]
 pub(crate) struct ProtectedFindings {
     pub(crate) reverted: Vec<RevertedPath>,
